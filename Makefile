@@ -1,0 +1,37 @@
+# `make evaluate` and `make test` set themselves up: Python 3.11-3.13, git and a C++ compiler are all they need.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SOURCE := lcm eval pipelines tests
+
+# hnswlib compiles for this very processor unless told otherwise; a portable build can be cached and moved.
+export HNSWLIB_NO_NATIVE = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: evaluate test check format clean
+
+evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
+	$(BIN)/lcm evaluate
+
+test: $(STAMP)  ## the whole test suite
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(STAMP)  ## lint and types
+	$(BIN)/ruff check $(SOURCE)
+	$(BIN)/ruff format --check $(SOURCE)
+	$(BIN)/mypy
+
+format: $(STAMP)  ## put the code into its one format
+	$(BIN)/ruff check --fix $(SOURCE)
+	$(BIN)/ruff format $(SOURCE)
+
+clean:  ## remove the environment and everything that runs left behind
+	rm -rf $(VENV) runs multirun mlruns mlflow.db
+
+# Installs once; again only when what is to be installed has changed.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11-3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; name another with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models,dev]'
+	touch $@

@@ -1,0 +1,84 @@
+"""Dataset cards: what a dataset consists of, and the one door through which its files are read."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lcm.errors import DatasetError
+
+DATASETS_DIR = "LCM_DATASETS_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFile:
+    """A file of a dataset, known by its digest."""
+
+    path: str
+    """Relative to the dataset's folder."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What `lcm datasets` tells."""
+
+    name: str
+    title: str
+    licence: str
+    origin: str
+    how_to_get: str
+    files: tuple[PinnedFile, ...]
+    bundled: bool = False
+
+
+def folder(card: Card, directory: str | None) -> Path:
+    """Where the dataset's files are expected: `directory`, else the dataset's folder in `LCM_DATASETS_DIR`.
+
+    Raises:
+        DatasetError: if neither is given, or the folder does not exist.
+    """
+    if directory is not None:
+        path = Path(directory).expanduser()
+        asked = f"dataset.directory={directory}"
+    elif os.environ.get(DATASETS_DIR):
+        path = Path(os.environ[DATASETS_DIR]).expanduser() / card.name
+        asked = f"{DATASETS_DIR}={os.environ[DATASETS_DIR]}"
+    else:
+        raise DatasetError(
+            f"dataset {card.name!r} is not bundled: set {DATASETS_DIR} to the folder that holds {card.name}/, or "
+            f"dataset.directory to {card.name} itself; `lcm datasets` tells how to get it"
+        )
+    if not path.is_dir():
+        raise DatasetError(
+            f"dataset {card.name!r}: {asked} means {path}, which is not a folder; `lcm datasets` tells how to get it"
+        )
+    return path
+
+
+def read_pinned(directory: Path, files: Sequence[PinnedFile]) -> dict[str, bytes]:
+    """Read the files whole, each checked against its digest.
+
+    Raises:
+        DatasetError: if a file is missing or is not the pinned one; the message holds both digests.
+    """
+    contents = {}
+    for file in files:
+        path = directory / file.path
+        if not path.is_file():
+            raise DatasetError(f"{path} is missing; `lcm datasets` tells how to get it")
+        contents[file.path] = path.read_bytes()
+        found = hashlib.sha256(contents[file.path]).hexdigest()
+        if found != file.sha256:
+            raise DatasetError(
+                f"{path} is not the pinned file: sha256 is {found}, expected {file.sha256}; get the file again "
+                "(`lcm datasets` tells how)"
+            )
+    return contents
+
+
+def dataset_digest(files: Sequence[PinnedFile], protocol: str) -> str:
+    """One digest for the files and the way they are used."""
+    lines = [f"{file.path} {file.sha256}" for file in files]
+    return hashlib.sha256("\n".join([*lines, protocol]).encode()).hexdigest()

@@ -1,0 +1,42 @@
+"""Replay in bulk: take in everything up to the next question, then answer."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lcm.instants import EPOCH
+from lcm.records import Query, Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Time runs forward: a question is answered by a memory to which nothing later has been said yet."""
+
+    def steps(
+        self, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[tuple[list[Transcript], list[Query]]]:
+        """Yield what the workspace has heard so far, and the queries asked before it hears more.
+
+        Queries between the same two messages come together. Every query is yielded once.
+        """
+        instants = [_instants(transcript) for transcript in transcripts]
+        moments: dict[tuple[int, ...], list[Query]] = {}
+        for query in sorted(queries, key=lambda query: query.asked_at):
+            heard = tuple(bisect_right(times, query.asked_at) for times in instants)
+            moments.setdefault(heard, []).append(query)
+        for heard, asked in moments.items():
+            yield [_first(transcript, n) for transcript, n in zip(transcripts, heard, strict=True) if n], asked
+
+
+def _instants(transcript: Transcript) -> list[datetime]:
+    """When each message is known to have been said: its own time, or the latest before it."""
+    instants, latest = [], EPOCH
+    for message in transcript.messages:
+        latest = max(latest, message.created_at or latest)
+        instants.append(latest)
+    return instants
+
+
+def _first(transcript: Transcript, n: int) -> Transcript:
+    return replace(transcript, messages=transcript.messages[:n])

@@ -1,0 +1,146 @@
+"""A run on disk: everything that was found, whole before anything else hears of it."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.datasets.dataset import Dataset
+from eval.experiment import SYSTEM_ARM, Outcome
+from lcm.errors import LcmError
+
+SUMMARY = "summary.json"
+CONFIG = "config.yaml"
+_PACKAGES = (
+    "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
+    "optimum", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
+)  # fmt: skip
+
+
+def config_hash(resolved: Mapping[str, Any]) -> str:
+    """Tells two configurations apart, by content: 16 hex digits."""
+    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def write_run(
+    folder: Path,
+    outcome: Outcome,
+    dataset: Dataset,
+    resolved: Mapping[str, Any],
+    config_text: str,
+    seconds: Mapping[str, float],
+) -> dict[str, Any]:
+    """Write every file of a run and, last, its summary: a folder with a summary is complete.
+
+    What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(config_text)
+    (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
+    outcome.run.write_parquet(folder / "run.parquet")
+    outcome.documents.write_parquet(folder / "documents.parquet")
+    outcome.values.write_parquet(folder / "per_query.parquet")
+    outcome.means.write_parquet(folder / "measures.parquet")
+    summary = {
+        "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
+        "config_hash": config_hash(resolved),
+        "commit": commit(),
+        "counts": dict(outcome.counts),
+        "notes": list(dataset.notes),
+        "flags": list(outcome.flags),
+        "measures": _measures(outcome.means, SYSTEM_ARM, "all"),
+        "arms": {
+            arm: _measures(outcome.means, arm, "all")
+            for arm in outcome.means["arm"].unique(maintain_order=True)
+            if arm != SYSTEM_ARM
+        },
+        "categories": {
+            group: _measures(outcome.means, SYSTEM_ARM, group)
+            for group in outcome.means["group"].unique(maintain_order=True)
+            if group != "all"
+        },
+        "timing": {
+            "latency_ms": {part: dict(values) for part, values in outcome.latency.items()},
+            "seconds": {**outcome.seconds, **seconds},
+        },
+    }
+    _write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    return summary
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary of a complete run.
+
+    Raises:
+        LcmError: if the folder holds none.
+    """
+    path = folder / SUMMARY
+    if not path.is_file():
+        raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
+    summary: dict[str, Any] = json.loads(path.read_text())
+    return summary
+
+
+def environment() -> dict[str, Any]:
+    """What is needed to repeat a run besides its configuration."""
+    packages = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "packages": packages,
+        "commit": commit(),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this code runs from, `+` added where it has been changed since."""
+    here = Path(__file__).resolve().parent.parent
+    if not (here / ".git").exists():
+        return None
+    try:
+        head = _git(here, "rev-parse", "HEAD")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head}+" if changed else head
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:
+    rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
+    return {
+        row["measure"]: {
+            "value": row["value"],
+            "n": row["n"],
+            "low": None if row["low"] != row["low"] else row["low"],
+            "high": None if row["high"] != row["high"] else row["high"],
+        }
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,181 @@
+"""MLflow: the one place that imports it. A run is logged from its folder, so it can be logged again later."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from filelock import FileLock
+from omegaconf import OmegaConf
+
+from eval.run_folder import CONFIG, read_summary
+from lcm.errors import LcmError
+
+RECEIPT = "mlflow.json"
+"""Says where a run folder was logged."""
+
+
+class TrackingError(LcmError):
+    """The server did not take the run; the folder still holds all of it."""
+
+
+class Tracking(Protocol):
+    """A `tracking` choice."""
+
+    def log(self, folder: Path) -> str | None:
+        """Log a complete run folder; says where to look, or None where nothing is logged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Untracked:
+    """The run folder is all."""
+
+    def log(self, folder: Path) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Mlflow:
+    """Logs to a SQLite file or a server. The same folder is logged once to a place, however often it is asked."""
+
+    uri: str = "sqlite:///mlflow.db"
+    experiment: str = "lcm"
+    timeout_s: int = 10
+
+    def __post_init__(self) -> None:
+        if not self.uri or not self.experiment:
+            raise ValueError("uri and experiment must not be empty")
+        if self.timeout_s < 1:
+            raise ValueError(f"timeout_s must be >= 1, got {self.timeout_s}")
+
+    def log(self, folder: Path) -> str:
+        """Raises TrackingError if MLflow cannot be reached or refuses."""
+        receipt = folder / RECEIPT
+        if receipt.is_file() and json.loads(receipt.read_text())["uri"] == self.uri:
+            return self._where(str(json.loads(receipt.read_text())["run_id"]))
+        summary = read_summary(folder)
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(self.timeout_s))
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+        import mlflow.exceptions  # here, because importing MLflow takes over a second
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            with self._alone():
+                run_id = self._log(folder, summary)
+        except (mlflow.exceptions.MlflowException, SQLAlchemyError, OSError) as err:
+            reason = " ".join(str(err).split())[:300]
+            raise TrackingError(
+                f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
+                f"later with: lcm log {folder}"
+            ) from err
+        receipt.write_text(json.dumps({"uri": self.uri, "run_id": run_id}) + "\n")
+        return self._where(run_id)
+
+    def _log(self, folder: Path, summary: Mapping[str, Any]) -> str:
+        from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        client = MlflowClient(tracking_uri=self.uri)
+        found = client.get_experiment_by_name(self.experiment)
+        experiment_id = found.experiment_id if found else self._create(client)
+        tags = {
+            "config_hash": summary["config_hash"],
+            "dataset_digest": summary["dataset"]["digest"],
+            "commit": summary["commit"] or "unknown",
+        }
+        name = f"{summary['dataset']['name']} {folder.parent.name} {folder.name}"
+        run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
+        status = "FAILED"
+        try:
+            now = int(time.time() * 1000)
+            metrics = [Metric(key, value, now, 0) for key, value in _metrics(summary)]
+            params = [Param(key, value) for key, value in _params(folder)]
+            for start in range(0, len(params), 100):
+                client.log_batch(run_id, params=params[start : start + 100])
+            for start in range(0, len(metrics), 1000):
+                client.log_batch(run_id, metrics=metrics[start : start + 1000])
+            dataset = Dataset(
+                name=summary["dataset"]["name"],
+                digest=summary["dataset"]["digest"][:36],
+                source_type="lcm",
+                source=json.dumps(summary["dataset"]),
+                profile=json.dumps(summary["counts"]),
+            )
+            tag = InputTag(key="mlflow.data.context", value="evaluation")
+            client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
+            client.log_artifacts(run_id, str(folder))
+            status = "FINISHED"
+        finally:
+            client.set_terminated(run_id, status=status)
+        return run_id
+
+    def _create(self, client: Any) -> str:
+        local = self._database()
+        location = None if local is None else (local.parent / "mlruns").absolute().as_uri()
+        return str(client.create_experiment(self.experiment, artifact_location=location))
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """One process at a time makes the tables and the experiment of a local database."""
+        local = self._database()
+        if local is None:
+            return nullcontext()
+        local.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(f"{local}.lock")
+
+    def _database(self) -> Path | None:
+        return Path(self.uri.removeprefix("sqlite:///")) if self.uri.startswith("sqlite:///") else None
+
+    def _where(self, run_id: str) -> str:
+        return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+def metric_name(measure: str) -> str:
+    """`recall@10` as MLflow can write it, `recall_at_10`; `measure_name` maps back."""
+    return measure.replace("@", "_at_")
+
+
+def measure_name(metric: str) -> str:
+    return metric.replace("_at_", "@")
+
+
+def _metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    yield from _named("", summary["measures"])
+    for arm, measures in summary["arms"].items():
+        yield from _named(f"arm/{arm}/", measures)
+    for category, measures in summary["categories"].items():
+        yield from _named(f"category/{category}/", measures)
+    for key, value in summary["counts"].items():
+        yield f"count/{key}", float(value)
+    for part, values in summary["timing"]["latency_ms"].items():
+        yield from ((f"latency/{part}_{key}", float(value)) for key, value in values.items())
+    for phase, value in summary["timing"]["seconds"].items():
+        yield f"seconds/{phase}", float(value)
+
+
+def _named(prefix: str, measures: Mapping[str, Mapping[str, float | None]]) -> Iterator[tuple[str, float]]:
+    for measure, entry in measures.items():
+        for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
+            value = entry[key]
+            if value is not None:
+                yield f"{prefix}{metric_name(measure)}{suffix}", float(value)
+
+
+def _params(folder: Path) -> Iterator[tuple[str, str]]:
+    """The resolved configuration, one parameter a leaf; the whole file is an artifact besides."""
+    leaves = _leaves("", OmegaConf.to_container(OmegaConf.load(folder / CONFIG)))
+    return ((key, str(value)[:6000]) for key, value in leaves)
+
+
+def _leaves(prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            yield from _leaves(f"{prefix}.{key}" if prefix else str(key), value)
+    else:
+        yield prefix, node

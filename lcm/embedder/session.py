@@ -1,0 +1,156 @@
+"""An open ONNX model with its tokenizer: one text in, one vector out, on as many threads as wanted."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from tokenizers import Encoding, Tokenizer
+
+from lcm.errors import ModelError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_INTEGER_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One text a call and one thread a call, so that a row depends on nothing but its text.
+
+    Calls may run side by side: onnxruntime allows it, and it is as fast as one session a thread, in less memory.
+    """
+
+    model: Any
+    tokenizer: Any
+    output: str
+    width: int
+    """Of the rows that the model itself gives."""
+    dtypes: dict[str, type[np.integer[Any]]]
+    """The inputs that the graph has."""
+    threads: ThreadPoolExecutor
+    process_id: int
+
+    @classmethod
+    def open(cls, model_path: Path, tokenizer_path: Path, threads: int | None) -> Self:
+        """Open both files.
+
+        Raises:
+            ModelError: if one is missing or is no embedding model.
+        """
+        for path in (model_path, tokenizer_path):
+            if not path.is_file():
+                raise ModelError(
+                    f"{path} does not exist; a model directory holds an .onnx file and its tokenizer.json"
+                )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.log_severity_level = 3
+        try:
+            model = onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
+        except Exception as err:  # onnxruntime's errors share no parent but Exception
+            raise ModelError(f"{model_path} is no model that onnxruntime can open: {_one_line(err)}") from err
+        try:
+            tokenizer = Tokenizer.from_file(str(tokenizer_path))
+        except Exception as err:  # tokenizers raises bare Exception
+            raise ModelError(f"{tokenizer_path} is no tokenizer: {_one_line(err)}") from err
+        # Some models are published with both on, at other lengths than the model's own.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        dtypes = {entry.name: _INTEGER_TYPES.get(entry.type) for entry in model.get_inputs()}
+        known = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
+        if strange := sorted(name for name, dtype in dtypes.items() if name not in known or dtype is None):
+            raise ModelError(f"{model_path} wants the inputs {strange}, which no text embedding model needs")
+        output, width = _embedding_output(model, model_path)
+        return cls(
+            model=model,
+            tokenizer=tokenizer,
+            output=output,
+            width=width,
+            dtypes={name: dtype for name, dtype in dtypes.items() if dtype is not None},
+            threads=ThreadPoolExecutor(threads or processors(), thread_name_prefix="embed"),
+            process_id=os.getpid(),
+        )
+
+    def map(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """`work` on every item, on all threads; the results in the order of the items."""
+        return list(self.threads.map(work, items))
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> Encoding:
+        """Offsets count characters of `text`: a lone surrogate, which no tokenizer takes, counts as one too."""
+        return self.tokenizer.encode(_LONE_SURROGATE.sub("\ufffd", text), add_special_tokens=add_special_tokens)
+
+    def encode_at_most(self, text: str, max_tokens: int) -> Encoding:
+        """As `encode`, cut to `max_tokens` with the special tokens kept."""
+        encoding = self.encode(text)
+        if len(encoding) <= max_tokens:
+            return encoding
+        encoding = self.encode(text, add_special_tokens=False)
+        encoding.truncate(max_tokens - self.tokenizer.num_special_tokens_to_add(False))
+        return self.tokenizer.post_process(encoding)
+
+    def run(self, encoding: Encoding) -> npt.NDArray[np.float32]:
+        """The output for one text: shape (tokens, width), or (width,) where the graph pools by itself."""
+        ids = encoding.ids
+        values = {
+            "input_ids": ids,
+            "attention_mask": [1] * len(ids),
+            "token_type_ids": encoding.type_ids,
+            "position_ids": range(len(ids)),
+        }
+        feed = {name: np.array([values[name]], dtype) for name, dtype in self.dtypes.items()}
+        output: npt.NDArray[np.float32] = self.model.run([self.output], feed)[0][0]
+        return output
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LazySession:
+    """Opens its session when it is first used, once whichever thread comes first; travels unopened."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+
+    def get(self, open_session: Callable[[], Session]) -> Session:
+        with self._lock:
+            # A forked child has inherited the session, but not the threads.
+            if self._session is None or self._session.process_id != os.getpid():
+                self._session = open_session()
+            return self._session
+
+    def close(self) -> None:
+        with self._lock:
+            if self._session is not None:
+                self._session.threads.shutdown()
+                self._session = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
+
+def _embedding_output(model: Any, path: Path) -> tuple[str, int]:
+    """The name and width of the token vectors, or of the text's own vector where there are none."""
+    outputs = {entry.name: entry.shape for entry in model.get_outputs()}
+    by_rank = [name for rank in (3, 2) for name, shape in outputs.items() if len(shape) == rank]
+    name = "last_hidden_state" if "last_hidden_state" in by_rank else next(iter(by_rank), None)
+    if name is None or not isinstance(outputs[name][-1], int):
+        raise ModelError(f"{path} gives {sorted(outputs)}, none of them vectors of a known width")
+    return name, outputs[name][-1]
+
+
+def _one_line(err: Exception) -> str:
+    return " ".join(str(err).split())

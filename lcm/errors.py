@@ -1,0 +1,25 @@
+"""The exceptions that a caller catches. Bad arguments raise ValueError or TypeError instead."""
+
+
+class LcmError(Exception):
+    """Whatever goes wrong for a reason that the user can mend; its text is one line."""
+
+
+class StoreError(LcmError):
+    """The store refused a write or found itself inconsistent; nothing was changed."""
+
+
+class MigrationError(StoreError):
+    """The database is newer than this program, or a migration failed and was rolled back."""
+
+
+class TranscriptError(LcmError):
+    """A transcript cannot be read: unknown format, or a line that is not what its format says."""
+
+
+class DatasetError(LcmError):
+    """A dataset is missing, or its files are not the ones whose digests are pinned."""
+
+
+class ModelError(LcmError):
+    """A model cannot be found, opened, or is not the one that its digest names."""

@@ -1,0 +1,42 @@
+"""Weighted sum of the two branches, with a floor that keeps strong lexical hits."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.ranking.ordering import best_first
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """Fuse dense_score v and lexical_score b, each 0 where its branch did not return the document.
+
+    In the dense branch: max(w_v v + w_b b, floor_ratio b if b >= floor_from else 0). Found by words alone: b itself,
+    unweighted. Both clamped to [0, 1] where `clamp` says so; what is not a number becomes 0.1.
+
+    Source: memory-lancedb-pro, fuseResults.
+    """
+
+    dense_weight: float = 0.7
+    lexical_weight: float = 0.3
+    floor_ratio: float = 0.92
+    """0 switches the floor off."""
+    floor_from: float = 0.75
+    clamp: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("dense_weight", "lexical_weight", "floor_ratio"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
+        total = self.dense_weight * dense + self.lexical_weight * lexical
+        if self.floor_ratio > 0:
+            floor = pl.when(lexical >= self.floor_from).then(self.floor_ratio * lexical).otherwise(0.0)
+            # A NaN must reach the replacement below, as it does in the original; max_horizontal would hide it.
+            total = pl.when(total.is_nan() | (total >= floor)).then(total).otherwise(floor)
+        fused = pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
+        clamped = fused.clip(0.0, 1.0) if self.clamp else fused
+        return best_first(frame.with_columns(score=pl.when(fused.is_finite()).then(clamped).otherwise(0.1)))

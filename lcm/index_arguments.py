@@ -1,0 +1,38 @@
+"""What every index, of vectors or of texts, refuses, in the same words."""
+
+from collections.abc import Container, Iterable
+
+_SHOWN = 10
+
+
+def refuse_negative(k: int) -> None:
+    if k < 0:
+        raise ValueError(f"k must be >= 0, got {k}")
+
+
+def refuse_unequal(ids: int, values: int, what: str) -> None:
+    if ids != values:
+        raise ValueError(f"add needs as many {what} as ids, got {values} {what} and {ids} ids")
+
+
+def refuse_unknown(ids: Iterable[str], known: Container[str]) -> None:
+    """Raise ValueError if some ids cannot be removed because they are not there."""
+    unknown = {document_id for document_id in ids if document_id not in known}
+    if unknown:
+        raise ValueError(f"cannot remove what is not in the index: {_shown(unknown)}")
+
+
+def refuse_known(ids: Iterable[str], known: Container[str]) -> None:
+    """Raise ValueError if some ids cannot be added because they are there already, or given twice."""
+    seen: set[str] = set()
+    twice = set()
+    for document_id in ids:
+        if document_id in known or document_id in seen:
+            twice.add(document_id)
+        seen.add(document_id)
+    if twice:
+        raise ValueError(f"cannot add an id twice, remove it first: {_shown(twice)}")
+
+
+def _shown(ids: set[str]) -> str:
+    return ", ".join(map(repr, sorted(ids)[:_SHOWN])) + (", ..." if len(ids) > _SHOWN else "")

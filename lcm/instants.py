@@ -1,0 +1,44 @@
+"""Instants: aware UTC datetimes in whole milliseconds; their one text form is sortable as text."""
+
+import re
+from datetime import UTC, datetime
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""The date of a message whose transcript names no time at all."""
+
+_HAS_ZONE = re.compile(r"(?:[zZ]|[+-]\d{2}:?\d{2})$")
+_MILLISECONDS_FROM = 100_000_000_000  # epoch numbers above this (1973 in ms, 5138 in s) are milliseconds
+
+
+def parse_instant(value: str | float) -> datetime:
+    """Read ISO 8601 text (UTC unless it names a zone) or epoch seconds or milliseconds.
+
+    Raises:
+        ValueError: if the value is neither.
+    """
+    if isinstance(value, bool):
+        raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}")
+    if isinstance(value, int | float):
+        seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
+        try:
+            return _to_milliseconds(datetime.fromtimestamp(seconds, UTC))
+        except (OverflowError, OSError, ValueError) as err:
+            raise ValueError(f"epoch number {value!r} is outside the years 1-9999") from err
+    text = value.strip()
+    if not _HAS_ZONE.search(text):
+        text += "Z"
+    try:
+        return _to_milliseconds(datetime.fromisoformat(text).astimezone(UTC))
+    except (OverflowError, ValueError) as err:
+        raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}") from err
+
+
+def format_instant(instant: datetime) -> str:
+    """`2026-01-05T09:00:00.000Z`: fixed width, so text order is time order."""
+    if instant.tzinfo is None:
+        raise ValueError(f"an instant needs a time zone, got {instant!r}")
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _to_milliseconds(instant: datetime) -> datetime:
+    return instant.replace(microsecond=instant.microsecond // 1000 * 1000)

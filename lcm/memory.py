@@ -1,0 +1,235 @@
+"""Memory: one workspace of a memory system, wired from its parts."""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from lcm.protocols import (
+    Batch,
+    Embedder,
+    Extraction,
+    TextIndexChoice,
+    TokenEstimator,
+    VectorIndexChoice,
+    Vectors,
+)
+from lcm.ranking.pipeline import Ranking
+from lcm.records import Candidate, Document, Message, Query, Transcript
+from lcm.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The parts of a memory system; `open` gives it a workspace to work on."""
+
+    embedder: Embedder
+    vector_index: VectorIndexChoice
+    text_index: TextIndexChoice
+    token_estimator: TokenEstimator
+    extraction: Extraction
+    ranking: Ranking
+
+    def open(self, path: Path | str = ":memory:") -> "Memory":
+        """Open the workspace in the SQLite file `path`, made if missing; its indexes are rebuilt from it."""
+        return Memory(self, Store(path))
+
+
+class Memory:
+    """One workspace: what was said in it, and what can be found again.
+
+    The store is the truth. The indexes hold its documents and are rebuilt whenever a workspace is opened, so one
+    process at a time should write to a workspace while others hold it open for searching.
+    """
+
+    def __init__(self, system: System, store: Store) -> None:
+        self.system = system
+        self.store = store
+        self.vector_index = system.vector_index.build(system.embedder.dim)
+        self.text_index = system.text_index.build()
+        self._remember(store.documents())
+        self._index(self._documents)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ingest(self, transcript: Transcript) -> int:
+        """Take in a transcript, or what is new of it; returns how many messages were new."""
+        added = self.store.ingest(transcript, self.system.token_estimator)
+        if added:
+            messages = self.store.messages(transcript.conversation_id)
+            known = set(self._documents["document_id"])
+            documents = self._documents_of(messages[-added:], transcript.conversation_id)
+            self.store.add_documents(documents)
+            self._remember(self.store.documents())
+            self._index(self._documents.filter(~pl.col("document_id").is_in(list(known))))
+        return added
+
+    def rank(
+        self, queries: Sequence[Query], ranking: Ranking | None = None, vectors: Vectors | None = None
+    ) -> pl.DataFrame:
+        """Answer queries: rows query_id, document_id, rank (1-based), score; queries in the order given.
+
+        Args:
+            queries: of this workspace; each sees what existed when it was asked, in the scopes that it may read.
+            ranking: another ranking than the system's own.
+            vectors: the embedded queries, where the caller has them already.
+        """
+        ranking = ranking or self.system.ranking
+        frames = [ranking.rank(batch) for batch in self._batches(queries, ranking, vectors)]
+        if not frames:
+            return pl.DataFrame(
+                schema={
+                    "query_id": pl.String,
+                    "document_id": pl.String,
+                    "rank": pl.Int64,
+                    "score": pl.Float64,
+                }
+            )
+        if len(frames) == 1:
+            return frames[0]
+        order = pl.DataFrame({"query_id": [query.query_id for query in queries]}).with_row_index("position")
+        return (
+            pl.concat(frames)
+            .join(order, on="query_id", how="left", maintain_order="left")
+            .sort("position", maintain_order=True)
+            .drop("position")
+        )
+
+    def trace(self, queries: Sequence[Query]) -> pl.DataFrame:
+        """Why each document was returned: `Ranking.trace` for these queries."""
+        ranking = self.system.ranking
+        return pl.concat([ranking.trace(batch) for batch in self._batches(queries, ranking, None)])
+
+    def search(self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Answer one question: `rank` with the documents' columns beside, best first."""
+        query = Query("query", text, asked_at, scopes=None if scopes is None else tuple(scopes))
+        ranked = self.rank([query]).drop("query_id")
+        return ranked.join(self._documents, on="document_id", how="left", maintain_order="left")
+
+    @property
+    def documents(self) -> pl.DataFrame:
+        """Every document, oldest first; columns as the store names them."""
+        return self._documents
+
+    def _batches(self, queries: Sequence[Query], ranking: Ranking, vectors: Vectors | None) -> list[Batch]:
+        if len({query.query_id for query in queries}) < len(queries):
+            raise ValueError("query ids must differ within one call")
+        if not ranking.source.needs_vectors:
+            vectors = np.empty((len(queries), 0), dtype=np.float32)
+        elif vectors is None:
+            vectors = self.system.embedder.embed([query.text for query in queries], "query")
+        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = {}
+        for position, query in enumerate(queries):
+            groups.setdefault((self._visible_count(query.asked_at), query.scopes), []).append(position)
+        return [
+            self._batch([queries[i] for i in positions], vectors[positions], count, scopes)
+            for (count, scopes), positions in groups.items()
+        ]
+
+    def _batch(self, queries: Sequence[Query], vectors: Vectors, count: int, scopes: tuple[str, ...] | None) -> Batch:
+        documents = self._documents.head(count)
+        if scopes is not None:
+            documents = self.store.documents(scopes, created_up_to=max(query.asked_at for query in queries))
+        everything = len(documents) == len(self._documents)
+        return Batch(
+            queries=pl.DataFrame(
+                {
+                    "query_id": [query.query_id for query in queries],
+                    "text": [query.text for query in queries],
+                    "asked_at": [query.asked_at for query in queries],
+                    "conversation_id": [query.conversation_id for query in queries],
+                    "session_id": [query.session_id for query in queries],
+                },
+                schema={
+                    "query_id": pl.String,
+                    "text": pl.String,
+                    "asked_at": pl.Datetime("ms", "UTC"),
+                    "conversation_id": pl.String,
+                    "session_id": pl.String,
+                },
+            ),
+            vectors=vectors,
+            documents=documents,
+            allowed=None if everything else documents["document_id"].to_list(),
+            vector_index=self.vector_index,
+            text_index=self.text_index,
+            document_vectors=self._document_vectors,
+        )
+
+    def _visible_count(self, asked_at: datetime) -> int:
+        """How many documents existed then; they are the first ones, for documents are kept oldest first."""
+        return bisect_right(self._instants, asked_at)
+
+    def _remember(self, documents: pl.DataFrame) -> None:
+        self._documents = documents
+        self._instants: list[datetime] = documents["created_at"].to_list()
+
+    def _documents_of(self, messages: Sequence[Message], conversation_id: str) -> list[Document]:
+        by_id = {message.message_id: message for message in messages}
+        candidates = self.system.extraction.extract(messages)
+        tokens = self.system.token_estimator.count([candidate.text for candidate in candidates])
+        return [
+            _document(candidate, [by_id[i] for i in candidate.source_message_ids], conversation_id, count)
+            for candidate, count in zip(candidates, tokens, strict=True)
+        ]
+
+    def _index(self, documents: pl.DataFrame) -> None:
+        if documents.is_empty():
+            return
+        ids, texts = documents["document_id"].to_list(), documents["text"].to_list()
+        pieces = self.system.embedder.windows(texts)
+        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
+        owners = [i for i, windows in zip(ids, pieces, strict=True) for _ in windows]
+        self.vector_index.add(owners, vectors)
+        self.text_index.add(ids, texts)
+
+    def _document_vectors(self, document_ids: Sequence[str]) -> Vectors:
+        wanted = pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String})
+        texts = wanted.join(self._documents, on="document_id", how="left", maintain_order="left")["text"].to_list()
+        pieces = self.system.embedder.windows(texts)
+        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
+        starts = np.cumsum([0, *(len(windows) for windows in pieces)])[:-1]
+        sums = np.add.reduceat(vectors, starts, axis=0) if len(pieces) else vectors
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        return (sums / np.where(norms > 0, norms, 1)).astype(np.float32)
+
+
+def _document(candidate: Candidate, sources: Sequence[Message], conversation_id: str, tokens: int) -> Document:
+    instants = [message.created_at for message in sources if message.created_at is not None]
+    return Document(
+        document_id=document_id(candidate),
+        text=candidate.text,
+        source_message_ids=candidate.source_message_ids,
+        conversation_id=conversation_id,
+        session_id=sources[0].session_id,
+        created_at=max(instants),
+        kind=candidate.kind,
+        category=candidate.category,
+        scope=candidate.scope,
+        importance=candidate.importance,
+        confidence=candidate.confidence,
+        temporal_type=candidate.temporal_type,
+        valid_until=candidate.valid_until,
+        tokens=tokens,
+        metadata=candidate.metadata,
+    )
+
+
+def document_id(candidate: Candidate) -> str:
+    """Opaque, and the same whenever the same text is made of the same messages."""
+    parts = [candidate.kind, candidate.text, *candidate.source_message_ids]
+    digest = hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass"))
+    return f"doc_{digest.hexdigest()[:16]}"

@@ -1,0 +1,15 @@
+"""Cosine to a score in (0, 1]: memory-lancedb-pro's mapping."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class InverseDistance:
+    """dense_score = 1 / (1 + d) with d = 1 - cosine: 1 at cosine 1, 1/2 at 0, 1/3 at -1."""
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.with_columns(dense_score=1.0 / (1.0 + (1.0 - pl.col("cosine"))))

@@ -1,0 +1,22 @@
+"""Keep the best few."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.ranking.ordering import best_first
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first `n` candidates of each query."""
+
+    n: int = 100
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n must be >= 1, got {self.n}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < self.n)

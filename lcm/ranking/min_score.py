@@ -1,0 +1,17 @@
+"""Drop what scores too low."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class MinScore:
+    """Keep candidates whose score is at least `threshold`; a query may be left with none."""
+
+    threshold: float = 0.3
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.filter(pl.col("score") >= self.threshold)

@@ -1,0 +1,82 @@
+"""Ranking: one source, then named stages in order, one frame for all queries."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from lcm.protocols import Batch, Source, Stage
+from lcm.ranking.ordering import best_first
+
+JOINED_COLUMNS = (
+    "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
+    "valid_until", "access_count", "importance", "confidence", "decay_tier", "temporal_type", "tokens", "length_utf16",
+)  # fmt: skip
+"""What stages see of each document besides its raw scores; texts and vectors are asked of the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A source and the stages that its rows pass through."""
+
+    source: Source
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+    order: Sequence[str] | None = None
+    """Names of stages in the order to run; None = the order of the map. A stage set to null is left out."""
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.source, "candidates"):
+            raise TypeError(f"source must have candidates(batch), got {self.source!r}")
+        for name, stage in self.stages.items():
+            if stage is not None and not callable(stage):
+                raise TypeError(
+                    f"stages.{name} must be a stage, got {stage!r}: tune a number where its component is "
+                    "configured (fusion.k=30), and choose a component by name (fusion=reciprocal_rank)"
+                )
+        unknown = [name for name in self.order or () if name not in self.stages]
+        if unknown:
+            raise ValueError(f"order names no stage {unknown[0]!r}; choose from: {', '.join(self.stages)}")
+        if self.order is not None and len(set(self.order)) < len(self.order):
+            raise ValueError(f"order names a stage twice: {list(self.order)!r}")
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        """Rows query_id, document_id, rank (1-based), score; best first within each query."""
+        frame = self._candidates(batch)
+        for _, stage in self._steps():
+            frame = stage(frame, batch)
+        return _ranked(frame)
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        """Every step's outcome: rows step, stage, query_id, document_id, rank, score.
+
+        A document is missing from the steps after the one that dropped it.
+        """
+        frame = self._candidates(batch)
+        steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit("source"))]
+        for number, (name, stage) in enumerate(self._steps(), start=1):
+            frame = stage(frame, batch)
+            steps.append(_ranked(frame).with_columns(step=pl.lit(number), stage=pl.lit(name)))
+        return pl.concat(steps).select("step", "stage", "query_id", "document_id", "rank", "score")
+
+    def _candidates(self, batch: Batch) -> pl.DataFrame:
+        return (
+            self.source.candidates(batch)
+            .join(
+                batch.documents.select("document_id", *JOINED_COLUMNS),
+                on="document_id",
+                how="inner",
+                maintain_order="left",
+            )
+            .join(batch.queries.select("query_id", "asked_at"), on="query_id", how="left", maintain_order="left")
+        )
+
+    def _steps(self) -> Iterator[tuple[str, Stage]]:
+        for name in self.stages if self.order is None else self.order:
+            if self.stages[name] is not None:
+                yield name, self.stages[name]
+
+
+def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
+    return best_first(frame).select(
+        "query_id", "document_id", rank=pl.int_range(1, pl.len() + 1).over("query_id"), score="score"
+    )

@@ -1,0 +1,23 @@
+"""BM25 to a score in [0.5, 1): memory-lancedb-pro's mapping."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """lexical_score = 1 / (1 + exp(-bm25 / scale)) for a positive BM25, else 0.5."""
+
+    scale: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0:
+            raise ValueError(f"scale must be > 0, got {self.scale}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        bm25 = pl.col("bm25")
+        mapped = pl.when(bm25 > 0).then(1.0 / (1.0 + (-bm25 / self.scale).exp())).otherwise(0.5)
+        return frame.with_columns(lexical_score=pl.when(bm25.is_not_null()).then(mapped))

@@ -1,0 +1,201 @@
+"""The vocabulary: frozen data that travels from transcript to context. No behaviour lives here.
+
+A *transcript* is what was recorded; the store keeps it as a *conversation* of *messages*, each made of *parts*.
+*Documents* are what retrieval can return; each names the messages that it stands for. A *query* is asked at an
+instant, of one *workspace* (one haystack: the conversations that are searched together).
+
+Ids are text, opaque, and unique within their workspace. Instants are aware UTC datetimes in whole milliseconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+
+PartType = Literal[
+    "text", "reasoning", "tool", "patch", "file", "subtask",
+    "compaction", "step_start", "step_finish", "snapshot", "agent", "retry",
+]  # fmt: skip
+PART_TYPES: tuple[PartType, ...] = PartType.__args__  # type: ignore[attr-defined]
+
+GLOBAL_SCOPE = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of a message."""
+
+    part_type: PartType
+    text: str | None = None
+    """The block's words, if it has any."""
+    tool_call_id: str | None = None
+    """Joins a tool call to its result."""
+    tool_name: str | None = None
+    tool_input: str | None = None
+    """The call's arguments as JSON text."""
+    tool_output: str | None = None
+    """The result as JSON text, where the block names one apart from its text."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """JSON. `raw` is the block as recorded, `slot` the message key that held it: what exact rebuilding needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a transcript, with the exact original inside."""
+
+    message_id: str
+    role: Role
+    content: str
+    """The plain words, for search and for people; the whole message is in `parts` and `envelope`."""
+    session_id: str
+    created_at: datetime | None = None
+    """None where the transcript does not say: the store then carries the last known instant forward."""
+    author: str | None = None
+    """Who speaks, where a role is not enough (two people, a team chat)."""
+    parts: tuple[Part, ...] = ()
+    envelope: Mapping[str, Any] = field(default_factory=dict)
+    """JSON. The recorded message without its blocks: what exact rebuilding needs besides the parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One recorded conversation, in order."""
+
+    conversation_id: str
+    messages: tuple[Message, ...]
+    workspace_id: str = "default"
+    """Which haystack it belongs to: conversations of one workspace are searched together."""
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document before admission."""
+
+    text: str
+    source_message_ids: tuple[str, ...]
+    """At least one; in conversation order."""
+    kind: str = "message"
+    category: str = "other"
+    scope: str = GLOBAL_SCOPE
+    importance: float = 0.7
+    confidence: float = 0.7
+    temporal_type: Literal["static", "dynamic"] = "static"
+    valid_until: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What admission did with one candidate, and why: an audit row."""
+
+    action: Literal["admit", "reject", "merge"]
+    reason: str
+    score: float | None = None
+    features: Mapping[str, float] = field(default_factory=dict)
+    into_document_id: str | None = None
+    """The document that a merged candidate went into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What retrieval can return."""
+
+    document_id: str
+    text: str
+    source_message_ids: tuple[str, ...]
+    conversation_id: str
+    session_id: str
+    created_at: datetime
+    """When the last of its source messages was said: before that instant it does not exist."""
+    kind: str = "message"
+    category: str = "other"
+    scope: str = GLOBAL_SCOPE
+    importance: float = 0.7
+    confidence: float = 0.7
+    temporal_type: Literal["static", "dynamic"] = "static"
+    valid_until: datetime | None = None
+    last_accessed_at: datetime | None = None
+    access_count: int = 0
+    decay_tier: Literal["core", "working", "peripheral"] = "working"
+    tokens: int = 0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question asked of a workspace at an instant."""
+
+    query_id: str
+    text: str
+    asked_at: datetime
+    workspace_id: str = "default"
+    category: str = "all"
+    conversation_id: str | None = None
+    session_id: str | None = None
+    scopes: tuple[str, ...] | None = None
+    """The scopes that the asker may read: None = all, () = none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A node of the summary DAG: `leaf` (depth 0) from messages, `condensed` from summaries one level below."""
+
+    summary_id: str
+    conversation_id: str
+    kind: Literal["leaf", "condensed"]
+    depth: int
+    content: str
+    token_count: int
+    created_at: datetime
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
+    descendant_count: int = 0
+    descendant_token_count: int = 0
+    source_message_token_count: int = 0
+    source_ids: tuple[str, ...] = ()
+    """Message ids of a leaf, summary ids of a condensed summary; in order."""
+    file_ids: tuple[str, ...] = ()
+    model: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """One text to summarise, with what the summarizer may need to know."""
+
+    text: str
+    target_tokens: int
+    depth: int = 0
+    previous: str | None = None
+    """The summary just before it, for continuity."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryResult:
+    """A summary, how sure its maker is, and which method of a fallback chain made it."""
+
+    text: str
+    confidence: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """One entry of a context: a message, a summary, or retrieved documents."""
+
+    kind: str
+    text: str
+    tokens: int
+    source_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a model would be shown."""
+
+    items: tuple[ContextItem, ...]
+    tokens: int
+    budget_tokens: int

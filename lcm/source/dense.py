@@ -1,0 +1,32 @@
+"""Candidates from the vector index alone."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.source.candidates import branch, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """The `pool_size` nearest documents by cosine."""
+
+    pool_size: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.pool_size < 1:
+            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return True
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        return merge(dense_branch(batch, self.pool_size), branch([], [], "bm25", "lexical_rank"), batch)
+
+
+def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
+    """Rows query_id, document_id, cosine, dense_rank."""
+    answers = batch.vector_index.search(batch.vectors, pool_size, batch.allowed)
+    return branch(batch.queries["query_id"].to_list(), answers, "cosine", "dense_rank")

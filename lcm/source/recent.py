@@ -1,0 +1,38 @@
+"""Candidates by age alone: what a memory without search would show."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.source.candidates import CANDIDATE_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The last `pool_size` visible documents, newest first, the same for every query: the last-n control."""
+
+    pool_size: int = 100
+
+    def __post_init__(self) -> None:
+        if self.pool_size < 1:
+            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return False
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        newest = batch.documents.select("document_id").reverse().head(self.pool_size)
+        ranked = newest.with_columns(score=1.0 / pl.int_range(1, pl.len() + 1))
+        return _every_pair(batch, ranked)
+
+
+def _every_pair(batch: Batch, ranked: pl.DataFrame) -> pl.DataFrame:
+    rows = batch.queries.select("query_id").join(ranked, how="cross", maintain_order="left_right")
+    return rows.select(
+        [
+            pl.col(name) if name in rows.columns else pl.lit(None, dtype).alias(name)
+            for name, dtype in CANDIDATE_SCHEMA.items()
+        ]
+    )

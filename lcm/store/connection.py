@@ -1,0 +1,80 @@
+"""One SQLite connection, set up the one way that the store relies on, and its transactions."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from lcm.errors import StoreError
+
+BUSY_TIMEOUT_MS = 5000
+"""How long a writer waits for another process's transaction."""
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """Open or create the database; its folder is created too.
+
+    Raises:
+        StoreError: if the path cannot be opened or is not a SQLite database.
+    """
+    in_memory = str(path) == ":memory:"
+    try:
+        if not in_memory:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+    except (OSError, sqlite3.Error) as err:
+        raise StoreError(f"cannot open the store {str(path)!r}: {err}") from err
+    try:
+        if not in_memory:
+            _use_write_ahead_log(connection)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.create_function("length_utf16", 1, _length_utf16, deterministic=True)
+        # REPLACE then fires the delete triggers that keep the full-text tables in step.
+        connection.execute("PRAGMA recursive_triggers = ON")
+    except sqlite3.Error as err:
+        connection.close()
+        raise StoreError(f"cannot use {str(path)!r} as a store: {err}") from err
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
+    """Commit the body whole, or roll it back whole on any exception.
+
+    IMMEDIATE takes the write lock at once: two processes run one after the other, and what the body reads
+    stays true until it commits. DEFERRED gives several reads one snapshot.
+
+    Raises:
+        StoreError: if another process holds the write lock for longer than the busy timeout.
+    """
+    try:
+        connection.execute(f"BEGIN {mode}")
+    except sqlite3.OperationalError as err:
+        raise StoreError(f"the store cannot begin a transaction ({err}); retry once its other user is done") from err
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, which lasts in the file.
+
+    The switch fails at once, without the busy timeout, while another process is switching the same new file.
+    An empty transaction does wait for that process; afterwards the file is in WAL and nothing is left to do.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _length_utf16(text: str) -> int:
+    """Count UTF-16 code units, the unit of the systems whose lengths we reproduce."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,0 +1,88 @@
+"""The versions of the schema, and the steps between them."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import resources
+
+from lcm.errors import MigrationError
+from lcm.instants import format_instant
+from lcm.store.connection import transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema; never changed once released, because it is not applied again."""
+
+    version: int
+    """Counts up from 1 without gaps."""
+    name: str
+    step: str | Callable[[sqlite3.Connection], None]
+    """SQL text, or a function that gets the connection inside the transaction."""
+
+
+def create_schema(connection: sqlite3.Connection) -> None:
+    run_script(connection, resources.files("lcm.store").joinpath("schema.sql").read_text(encoding="utf-8"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(1, "the first schema", create_schema),)
+
+
+def migrate(connection: sqlite3.Connection, applied_at: datetime, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the database up to date: each pending step and its record are one transaction.
+
+    Raises:
+        MigrationError: if the database is newer than `migrations`, or a step failed. A failed step is rolled
+            back and stays pending; the steps before it stay applied.
+    """
+    newest = migrations[-1].version
+    if (found := schema_version(connection)) > newest:
+        raise MigrationError(
+            f"the database has schema version {found}, this program knows {newest}; use a newer program"
+        )
+    for migration in migrations[found:]:
+        try:
+            with transaction(connection):
+                if schema_version(connection) < migration.version:  # else another process was faster
+                    _apply(connection, migration, applied_at)
+        except sqlite3.Error as err:
+            raise MigrationError(
+                f"migration {migration.version} ({migration.name}) failed and was rolled back: {err}"
+            ) from err
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """Read the newest applied version; 0 for an empty database."""
+    named = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'")
+    if named.fetchone()[0] == 0:
+        return 0
+    newest: int = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migrations").fetchone()[0]
+    return newest
+
+
+def run_script(connection: sqlite3.Connection, sql: str) -> None:
+    """Run statements one by one; `executescript` would commit the open transaction first."""
+    for statement in _statements(sql):
+        connection.execute(statement)
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration, applied_at: datetime) -> None:
+    if isinstance(migration.step, str):
+        run_script(connection, migration.step)
+    else:
+        migration.step(connection)
+    connection.execute(
+        "INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, ?)",
+        (migration.version, migration.name, format_instant(applied_at)),
+    )
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """Cut a script where SQLite sees a whole statement: a semicolon in a trigger or in quotes ends none."""
+    pending = ""
+    for piece in sql.split(";"):
+        pending += piece + ";"
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""

@@ -1,0 +1,1 @@
+"""Words to raw BM25: one module a choice."""

@@ -1,0 +1,1 @@
+"""Session formats in: recorded conversations as `Transcript`, each message with its exact original inside."""

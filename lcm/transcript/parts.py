@@ -1,0 +1,167 @@
+"""Recorded messages as parts and envelope, and exactly back."""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lcm.records import PART_TYPES, Message, Part, PartType, Role
+from lcm.store.encoding import is_well_formed, to_json, well_formed
+from lcm.transcript.plain_text import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
+
+_ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+    "tool": "tool", "toolResult": "tool", "function": "tool",
+}  # fmt: skip
+
+_PART_TYPES: dict[str, PartType] = {
+    **{name: name for name in PART_TYPES},
+    **dict.fromkeys(CALL_TYPES | RESULT_TYPES, "tool"),
+    **dict.fromkeys(MEDIA_TYPES, "file"),
+    **dict.fromkeys(("input_text", "output_text"), "text"),
+    **dict.fromkeys(("thinking", "redacted_thinking"), "reasoning"),
+    "step-start": "step_start",
+    "step-finish": "step_finish",
+}
+
+_CALL_ID_KEYS = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
+
+
+class Decomposed(NamedTuple):
+    """What a recorded message becomes."""
+
+    role: Role
+    content: str
+    parts: tuple[Part, ...]
+    envelope: dict[str, Any]
+    """`native` is the message with null for each slot whose value went into parts; `slots` says which those are,
+    and whether the slot held a list of blocks or a single value."""
+
+
+def decompose(native: Mapping[str, Any]) -> Decomposed:
+    """Split a recorded message into its words, its blocks and the rest; `rebuild` undoes it.
+
+    Source: the storage shape of lossless-claw 0.6.3, extended by the `tool_calls` of OpenAI chat.
+    """
+    slots: dict[str, str] = {}
+    parts: list[Part] = []
+    content, calls = native.get("content"), native.get("tool_calls")
+    if content is not None or ("content" in native and not calls):
+        slots["content"] = "list" if isinstance(content, list) else "value"
+        parts += _content_parts(native, content)
+    if isinstance(calls, list):
+        slots["tool_calls"] = "list"
+        parts += [_call_part(call) for call in calls]
+    if not slots:
+        parts.append(_slotless_part(native))
+    rest = {key: None if key in slots else value for key, value in native.items()}
+    role = _ROLES.get(native["role"], "assistant")
+    return Decomposed(role, plain_text(native), tuple(parts), {"native": rest, "slots": slots})
+
+
+def rebuild(message: Message) -> dict[str, Any]:
+    """Give back the recorded message: key for key, value for value, in the recorded order.
+
+    Raises:
+        ValueError: if the message did not come from a transcript reader.
+    """
+    if "native" not in message.envelope:
+        raise ValueError(f"message {message.message_id!r} has no recorded original; only transcript readers keep one")
+    native: dict[str, Any] = dict(message.envelope["native"])
+    for slot, shape in message.envelope["slots"].items():
+        blocks = [_block(part) for part in message.parts if part.metadata.get("slot") == slot]
+        native[slot] = blocks if shape == "list" else blocks[0]
+    return copy.deepcopy(native)
+
+
+def _block(part: Part) -> Any:
+    return part.metadata["raw"] if "raw" in part.metadata else part.text
+
+
+def _content_parts(native: Mapping[str, Any], content: object) -> Iterator[Part]:
+    if isinstance(content, list):
+        for block in content:
+            yield _block_part(native, block)
+    elif isinstance(content, str):
+        text = well_formed(content)
+        metadata = {"slot": "content"} if is_well_formed(content) else {"slot": "content", "raw": content}
+        yield Part("text", text, _first_text(native, _CALL_ID_KEYS), _message_tool_name(native), metadata=metadata)
+    else:
+        yield Part("agent", metadata={"slot": "content", "raw": content})
+
+
+def _block_part(native: Mapping[str, Any], block: object) -> Part:
+    metadata = {"slot": "content", "raw": block}
+    if not isinstance(block, dict):
+        return Part("agent", well_formed(block) if isinstance(block, str) else None, metadata=metadata)
+    part_type = _PART_TYPES.get(block_type(block), "agent")
+    id_keys, name_keys = _CALL_ID_KEYS, ("toolName", "tool_name")
+    if part_type == "tool":
+        id_keys, name_keys = (*id_keys, "id"), ("name", *name_keys)
+    return Part(
+        part_type,
+        text=_block_text(block),
+        tool_call_id=_first_text(block, id_keys) or _first_text(native, _CALL_ID_KEYS),
+        tool_name=_first_text(block, name_keys) or _message_tool_name(native),
+        tool_input=_json_of(block, ("input", "arguments", "toolInput"), "tool_input"),
+        tool_output=_json_of(block, ("output", "toolOutput"), "tool_output"),
+        metadata=metadata,
+    )
+
+
+def _block_text(block: dict[str, Any]) -> str | None:
+    for key in ("text", "thinking"):
+        if isinstance(block.get(key), str):
+            return well_formed(block[key])
+    if block_type(block) in ("reasoning", "thinking"):
+        return well_formed("\n".join(dict.fromkeys(_summary_texts(block.get("summary"))))) or None
+    return None
+
+
+def _summary_texts(value: object) -> Iterator[str]:
+    """Find the trimmed texts in a reasoning block's summary: text, or blocks that hold text."""
+    if isinstance(value, str) and value.strip():
+        yield value.strip()
+    elif isinstance(value, list):
+        for element in value:
+            yield from _summary_texts(element)
+    elif isinstance(value, dict):
+        yield from _summary_texts(value.get("text"))
+
+
+def _call_part(call: object) -> Part:
+    """One entry of OpenAI's `tool_calls`; its `arguments` are JSON text already."""
+    metadata = {"slot": "tool_calls", "raw": call}
+    if not isinstance(call, dict):
+        return Part("tool", metadata=metadata)
+    function = call.get("function")
+    called = function if isinstance(function, dict) else {}
+    arguments = called.get("arguments")
+    return Part(
+        "tool",
+        tool_call_id=_first_text(call, ("id",)),
+        tool_name=_first_text(called, ("name",)),
+        tool_input=well_formed(arguments) if isinstance(arguments, str) else _json_of(called, ("arguments",)),
+        metadata=metadata,
+    )
+
+
+def _slotless_part(native: Mapping[str, Any]) -> Part:
+    if "command" in native and "output" in native:
+        return Part("text", plain_text(native), metadata={"source": "bash-exec"})
+    return Part("agent", plain_text(native) or None, metadata={"source": "unknown-message-shape"})
+
+
+def _message_tool_name(native: Mapping[str, Any]) -> str | None:
+    """A tool's own message may give its name as `name`, where others give their author's."""
+    keys = ("toolName", "tool_name")
+    return _first_text(native, (*keys, "name") if _ROLES.get(native["role"]) == "tool" else keys)
+
+
+def _first_text(holder: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    return next((well_formed(holder[key]) for key in keys if isinstance(holder.get(key), str)), None)
+
+
+def _json_of(block: Mapping[str, Any], keys: Iterable[str], json_key: str = "") -> str | None:
+    """Give the first value that is there as JSON text; under `json_key` it is JSON text already."""
+    value = next((block[key] for key in keys if block.get(key) is not None), None)
+    return _first_text(block, (json_key,)) if value is None else to_json(value)

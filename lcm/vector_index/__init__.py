@@ -1,0 +1,1 @@
+"""Vectors to neighbours: one module a choice."""

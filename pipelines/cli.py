@@ -1,0 +1,89 @@
+"""`lcm PIPELINE`: the one door. Errors are one line and exit code 2; `--debug` shows the traceback."""
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from rich.console import Console
+
+# Nothing here phones home, and models are never fetched while an experiment runs.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("DO_NOT_TRACK", "1")
+
+PIPELINES = {
+    "evaluate": "evaluate a memory system over recorded transcripts",
+    "datasets": "list the datasets: where they are expected, their licence, how to get them",
+    "log": "log run folders to MLflow that did not get there",
+}
+BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `lcm` and exit with its code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one pipeline; returns the exit code."""
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="%(levelname)s %(message)s")
+    for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        Console().print(usage(), highlight=False, markup=False)
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    if name == "--version":
+        Console().print(f"lcm {version('lcm')}", highlight=False)
+        return 0
+    if name not in PIPELINES:
+        return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
+    try:
+        code = importlib.import_module(f"pipelines.{name}").main(rest)
+    except KeyboardInterrupt:
+        return fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        if debug:
+            raise
+        return _explained(error)
+    return int(code or 0)
+
+
+def usage() -> str:
+    """The help of `lcm` itself."""
+    width = max(map(len, PIPELINES))
+    lines = [f"  {name:<{width}}  {what}" for name, what in PIPELINES.items()]
+    return "\n".join(
+        [
+            "lcm PIPELINE [arguments]: a declarative evaluation harness for the memory of AI agents",
+            "",
+            *lines,
+            "",
+            "`lcm PIPELINE --help` tells more; --debug shows the traceback of an error; --version.",
+        ]
+    )
+
+
+def fail(message: str, code: int = BAD_INPUT) -> int:
+    """Say on one line of stderr what is wrong."""
+    Console(stderr=True, soft_wrap=True).print(f"lcm: {message}", highlight=False, markup=False)
+    return code
+
+
+def _explained(error: Exception) -> int:
+    from lcm.errors import LcmError
+    from pipelines.configuration import CONFIGURATION_ERRORS, explain
+
+    if isinstance(error, (LcmError, ValueError, TypeError, OSError, *CONFIGURATION_ERRORS)):
+        return fail(explain(error))
+    return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
+
+
+if __name__ == "__main__":
+    main()

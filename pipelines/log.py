@@ -1,0 +1,32 @@
+"""Log run folders to MLflow that did not get there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eval.run_folder import SUMMARY
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.terminal import console
+
+HELP = """lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
+
+Log complete run folders to MLflow; a folder that is already there is not logged again. Without a folder: every run
+under runs/."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm log [FOLDER ...] [tracking.KEY=VALUE ...]`."""
+    if {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    overrides = [argument for argument in arguments if "=" in argument]
+    folders = [Path(argument) for argument in arguments if "=" not in argument]
+    if not folders:
+        folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
+    if not folders:
+        raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
+    tracking = configuration.build(configuration.composed(overrides), "tracking")
+    for folder in folders:
+        where = tracking.log(folder)
+        console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False)
+    return 0

@@ -1,0 +1,121 @@
+"""What a person sees: tables, progress, warnings."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from eval import experiment
+from eval.experiment import SYSTEM_ARM
+
+ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
+"""The columns of the printed table, as far as they were measured; the run folder holds the rest."""
+
+_PLAIN_EVERY_S = 10.0
+
+
+def console() -> Console:
+    return Console()
+
+
+def warn(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"lcm: warning: {message}", highlight=False, markup=False)
+
+
+@contextmanager
+def progress() -> Iterator[experiment.Progress]:
+    """A bar with the remaining time on a terminal; elsewhere a plain line now and then."""
+    if sys.stderr.isatty():
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            tasks: dict[str, TaskID] = {}
+
+            def show(what: str, done: int, total: int) -> None:
+                if what not in tasks:
+                    tasks[what] = bar.add_task(what, total=total)
+                bar.update(tasks[what], completed=done, total=total)
+
+            yield show
+    else:
+        last = time.monotonic()
+
+        def say(what: str, done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _PLAIN_EVERY_S:
+                last = time.monotonic()
+                Console(stderr=True).print(f"{what}: {done} of {total}", highlight=False)
+
+        yield say
+
+
+def show_run(summary: Mapping[str, Any], folder: Path) -> None:
+    """The run's tables: arms, then categories, then latency."""
+    out = console()
+    counts = summary["counts"]
+    dataset = summary["dataset"]
+    names = [name for name in ARM_MEASURES if name in summary["measures"]] or list(summary["measures"])[:6]
+    out.print(
+        f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
+        f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
+        highlight=False,
+    )
+    rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+    out.print(_table("arm", rows, names, "mean over judged queries [95 % bootstrap interval]"), highlight=False)
+    if summary["categories"]:
+        out.print(_table("category", summary["categories"], names, "the system, by category"), highlight=False)
+    latency = summary["timing"]["latency_ms"]
+    if latency:
+        table = Table("live query, ms", "p50", "p95", "p99", title_justify="left")
+        for part, values in latency.items():
+            table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
+        out.print(table, highlight=False)
+    for note in (*summary["notes"], *summary["flags"]):
+        out.print(f"note: {note}", highlight=False, markup=False)
+    out.print(f"Kept: {folder}", highlight=False, markup=False)
+
+
+def _table(
+    heading: str,
+    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+    names: Sequence[str],
+    title: str,
+) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(heading, no_wrap=True)
+    table.add_column("n", justify="right")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for label, measures in rows.items():
+        n = max((entry["n"] or 0) for entry in measures.values())
+        table.add_row(label, f"{n:g}", *(_cell(measures.get(name)) for name in names))
+    return table
+
+
+def _cell(entry: Mapping[str, float | None] | None) -> str:
+    if entry is None or entry["value"] is None:
+        return "-"
+    if entry["value"] > 5:  # tokens, not a share
+        return f"{entry['value']:.0f}"
+    if entry["low"] is None or entry["high"] is None:
+        return f"{entry['value']:.3f}"
+    return f"{entry['value']:.3f} [dim][{entry['low']:.2f} {entry['high']:.2f}][/dim]"

@@ -1,0 +1,67 @@
+"""The laws of `Source`, over every YAML of its group."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lcm.memory import Memory
+from lcm.protocols import Source
+from lcm.ranking.pipeline import Ranking
+from lcm.source.candidates import CANDIDATE_SCHEMA
+from pipelines import configuration
+from tests.workspaces import LINES, minute, queries, system, transcript
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    with system().open() as opened:
+        opened.ingest(transcript())
+        yield opened
+
+
+@pytest.fixture(params=configuration.groups()["source"])
+def source(request: pytest.FixtureRequest) -> Source:
+    return configuration.build(configuration.composed([f"source={request.param}"]), "source")
+
+
+def candidates(memory: Memory, source: Source, **change: object) -> object:
+    asked = [replace(query, **change) for query in queries()]
+    (batch,) = memory._batches(asked, Ranking(source), None)
+    return source.candidates(batch), batch
+
+
+def test_a_source_returns_the_candidate_frame(memory: Memory, source: Source) -> None:
+    frame, batch = candidates(memory, source)
+    assert dict(frame.schema) == CANDIDATE_SCHEMA
+    assert len(frame) > 0
+    assert not frame.select("query_id", "document_id").is_duplicated().any()
+    assert set(frame["query_id"]) <= set(batch.queries["query_id"])
+
+
+def test_a_source_keeps_a_querys_rows_together(memory: Memory, source: Source) -> None:
+    frame, _ = candidates(memory, source)
+    assert frame["query_id"].rle_id().n_unique() == frame["query_id"].n_unique()
+
+
+def test_a_source_returns_only_visible_documents(memory: Memory, source: Source) -> None:
+    frame, batch = candidates(memory, source, asked_at=minute(4))
+    assert 0 < len(batch.documents) < len(LINES)
+    assert set(frame["document_id"]) <= set(batch.documents["document_id"])
+
+
+def test_a_source_returns_nothing_of_an_unreadable_scope(memory: Memory, source: Source) -> None:
+    frame, batch = candidates(memory, source, scopes=("agent:other",))
+    assert batch.documents.is_empty()
+    assert frame.is_empty()
+
+
+def test_ranks_are_one_based_and_rise(memory: Memory, source: Source) -> None:
+    frame, _ = candidates(memory, source)
+    for column in ("dense_rank", "lexical_rank"):
+        for _, rows in frame.drop_nulls(column).group_by("query_id"):
+            assert sorted(rows[column]) == list(range(1, len(rows) + 1))
+
+
+def test_a_source_is_deterministic(memory: Memory, source: Source) -> None:
+    assert candidates(memory, source)[0].equals(candidates(memory, source)[0])

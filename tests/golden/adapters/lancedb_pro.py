@@ -1,0 +1,41 @@
+"""memory-lancedb-pro's vectors onto our components."""
+
+from dataclasses import replace
+from typing import Any
+
+from lcm.source.candidates import branch, merge
+from tests.golden.components import component, documents_batch
+
+FUSION_KEYS = {"vector_weight": "dense_weight", "bm25_weight": "lexical_weight"}
+
+
+def fuse_results(case: dict[str, Any]) -> list[dict[str, Any]]:
+    fusion = component("fusion=weighted_sum", "fusion")
+    fusion = replace(fusion, **{FUSION_KEYS[key]: number(value) for key, value in case["config"].items()})
+    dense_ids = [row["id"] for row in case["vector_results"]]
+    lexical_ids = [row["id"] for row in case["bm25_results"]]
+    # The existence check applies to rows found by words alone; where it fails, the row stays.
+    missing = set(case["missing_ids"]) - set(case["has_id_fails"]) - set(dense_ids)
+    batch = documents_batch([i for i in dict.fromkeys(dense_ids + lexical_ids) if i not in missing])
+    rows = merge(
+        branch(["q"], [(dense_ids, [number(r["score"]) for r in case["vector_results"]])], "cosine", "dense_rank"),
+        branch(["q"], [(lexical_ids, [number(r["score"]) for r in case["bm25_results"]])], "bm25", "lexical_rank"),
+        batch,
+    )
+    # These vectors begin after the score mappings.
+    fused = fusion(rows.with_columns(dense_score="cosine", lexical_score="bm25"), batch)
+    return [_fused_row(row) for row in fused.iter_rows(named=True)]
+
+
+def _fused_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["document_id"],
+        "score": row["score"],
+        "vector_rank": row["dense_rank"],
+        "bm25_rank": row["lexical_rank"],
+    }
+
+
+def number(value: Any) -> float:
+    """JSON cannot carry NaN and the infinities: they come as their names. An absent score counts as not a number."""
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,27 @@
+"""What adapters need: components as the configuration instantiates them, and a batch that only knows ids."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lcm.protocols import Batch
+from pipelines import configuration
+
+
+@cache
+def component(override: str, key: str) -> Any:
+    return configuration.build(configuration.composed([override]), key)
+
+
+def documents_batch(document_ids: list[str]) -> Batch:
+    return Batch(
+        queries=pl.DataFrame({"query_id": ["q"], "text": [""]}),
+        vectors=np.empty((1, 0), dtype=np.float32),
+        documents=pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String}),
+        allowed=None,
+        vector_index=None,  # type: ignore[arg-type]
+        text_index=None,  # type: ignore[arg-type]
+        document_vectors=lambda ids: np.empty((len(ids), 0), dtype=np.float32),
+    )

@@ -1,0 +1,1 @@
+"""The predicates and assertions that `deviations.yaml` names."""

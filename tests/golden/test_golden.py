@@ -1,0 +1,153 @@
+"""Run every golden vector that has an adapter; a claimed system must have one for each of its `must` files."""
+
+import gzip
+import importlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.golden import predicates
+
+HERE = Path(__file__).parent
+SYSTEMS = ("lancedb_pro", "lossless_claw", "libravdb")
+DEFAULT_TOLERANCE = 1e-9
+
+
+def folders() -> list[Path]:
+    named = os.environ.get("LCM_GOLDEN_DIR")
+    return [HERE, *([Path(named)] if named else [])]
+
+
+def files() -> Iterator[tuple[str, str, Path]]:
+    """(system, file name, path) of every vector file found."""
+    for folder in folders():
+        for system in SYSTEMS:
+            for path in sorted((folder / system).glob("*.json*")):
+                yield system, path.name.split(".")[0], path
+
+
+def adapter(system: str, name: str) -> Callable[[Any], Any] | None:
+    try:
+        module = importlib.import_module(f"tests.golden.adapters.{system}")
+    except ModuleNotFoundError as error:
+        if error.name != f"tests.golden.adapters.{system}":
+            raise
+        return None
+    return getattr(module, name, None)
+
+
+def read(path: Path) -> dict[str, Any]:
+    raw = path.read_bytes()
+    return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+
+
+def mismatch(found: Any, expected: Any, tolerance: float, where: str = "") -> str | None:
+    """The first place where two values differ by more than the tolerance (relative above 1), or None."""
+    if isinstance(expected, str) and expected in ("NaN", "Infinity", "-Infinity") and isinstance(found, float):
+        return None if repr(found) == repr(float(expected)) else f"{where}: {found!r}, expected {expected}"
+    if isinstance(expected, bool) or isinstance(found, bool) or expected is None or isinstance(expected, str):
+        same = type(found) is type(expected) and found == expected
+        return None if same else f"{where}: {found!r}, expected {expected!r}"
+    if isinstance(expected, int | float):
+        if not isinstance(found, int | float) or math.isnan(found):
+            return f"{where}: {found!r}, expected {expected!r}"
+        bound = tolerance * max(1.0, abs(expected))
+        return None if abs(found - expected) <= bound else f"{where}: {found!r}, expected {expected!r}"
+    if isinstance(expected, list):
+        if not isinstance(found, list | tuple) or len(found) != len(expected):
+            return f"{where}: {found!r}, expected {expected!r}"
+        pairs = [(f, e, f"{where}[{i}]") for i, (f, e) in enumerate(zip(found, expected, strict=True))]
+    else:
+        if not isinstance(found, dict) or set(found) != set(expected):
+            return f"{where}: {found!r}, expected {expected!r}"
+        pairs = [(found[key], value, f"{where}.{key}") for key, value in expected.items()]
+    return next((text for f, e, at in pairs if (text := mismatch(f, e, tolerance, at))), None)
+
+
+def deviations(system: str, name: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [entry for entry in entries if (entry["system"], entry["file"]) == (system, name)]
+
+
+def check(content: dict[str, Any], run: Callable[[Any], Any], declared: list[dict[str, Any]]) -> dict[str, float]:
+    """Run every case; returns the share of deviating cases per defect."""
+    tolerance = content.get("tolerance", DEFAULT_TOLERANCE)
+    wrong, counts = [], {entry["defect"]: 0 for entry in declared}
+    for number, case in enumerate(content["cases"]):
+        found = run(case["input"])
+        entry = next((e for e in declared if getattr(predicates, e["predicate"])(case["input"])), None)
+        if entry is not None:
+            counts[entry["defect"]] += 1
+            getattr(predicates, entry["instead"])(case["input"], found)
+        elif text := mismatch(found, case["expected"], tolerance):
+            wrong.append(f"case {number}{text}")
+    assert not wrong, f"{len(wrong)} of {len(content['cases'])} cases differ: " + "; ".join(wrong[:5])
+    return {defect: count / len(content["cases"]) for defect, count in counts.items()}
+
+
+BOUND = [(system, name, path) for system, name, path in files() if adapter(system, name)]
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "path"),
+    BOUND,
+    ids=[f"{system}-{name}-{path.parent.parent.name}" for system, name, path in BOUND],
+)
+def test_golden(system: str, name: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = adapter(system, name)
+    assert run is not None
+    declared = deviations(system, name, yaml.safe_load((HERE / "deviations.yaml").read_text()))
+    shares = check(read(path), run, declared)
+    with capsys.disabled():
+        for entry in declared:
+            share = shares[entry["defect"]]
+            print(f"\n{system}/{name}: {share:.1%} of cases deviate on purpose ({entry['defect']})")
+            if path.is_relative_to(HERE):
+                assert share == pytest.approx(entry["share"], abs=0.005)
+
+
+def missing_adapters(scope: dict[str, Any], claimed: list[str]) -> list[str]:
+    return [f"{s}/{name}" for s in claimed for name in scope[s]["must"] if adapter(s, name) is None]
+
+
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: folder.name)
+def test_golden_claimed_systems_have_every_adapter(folder: Path) -> None:
+    claimed = yaml.safe_load((HERE / "claims.yaml").read_text())["claimed"]
+    assert missing_adapters(json.loads((folder / "scope.json").read_text()), claimed) == []
+
+
+def test_golden_runner_notices_a_missing_adapter() -> None:
+    scope = {"lancedb_pro": {"must": ["fuse_results", "no_such_file"]}}
+    assert missing_adapters(scope, ["lancedb_pro"]) == ["lancedb_pro/no_such_file"]
+
+
+def test_golden_runner_notices_a_wrong_number() -> None:
+    content = {"cases": [{"input": 1, "expected": [{"score": 0.5}]}], "tolerance": 1e-9}
+    check(content, lambda _: [{"score": 0.5 + 1e-10}], [])
+    with pytest.raises(AssertionError, match="1 of 1 cases differ"):
+        check(content, lambda _: [{"score": 0.5 + 1e-8}], [])
+
+
+def test_golden_runner_asserts_what_a_deviation_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def returns_zero(case: int, found: int) -> None:
+        assert found == 0
+
+    monkeypatch.setattr(predicates, "negative", lambda case: case < 0, raising=False)
+    monkeypatch.setattr(predicates, "returns_zero", returns_zero, raising=False)
+    entry = {"predicate": "negative", "instead": "returns_zero", "defect": "19.1"}
+    content = {"cases": [{"input": -1, "expected": -1}, {"input": 2, "expected": 2}]}
+    assert check(content, lambda case: max(case, 0), [entry]) == {"19.1": 0.5}
+    with pytest.raises(AssertionError):
+        check(content, lambda case: case, [entry])
+
+
+def test_golden_vectors_are_bound() -> None:
+    assert {(system, name) for system, name, _ in BOUND} >= {
+        ("lancedb_pro", "fuse_results"),
+        ("lossless_claw", "token_estimate"),
+    }

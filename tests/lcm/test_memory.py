@@ -1,0 +1,107 @@
+"""One workspace: what goes in, what can be found, and what must not be seen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.records import Query
+from tests.workspaces import LINES, minute, queries, system, transcript
+
+
+def test_a_message_is_found_by_its_words() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        found = memory.search("where did the goats go on Thursday?", minute(60))
+    assert found["text"][0] == f"Bo: {LINES[7]}"
+    assert found["rank"].to_list() == list(range(1, len(found) + 1))
+
+
+def test_ingesting_twice_changes_nothing() -> None:
+    with system().open() as memory:
+        assert memory.ingest(transcript()) == len(LINES)
+        before = memory.documents
+        assert memory.ingest(transcript()) == 0
+        assert memory.documents.equals(before)
+        assert len(memory.vector_index) == len(memory.text_index) == len(LINES)
+
+
+def test_growing_in_steps_equals_ingesting_at_once() -> None:
+    whole = transcript()
+    with system().open() as once, system().open() as grown:
+        once.ingest(whole)
+        for n in range(1, len(LINES) + 1):
+            grown.ingest(replace(whole, messages=whole.messages[:n]))
+        assert grown.documents.equals(once.documents)
+        assert grown.rank(queries()).equals(once.rank(queries()))
+
+
+@given(st.integers(-1, len(LINES)))
+def test_a_query_never_sees_the_future(n: int) -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        ranked = memory.rank([Query("q", " ".join(LINES), minute(n))])
+        seen = ranked.join(memory.documents, on="document_id")["created_at"]
+    assert len(seen) == min(max(n + 1, 0), len(LINES))
+    assert all(instant <= minute(n) for instant in seen)
+
+
+def test_a_query_never_sees_another_scope() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        everyone = Query("all", "kitchen", minute(60), scopes=("global",))
+        nobody = replace(everyone, query_id="none", scopes=())
+        other = replace(everyone, query_id="other", scopes=("agent:other",))
+        ranked = memory.rank([nobody, everyone, other])
+    assert set(ranked["query_id"]) == {"all"}
+
+
+def test_queries_asked_together_or_alone_get_equal_rows() -> None:
+    asked = [replace(query, asked_at=minute(3 + 2 * i)) for i, query in enumerate(queries())]
+    with system().open() as memory:
+        memory.ingest(transcript())
+        together = memory.rank(asked)
+        alone = pl.concat([memory.rank([query]) for query in asked])
+    assert together.equals(alone)
+
+
+def test_a_reopened_workspace_answers_alike(tmp_path: Path) -> None:
+    path = tmp_path / "workspace.db"
+    with system().open(path) as memory:
+        memory.ingest(transcript())
+        before = memory.rank(queries())
+    with system().open(path) as memory:
+        assert memory.rank(queries()).equals(before)
+        assert memory.ingest(transcript()) == 0
+
+
+def test_a_trace_ends_with_what_is_returned() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        trace, ranked = memory.trace(queries()), memory.rank(queries())
+    assert trace["stage"].unique(maintain_order=True).to_list() == [
+        "source", "dense_score", "lexical_score", "fusion", "limit",
+    ]  # fmt: skip
+    last = trace.filter(step=trace["step"].max()).drop("step", "stage")
+    assert last.equals(ranked)
+
+
+def test_documents_of_an_interrupted_ingest_are_not_lost(tmp_path: Path) -> None:
+    class Crash(Exception):
+        pass
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    path = tmp_path / "workspace.db"
+    with system().open(path) as memory:
+        memory.store.add_documents = crash  # type: ignore[method-assign, assignment]
+        try:
+            memory.ingest(transcript())
+        except Crash:
+            pass
+    with system().open(path) as memory:
+        memory.ingest(transcript())
+        assert len(memory.documents) == len(LINES)
