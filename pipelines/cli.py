@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        Console().print(usage(), highlight=False, markup=False)
+        Console(soft_wrap=True).print(usage(), highlight=False, markup=False)
         return 0
     name, rest = arguments[0], arguments[1:]
     if name == "--version":

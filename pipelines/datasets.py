@@ -1,10 +1,9 @@
 """List the datasets: what is known, where it is expected, whether it is there."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from rich.table import Table
-
-from eval.datasets.card import folder, read_pinned
+from eval.datasets.card import PinnedFile, folder, read_pinned
 from eval.datasets.sample import bundled_directory
 from lcm.errors import DatasetError
 from pipelines import configuration
@@ -29,24 +28,27 @@ def main(arguments: Sequence[str]) -> int:
     for choice in arguments or known:
         loader = configuration.build(configuration.composed([f"dataset={choice}"]), "dataset")
         card = loader.card
-        table = Table(title=f"dataset={choice}", title_justify="left", show_header=False, box=None)
-        table.add_row("what", card.title)
-        table.add_row("licence", card.licence)
-        table.add_row("origin", card.origin)
-        table.add_row("how to get it", card.how_to_get)
+        lines = [
+            f"dataset={choice}",
+            f"  what           {card.title}",
+            f"  licence        {card.licence}",
+            f"  origin         {card.origin}",
+            f"  how to get it  {card.how_to_get}",
+        ]
         try:
             where = folder(card, loader.directory or (str(bundled_directory()) if card.bundled else None))
         except DatasetError as error:
-            table.add_row("expected", str(error))
+            lines.append(f"  missing        {error}")
         else:
-            table.add_row("expected in", str(where))
-            for file in card.files:
-                try:
-                    read_pinned(where, [file])
-                    state = "ok"
-                except DatasetError as error:
-                    state = str(error)
-                table.add_row(file.path, f"sha256 {file.sha256}: {state}")
-        console().print(table, highlight=False, markup=False)
-        console().print()
+            lines.append(f"  expected in    {where}")
+            lines += [f"  {file.path}: {_state(where, file)}" for file in card.files]
+        console().print("\n".join([*lines, ""]), highlight=False, markup=False)
     return 0
+
+
+def _state(where: Path, file: PinnedFile) -> str:
+    try:
+        read_pinned(where, [file])
+    except DatasetError as error:
+        return str(error)
+    return f"ok, sha256 {file.sha256}"

@@ -26,10 +26,12 @@ ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "ses
 """The columns of the printed table, as far as they were measured; the run folder holds the rest."""
 
 _PLAIN_EVERY_S = 10.0
+_PIPE_WIDTH = 200
 
 
 def console() -> Console:
-    return Console()
+    """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
+    return Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def warn(message: str) -> None:

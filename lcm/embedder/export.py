@@ -81,6 +81,7 @@ def export(source: Path, weights_sha256: str, precision: Precision) -> Path:
                 _log.info("exporting %s to ONNX (%s), once, into %s", source, precision, target)
                 _export_apart(source, making, precision)
                 _record(making, weights_sha256, precision)
+                making.chmod(0o755)  # mkdtemp's are private; a cache may be shared
                 if target.exists():
                     shutil.rmtree(target)
                 making.rename(target)

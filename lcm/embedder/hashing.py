@@ -1,6 +1,7 @@
 """Words and character n-grams hashed to signs and places: no model, for tests and as a lexical control."""
 
 import functools
+import itertools
 import math
 import re
 import unicodedata
@@ -66,7 +67,7 @@ def _features(text: str) -> dict[str, float]:
         for i, part in enumerate(_UNSPACED.split(run)):
             if i % 2:  # the captured runs of an unspaced script
                 words.update(part)
-                words.update(map("".join, zip(part, part[1:], strict=False)))
+                words.update(map("".join, itertools.pairwise(part)))
             elif part:
                 words[part] += 1
                 edged = f"<{part}>"

@@ -57,7 +57,7 @@ class MiniLM:
             raise ValueError(f"unknown precision {self.precision!r}; choose one of: fp32, int8")
         if self.max_tokens > _LONGEST:
             raise ValueError(f"max_tokens must be <= {_LONGEST}, got {self.max_tokens}")
-        self._embedder_of(Path("any"))  # checks the other settings
+        self._embedder_of(Path("model.onnx"))  # checks the other settings
 
     @property
     def name(self) -> str:

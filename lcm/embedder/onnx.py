@@ -78,9 +78,7 @@ class Onnx:
         beside = sorted(directory.glob(f"{self.file}[._]*"))
         parts = [directory / "tokenizer.json", directory / self.file, *beside]
         weights = hashlib.sha256("".join(map(file_sha256, parts)).encode()).hexdigest()
-        settings = {key: getattr(self, key) for key in _NAME_SETTINGS} | {
-            "versions": [version("onnxruntime"), version("tokenizers"), platform.machine()]
-        }
+        settings = {key: getattr(self, key) for key in _NAME_SETTINGS} | {"computed_by": _computed_by()}
         return f"onnx-{weights[:12]}-{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]}"
 
     @property
@@ -156,6 +154,11 @@ class Onnx:
             values = np.zeros_like(values)
             values[0] = length = 1.0
         return (values / length).astype(np.float32)
+
+
+@functools.cache
+def _computed_by() -> str:
+    return f"onnxruntime {version('onnxruntime')}, tokenizers {version('tokenizers')}, {platform.machine()}"
 
 
 def file_sha256(path: Path) -> str:

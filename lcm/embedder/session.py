@@ -20,7 +20,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_INTEGER_TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+_INTEGER_TYPES: dict[str, type[np.integer[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,7 @@ class Session:
         """
         for path in (model_path, tokenizer_path):
             if not path.is_file():
-                raise ModelError(
-                    f"{path} does not exist; a model directory holds an .onnx file and its tokenizer.json"
-                )
+                raise ModelError(f"{path} does not exist; a model directory holds an .onnx file and its tokenizer.json")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL

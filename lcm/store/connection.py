@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from lcm.errors import StoreError
+from lcm.tokens import utf16_length
 
 BUSY_TIMEOUT_MS = 5000
 """How long a writer waits for another process's transaction."""
@@ -30,7 +31,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
             _use_write_ahead_log(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.create_function("length_utf16", 1, _length_utf16, deterministic=True)
+        connection.create_function("length_utf16", 1, utf16_length, deterministic=True)
         # REPLACE then fires the delete triggers that keep the full-text tables in step.
         connection.execute("PRAGMA recursive_triggers = ON")
     except sqlite3.Error as err:
@@ -50,10 +51,10 @@ def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFE
         StoreError: if another process holds the write lock for longer than the busy timeout.
     """
     try:
-        connection.execute(f"BEGIN {mode}")
-    except sqlite3.OperationalError as err:
-        raise StoreError(f"the store cannot begin a transaction ({err}); retry once its other user is done") from err
-    try:
+        try:
+            connection.execute(f"BEGIN {mode}")
+        except sqlite3.OperationalError as err:
+            raise StoreError(f"cannot begin a transaction: {err}; retry once the store's other user is done") from err
         yield
         connection.execute("COMMIT")
     finally:
@@ -73,8 +74,3 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _length_utf16(text: str) -> int:
-    """Count UTF-16 code units, the unit of the systems whose lengths we reproduce."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

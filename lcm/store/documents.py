@@ -64,19 +64,21 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
                 f"document {document.document_id!r} is stored with another {changed};"
                 " what a document says never changes: give the other one its own id"
             )
-    connection.executemany(
-        """
-        INSERT INTO documents (document_id, conversation_id, session_id, kind, text, category, scope,
-                               importance, confidence, temporal_type, valid_until, last_accessed_at,
-                               access_count, decay_tier, tokens, metadata, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [_encode(connection, document) for document in new.values()],
-    )
-    connection.executemany(
-        "INSERT INTO document_messages (document_id, message_id, ordinal) VALUES (?, ?, ?)",
-        [link for document in new.values() for link in _links(connection, document)],
-    )
+    rows = [_encode(connection, document) for document in new.values()]
+    links = [link for document in new.values() for link in _links(connection, document)]
+    try:
+        connection.executemany(
+            """
+            INSERT INTO documents (document_id, conversation_id, session_id, kind, text, category, scope,
+                                   importance, confidence, temporal_type, valid_until, last_accessed_at,
+                                   access_count, decay_tier, tokens, metadata, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            rows,
+        )
+    except sqlite3.IntegrityError as err:
+        raise StoreError(f"a document has a value that its column does not take: {err}") from err
+    connection.executemany("INSERT INTO document_messages (document_id, message_id, ordinal) VALUES (?, ?, ?)", links)
     return len(new)
 
 

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.index_arguments import refuse_known, refuse_negative, refuse_unequal, refuse_unknown
+from lcm.indexing import Ranked, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.text_index.words import load_stop_words, query_words, split_words, windows
 
 _SCHEMA = """
@@ -103,9 +103,7 @@ class Fts5Index:
             for (row_id,) in rows:
                 del self._ids[row_id]
 
-    def search(
-        self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None
-    ) -> list[tuple[list[str], list[float]]]:
+    def search(self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         refuse_negative(k)
         with self._lock:
             if allowed is not None:
@@ -119,7 +117,7 @@ class Fts5Index:
         self._connection.executemany("INSERT INTO allowed VALUES (?)", [(row_id,) for row_id in rows])
         self._connection.execute("COMMIT")
 
-    def _search(self, query: str, k: int, only: str) -> tuple[list[str], list[float]]:
+    def _search(self, query: str, k: int, only: str) -> Ranked:
         words, runs = split_words(query)
         words = query_words(words, self._stop_words, is_alone=not runs)
         if not runs:
@@ -152,9 +150,7 @@ class Fts5Index:
         documents, mean_length = self._connection.execute(
             "SELECT count(*), avg(max(length(text) - 2, 0)) FROM cjk"
         ).fetchone()
-        found = self._connection.execute("SELECT count(*) FROM cjk WHERE instr(text, ?)", (run,)).fetchone()[
-            0
-        ]
+        found = self._connection.execute("SELECT count(*) FROM cjk WHERE instr(text, ?)", (run,)).fetchone()[0]
         idf = max(math.log((documents - found + 0.5) / (found + 0.5)), _SMALLEST_IDF)
         rows = self._connection.execute(
             f"SELECT rowid, text FROM cjk WHERE instr(text, ?) {only}",  # noqa: S608 (our own constants)

@@ -6,7 +6,7 @@ entries (model changes, labels, compactions, unknown types) are skipped.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lcm.errors import TranscriptError
 from lcm.records import Message, Transcript
@@ -46,7 +46,7 @@ def rebuild_entry(message: Message) -> dict[str, Any]:
     return {**message.envelope["entry"], "message": rebuild(message)}
 
 
-def _is_header(value: object) -> bool:
+def _is_header(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and value.get("type") == "session"
 
 

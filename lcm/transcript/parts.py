@@ -23,7 +23,8 @@ _PART_TYPES: dict[str, PartType] = {
     "step-finish": "step_finish",
 }
 
-_CALL_ID_KEYS = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
+_CALL_ID_KEYS: tuple[str, ...] = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
+_TOOL_NAME_KEYS: tuple[str, ...] = ("toolName", "tool_name")
 
 
 class Decomposed(NamedTuple):
@@ -68,13 +69,10 @@ def rebuild(message: Message) -> dict[str, Any]:
         raise ValueError(f"message {message.message_id!r} has no recorded original; only transcript readers keep one")
     native: dict[str, Any] = dict(message.envelope["native"])
     for slot, shape in message.envelope["slots"].items():
-        blocks = [_block(part) for part in message.parts if part.metadata.get("slot") == slot]
+        held = (part for part in message.parts if part.metadata.get("slot") == slot)
+        blocks = [part.metadata.get("raw", part.text) for part in held]
         native[slot] = blocks if shape == "list" else blocks[0]
     return copy.deepcopy(native)
-
-
-def _block(part: Part) -> Any:
-    return part.metadata["raw"] if "raw" in part.metadata else part.text
 
 
 def _content_parts(native: Mapping[str, Any], content: object) -> Iterator[Part]:
@@ -94,7 +92,7 @@ def _block_part(native: Mapping[str, Any], block: object) -> Part:
     if not isinstance(block, dict):
         return Part("agent", well_formed(block) if isinstance(block, str) else None, metadata=metadata)
     part_type = _PART_TYPES.get(block_type(block), "agent")
-    id_keys, name_keys = _CALL_ID_KEYS, ("toolName", "tool_name")
+    id_keys, name_keys = _CALL_ID_KEYS, _TOOL_NAME_KEYS
     if part_type == "tool":
         id_keys, name_keys = (*id_keys, "id"), ("name", *name_keys)
     return Part(
@@ -153,8 +151,8 @@ def _slotless_part(native: Mapping[str, Any]) -> Part:
 
 def _message_tool_name(native: Mapping[str, Any]) -> str | None:
     """A tool's own message may give its name as `name`, where others give their author's."""
-    keys = ("toolName", "tool_name")
-    return _first_text(native, (*keys, "name") if _ROLES.get(native["role"]) == "tool" else keys)
+    is_tool = _ROLES.get(native["role"]) == "tool"
+    return _first_text(native, (*_TOOL_NAME_KEYS, "name") if is_tool else _TOOL_NAME_KEYS)
 
 
 def _first_text(holder: Mapping[str, Any], keys: Iterable[str]) -> str | None:

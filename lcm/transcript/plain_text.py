@@ -59,8 +59,8 @@ def _words(value: object, depth: int) -> str | None:
     if isinstance(value, str):
         return _words_in_json(value, depth) or value
     if isinstance(value, list):
-        found = (_words(element, depth + 1) for element in value)
-        return "\n".join(words for words in found if _is_said(words)) or None
+        found = [_words(element, depth + 1) for element in value]
+        return "\n".join(words for words in found if words and not words.isspace()) or None
     return _words_of_block(value, depth) if isinstance(value, dict) else None
 
 
@@ -83,7 +83,7 @@ def _words_of_block(block: dict[str, Any], depth: int) -> str | None:
     if kind in RESULT_TYPES:
         return _first_words(block, _RESULT_KEYS, depth)
     for key in _WORD_KEYS:
-        if isinstance(words := block.get(key), str) and _is_said(words):
+        if isinstance(words := block.get(key), str) and words.strip():
             return words
     if kind in MEDIA_TYPES:
         return None
@@ -93,8 +93,4 @@ def _words_of_block(block: dict[str, Any], depth: int) -> str | None:
 
 def _first_words(block: dict[str, Any], keys: tuple[str, ...], depth: int) -> str | None:
     found = (_words(block.get(key), depth + 1) for key in keys)
-    return next((words for words in found if _is_said(words)), None)
-
-
-def _is_said(words: str | None) -> bool:
-    return bool(words and not words.isspace())
+    return next((words for words in found if words and not words.isspace()), None)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lcm.index_arguments import refuse_negative, refuse_unequal, refuse_unknown
+from lcm.indexing import Ranked, best, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.protocols import Vectors
 from lcm.vector_index.saved_file import read_index, write_index
 
@@ -30,7 +30,6 @@ _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
 
-Neighbours = tuple[list[str], list[float]]
 _Positions = npt.NDArray[np.int64]
 
 
@@ -100,7 +99,7 @@ class ExactIndex:
             for document_id in dict.fromkeys(ids):
                 self._removed.add(self._positions.pop(document_id))
 
-    def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Neighbours]:
+    def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
@@ -111,7 +110,7 @@ class ExactIndex:
                 return [([], []) for _ in queries]
             firsts = np.searchsorted(owners, places)
             queries_a_block = max(1, _BLOCK_NUMBERS // len(rows))
-            answers: list[Neighbours] = []
+            answers: list[Ranked] = []
             for start in range(0, len(queries), queries_a_block):
                 scores = cosines(queries[start : start + queries_a_block], rows)
                 if len(rows) > len(ids):
@@ -219,15 +218,6 @@ def cosines(queries: Vectors, rows: Vectors) -> npt.NDArray[np.float64]:
     np.clip(products, -1, 1, out=products)
     products += 0.0  # a sum of nothing but zeros may come out as -0.0 or 0.0
     return products
-
-
-def best(ids: Sequence[str], scores: npt.NDArray[np.float64], k: int) -> Neighbours:
-    """The k highest scores with their ids, descending, ties in the given order."""
-    candidates = np.arange(len(scores))
-    if 0 < 4 * k < len(scores):
-        candidates = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
-    order = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
-    return [ids[place] for place in order.tolist()], scores[order].tolist()
 
 
 def pack(vectors: Vectors) -> bytes:

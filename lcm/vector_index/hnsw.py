@@ -19,14 +19,14 @@ import math
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 import hnswlib
 import numpy as np
 
-from lcm.index_arguments import refuse_negative
+from lcm.indexing import Ranked, refuse_negative
 from lcm.protocols import Vectors
 from lcm.vector_index.exact import ExactIndex, pack, to_grid, unpack
 from lcm.vector_index.saved_file import read_index, write_index
@@ -122,16 +122,14 @@ class HnswIndex:
             if self._graph.size > 2 * self._vector_counts.total():
                 self._rebuild()
 
-    def search(
-        self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
-    ) -> list[tuple[list[str], list[float]]]:
+    def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
             total = visible = self._vector_counts.total()
-            known = self._vector_counts.keys()
+            known: Set[str] = self._vector_counts.keys()
             if allowed is not None:
-                known &= set(allowed)
+                known = known & set(allowed)
                 visible = sum(self._vector_counts[document_id] for document_id in known)
             if visible < max(self._settings.exact_below, 1):
                 return self._exact.search(queries, k, allowed)
@@ -141,7 +139,7 @@ class HnswIndex:
             waiting = list(range(len(queries)))
             while waiting and width <= visible * _LARGEST_SHARE:
                 for query, ids in zip(waiting, self._graph.nearest(queries[waiting], width), strict=True):
-                    found = [document_id for document_id in dict.fromkeys(ids) if document_id in known]
+                    found = [i for i in dict.fromkeys(ids) if i is not None and i in known]
                     if len(found) >= wanted:
                         candidates[query] = found
                 waiting = [query for query in waiting if query not in candidates]
@@ -149,7 +147,8 @@ class HnswIndex:
             answers = {
                 query: self._exact.search(queries[query : query + 1], k, ids)[0] for query, ids in candidates.items()
             }
-            answers |= zip(waiting, self._exact.search(queries[waiting], k, allowed), strict=True)
+            if waiting:
+                answers |= zip(waiting, self._exact.search(queries[waiting], k, allowed), strict=True)
             return [answers[query] for query in range(len(queries))]
 
     def save(self, path: Path) -> None:

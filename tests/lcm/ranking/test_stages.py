@@ -8,6 +8,7 @@ import pytest
 from lcm.ranking.inverse_distance import InverseDistance
 from lcm.ranking.limit import Limit
 from lcm.ranking.min_score import MinScore
+from lcm.ranking.neighbours import Neighbours
 from lcm.ranking.ordering import best_first
 from lcm.ranking.pipeline import Ranking
 from lcm.ranking.raw_score import RawScore
@@ -83,3 +84,28 @@ def test_an_order_names_stages_that_exist_and_once() -> None:
 def test_a_bad_number_is_refused(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_neighbours_lend_within_a_session_only() -> None:
+    rows = frame(
+        conversation_id=["c"] * 4,
+        session_id=["s", "s", "s", "t"],
+        seq=[3, 1, 2, 4],
+        dense_score=[1.0, 10.0, 100.0, 1000.0],
+        lexical_score=[None, 1.0, None, 5.0],
+    )
+    lent = Neighbours(dense_weight=0.5, lexical_weight=1.0)(rows, BATCH)
+    assert lent["document_id"].to_list() == rows["document_id"].to_list()
+    assert lent["dense_score"].to_list() == [1 + 0.5 * 100, 10 + 0.5 * 100, 100 + 0.5 * (10 + 1), 1000]
+    assert lent["lexical_score"].to_list() == [None, 1.0, None, 5.0]
+
+
+def test_a_missing_neighbour_lends_nothing() -> None:
+    rows = frame(
+        conversation_id=["c"] * 2,
+        session_id=["s"] * 2,
+        seq=[1, 3],
+        dense_score=[1.0, 2.0],
+        lexical_score=[1.0, 2.0],
+    )
+    assert Neighbours()(rows, BATCH).equals(rows)

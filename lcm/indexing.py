@@ -1,8 +1,24 @@
-"""What every index, of vectors or of texts, refuses, in the same words."""
+"""What indexes of vectors and of texts have in common: what they refuse, and how they pick the best."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Ranked = tuple[list[str], list[float]]
+"""Ids and their scores, best first."""
 
 _SHOWN = 10
+_SORTED_SHARE = 1 / 4  # wanting more than this share of the scores, sort them all
+
+
+def best(ids: Sequence[str], scores: npt.NDArray[np.float64], k: int) -> Ranked:
+    """The k highest scores with their ids, descending, ties in the given order."""
+    candidates = np.arange(len(scores))
+    if 0 < k < len(scores) * _SORTED_SHARE:
+        candidates = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    order = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+    return [ids[place] for place in order.tolist()], scores[order].tolist()
 
 
 def refuse_negative(k: int) -> None:

@@ -1,0 +1,158 @@
+"""LoCoMo: counts of the pinned files, and the loader's rules on a small copy of the format."""
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from eval.datasets import locomo
+from eval.datasets.card import PinnedFile
+from eval.datasets.locomo import Locomo
+from lcm.errors import DatasetError
+
+RECORD = {
+    "sample_id": "conv-1",
+    "conversation": {
+        "speaker_a": "Ada",
+        "speaker_b": "Bo",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ada", "dia_id": "D1:1", "text": "Look at my dog", "blip_caption": "a dog by a wall"},
+            {"speaker": "Bo", "dia_id": "D1:2", "text": "Lovely"},
+        ],
+        "session_2_date_time": "9:05 am on 10 May, 2023",
+        "session_2": [{"speaker": "Ada", "dia_id": "D2:1", "text": "He ate a shoe"}],
+        "session_3_date_time": "9:05 am on 11 May, 2023",
+    },
+    "qa": [
+        {"question": "What did the dog eat?", "category": 4, "evidence": ["D2:1"], "answer": "a shoe"},
+        {"question": "Both?", "category": 1, "evidence": ["D1:1; D2:1"], "answer": "yes"},
+        {"question": "Which cat?", "category": 5, "evidence": ["D1:1"], "adversarial_answer": "none"},
+        {"question": "Wrongly cited", "category": 2, "evidence": ["D1:2", "D9:9"], "answer": "x"},
+    ],
+}
+FIXES = [{"sample_id": "conv-1", "qa_index": 1, "evidence_normalised": ["D1:1", "D2:1"]}]
+AUDIT = [
+    {"sample_id": "conv-1", "qa_index": 3, "error_type": "WRONG_CITATION", "correct_evidence": ["D2:1"]},
+    {"sample_id": "conv-1", "qa_index": 0, "error_type": "AMBIGUOUS", "correct_evidence": ["D1:1"]},
+]
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder in LoCoMo's format whose digests are pinned."""
+    pins = []
+    for constant, content in (("_CONVERSATIONS", [RECORD]), ("_FIXES", FIXES), ("_AUDIT", AUDIT)):
+        name = getattr(locomo, constant).path
+        (tmp_path / name).write_text(json.dumps(content))
+        pins.append(PinnedFile(name, hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()))
+        monkeypatch.setattr(locomo, constant, pins[-1])
+    monkeypatch.setattr(Locomo, "card", replace(Locomo.card, files=tuple(pins)))
+    return str(tmp_path)
+
+
+def evidence(loader: Locomo) -> dict[str, list[str]]:
+    """Question -> the words of its evidence."""
+    dataset = loader.load()
+    words = {m.message_id: m.content for t in dataset.transcripts for m in t.messages}
+    found: dict[str, list[str]] = {query.text: [] for query in dataset.queries}
+    text = {query.query_id: query.text for query in dataset.queries}
+    for query_id, message_id, _ in dataset.qrels.iter_rows():
+        found[text[query_id]].append(words[message_id])
+    return found
+
+
+def test_turns_keep_order_speaker_session_and_time(small: str) -> None:
+    (transcript,) = Locomo(small).load().transcripts
+    assert [m.content for m in transcript.messages] == [
+        "Look at my dog\n[picture: a dog by a wall]",
+        "Lovely",
+        "He ate a shoe",
+    ]
+    assert [m.role for m in transcript.messages] == ["user", "assistant", "user"]
+    assert [m.author for m in transcript.messages] == ["Ada", "Bo", "Ada"]
+    assert len({m.session_id for m in transcript.messages}) == 2
+    assert transcript.messages[2].created_at == datetime(2023, 5, 10, 9, 5, tzinfo=UTC)
+    assert {query.asked_at for query in Locomo(small).load().queries} == {datetime(2023, 5, 10, 9, 5, tzinfo=UTC)}
+
+
+def test_captions_can_be_left_out(small: str) -> None:
+    (transcript,) = Locomo(small, captions=False).load().transcripts
+    assert transcript.messages[0].content == "Look at my dog"
+
+
+def test_original_evidence_leaves_out_what_names_no_turn(small: str) -> None:
+    found = evidence(Locomo(small))
+    assert found["What did the dog eat?"] == ["He ate a shoe"]
+    assert found["Both?"] == []
+    assert found["Wrongly cited"] == ["Lovely"]
+    assert Locomo(small).load().notes == ("2 evidence entries name no turn and are left out",)
+
+
+def test_repaired_evidence_mends_spelling_and_wrong_citations_only(small: str) -> None:
+    found = evidence(Locomo(small, evidence="repaired"))
+    assert len(found["Both?"]) == 2
+    assert found["Wrongly cited"] == ["He ate a shoe"]
+    assert found["What did the dog eat?"] == ["He ate a shoe"]
+
+
+def test_categories_choose_questions(small: str) -> None:
+    assert [query.text for query in Locomo(small, categories=[1, 4]).load().queries] == [
+        "What did the dog eat?",
+        "Both?",
+    ]
+
+
+def test_protocols_have_different_digests(small: str) -> None:
+    loaders = [Locomo(small), Locomo(small, evidence="repaired"), Locomo(small, categories=[1])]
+    assert len({loader.load().digest for loader in loaders}) == 3
+    assert Locomo(small).load().digest == Locomo(small).load().digest
+
+
+def test_another_file_is_refused_with_both_digests(small: str) -> None:
+    path = Path(small) / locomo._CONVERSATIONS.path
+    path.write_text(path.read_text() + " ")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(DatasetError) as caught:
+        Locomo(small).load()
+    assert found in str(caught.value)
+    assert locomo._CONVERSATIONS.sha256 in str(caught.value)
+
+
+def test_a_missing_folder_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
+    with pytest.raises(DatasetError, match="set LCM_DATASETS_DIR"):
+        Locomo().load()
+    monkeypatch.setenv("LCM_DATASETS_DIR", str(tmp_path))
+    with pytest.raises(DatasetError, match="which is not a folder"):
+        Locomo().load()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"evidence": "fixed"}, "evidence must be original or repaired"), ({"categories": [6]}, "categories must be")],
+)
+def test_a_bad_setting_is_refused(settings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Locomo(**settings)
+
+
+if os.environ.get("LCM_DATASETS_DIR"):
+
+    def test_the_pinned_files_have_the_published_counts() -> None:
+        dataset = Locomo().load()
+        assert len(dataset.transcripts) == 6
+        assert [len(t.messages) for t in dataset.transcripts] == [419, 369, 663, 629, 680, 675]
+        assert len(dataset.queries) == 1157
+        judged = set(dataset.qrels["query_id"])
+        # 885 questions of categories 1-4: two have no evidence, one only a misspelt id.
+        assert len([q for q in dataset.queries if q.query_id in judged and q.category != "adversarial"]) == 882
+
+    def test_repairing_the_pinned_evidence_leaves_only_what_was_never_judged() -> None:
+        dataset = Locomo(evidence="repaired").load()
+        judged = set(dataset.qrels["query_id"])
+        assert sorted(q.query_id for q in dataset.queries if q.query_id not in judged) == ["conv-26/30", "conv-26/46"]

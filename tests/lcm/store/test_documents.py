@@ -1,0 +1,171 @@
+"""Documents: what they say is fixed, who may see them is decided in the query."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import StoreError
+from lcm.records import Document
+from lcm.store.documents import DOCUMENT_SCHEMA
+from lcm.store.store import Store
+from tests.lcm.store.contents import TOKENS, dump, talk
+from tests.workspaces import minute
+
+
+def document(document_id: str = "d1", *sources: int, **changes: object) -> Document:
+    sources = sources or (1,)
+    fields = {
+        "document_id": document_id,
+        "text": f"text of {document_id}",
+        "source_message_ids": tuple(f"talk:{i}" for i in sources),
+        "conversation_id": "talk",
+        "session_id": "talk session",
+        "created_at": minute(max(sources)),
+    }
+    return Document(**(fields | changes))
+
+
+@pytest.fixture
+def store():
+    with Store() as opened:
+        opened.ingest(talk(5), TOKENS)
+        yield opened
+
+
+def ids(frame: pl.DataFrame) -> list[str]:
+    return frame["document_id"].to_list()
+
+
+def test_a_document_comes_back_with_all_that_was_written(store: Store) -> None:
+    written = Document(
+        document_id="d1",
+        text="Tea 🍵, no coffee\0",
+        source_message_ids=("talk:4", "talk:2"),
+        conversation_id="talk",
+        session_id="talk session",
+        created_at=minute(4),
+        kind="window",
+        category="preference",
+        scope="agent:a",
+        importance=0.25,
+        confidence=1 / 3,
+        temporal_type="dynamic",
+        valid_until=minute(60),
+        last_accessed_at=minute(30),
+        access_count=3,
+        decay_tier="core",
+        tokens=9,
+        metadata={"why": ["\ud83d", 1.5]},
+    )
+    assert store.add_documents([written]) == 1
+    (row,) = store.documents().to_dicts()
+    fields = {name: getattr(written, name) for name in DOCUMENT_SCHEMA if name not in ("length_utf16", "seq")}
+    assert row == fields | {"source_message_ids": ["talk:4", "talk:2"], "length_utf16": 18, "seq": 4}
+    metadata = store._connection.execute("SELECT metadata FROM documents").fetchall()
+    assert metadata == [(r'{"why":["\ud83d",1.5]}',)]
+
+
+def test_the_frame_has_its_schema_even_when_empty(store: Store) -> None:
+    assert store.documents().equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
+    store.add_documents([document()])
+    assert store.documents().schema == DOCUMENT_SCHEMA
+    assert store.documents(scopes=[]).equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
+
+
+@given(st.text(max_size=12))
+def test_length_counts_utf16_units(text: str) -> None:
+    with Store() as store:
+        store.ingest(talk(1), TOKENS)
+        store.add_documents([document(text=text)])
+        frame = store.documents()
+    assert frame["text"].to_list() == [text]
+    assert frame["length_utf16"].to_list() == [len(text.encode("utf-16-le")) // 2]
+
+
+def test_documents_are_ordered_by_instant_then_by_adding(store: Store) -> None:
+    store.add_documents([document("late", 4), document("tie b", 2), document("early", 1)])
+    store.add_documents([document("tie a", 2)])
+    assert ids(store.documents()) == ["early", "tie b", "tie a", "late"]
+
+
+def test_scopes_none_means_all_and_empty_means_none(store: Store) -> None:
+    store.add_documents([document("a", scope="one"), document("b", scope="two"), document("c", scope="a\0b")])
+    assert ids(store.documents()) == ["a", "b", "c"]
+    assert ids(store.documents(scopes=[])) == []
+    assert ids(store.documents(scopes=["two", "nobody's"])) == ["b"]
+    assert ids(store.documents(scopes=["a"])) == []
+    assert ids(store.documents(scopes=["a\0b", "one"])) == ["a", "c"]
+
+
+def test_a_document_does_not_exist_before_its_instant(store: Store) -> None:
+    store.add_documents([document("a", 1), document("b", 3)])
+    assert ids(store.documents(created_up_to=minute(3) - timedelta(milliseconds=1))) == ["a"]
+    assert ids(store.documents(created_up_to=minute(3))) == ["a", "b"]
+    assert ids(store.documents(created_up_to=minute(3).astimezone(timezone(timedelta(hours=9))))) == ["a", "b"]
+    assert ids(store.documents(["nobody's"], minute(3))) == []
+    with pytest.raises(ValueError, match="needs a time zone"):
+        store.documents(created_up_to=datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+
+
+def test_a_stored_document_is_left_as_it_is(store: Store) -> None:
+    store.add_documents([document("a"), document("b")])
+    before = dump(store)
+    assert store.add_documents([document("b"), document("a")]) == 0
+    assert store.add_documents([replace(document("a"), importance=0.1, access_count=5)]) == 0
+    assert dump(store) == before
+    assert store.add_documents([document("a"), document("c"), document("c")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"text": "other"}, "text"),
+        ({"scope": "secret"}, "scope"),
+        ({"kind": "window"}, "kind"),
+        ({"session_id": "another"}, "session_id"),
+        ({"created_at": minute(9)}, "created_at"),
+        ({"source_message_ids": ("talk:1", "talk:2")}, "source_message_ids"),
+    ],
+)
+def test_a_known_id_that_says_something_else_is_refused(store: Store, change: dict, named: str) -> None:
+    store.add_documents([document("a")])
+    before = dump(store)
+    for batch in ([document("new"), document("a", **change)], [document("b"), document("b", **change)]):
+        with pytest.raises(StoreError, match=f"stored with another {named};"):
+            store.add_documents(batch)
+    assert dump(store) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"source_message_ids": ("talk:1", "talk:99")}, "'a' names the unknown source message 'talk:99'"),
+        ({"conversation_id": "nobody's"}, "'a' names the unknown conversation \"nobody's\""),
+        ({"source_message_ids": ()}, "'a' must name its source messages"),
+        ({"source_message_ids": ("talk:1", "talk:1")}, "'a' must name its source messages, at least one and each once"),
+        ({"temporal_type": "eternal"}, "does not take: CHECK constraint failed"),
+        ({"scope": "\udc00"}, "scope '.udc00' holds half of a surrogate pair"),
+    ],
+)
+def test_a_document_that_cannot_be_kept_is_refused_with_its_whole_batch(
+    store: Store, changes: dict, reason: str
+) -> None:
+    before = dump(store)
+    with pytest.raises(StoreError, match=reason):
+        store.add_documents([document("fine"), document("a", **changes)])
+    assert dump(store) == before
+
+
+def test_source_messages_cannot_be_deleted_under_a_document(store: Store) -> None:
+    store.add_documents([document("a", 2)])
+    connection = store._connection
+    connection.execute("DELETE FROM context_items")
+    with pytest.raises(Exception, match="FOREIGN KEY constraint failed"):
+        connection.execute("DELETE FROM messages WHERE message_key = 'talk:2'")
+    connection.execute("DELETE FROM documents")
+    connection.execute("DELETE FROM messages WHERE message_key = 'talk:2'")
+    assert connection.execute("SELECT count(*) FROM document_messages").fetchone() == (0,)

@@ -1,0 +1,259 @@
+"""What goes in comes out; what is stored only grows."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+
+from lcm.errors import StoreError
+from lcm.instants import EPOCH
+from lcm.records import Message, Part, Transcript
+from lcm.store.messages import ORDINAL_STEP
+from lcm.store.store import CONVERSATION_SCHEMA, MESSAGE_SCHEMA, Store
+from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, is_sound, message, talk, transcripts
+from tests.workspaces import minute
+
+
+def dated(transcript: Transcript) -> list[Message]:
+    """The messages with each missing instant replaced by the last known one."""
+    known, messages = EPOCH, []
+    for said in transcript.messages:
+        known = said.created_at or known
+        messages.append(replace(said, created_at=known))
+    return messages
+
+
+@given(transcripts)
+def test_messages_come_back_exactly_with_their_instants_filled_in(transcript: Transcript) -> None:
+    with Store() as store:
+        assert store.ingest(transcript, TOKENS) == len(transcript.messages)
+        back = store.messages(transcript.conversation_id)
+        assert back == dated(transcript)
+        assert [list(said.envelope) for said in back] == [list(said.envelope) for said in transcript.messages]
+        assert is_sound(store._connection)
+
+
+@given(transcripts)
+def test_the_same_transcript_twice_changes_no_byte_of_any_row(transcript: Transcript) -> None:
+    with Store() as store:
+        store.ingest(transcript, TOKENS)
+        before = dump(store)
+        assert store.ingest(transcript, TOKENS) == 0
+        assert store.ingest(replace(transcript, messages=tuple(dated(transcript))), TOKENS) == 0
+        assert dump(store) == before
+
+
+@given(transcripts)
+def test_a_transcript_that_grows_is_stored_as_if_it_came_whole(transcript: Transcript) -> None:
+    with Store(opened_at=OPENED_AT) as whole, Store(opened_at=OPENED_AT) as grown:
+        whole.ingest(transcript, TOKENS)
+        for length in range(1, len(transcript.messages) + 1):
+            shorter = replace(transcript, messages=transcript.messages[:length])
+            assert grown.ingest(shorter, TOKENS) == 1
+        full_text_shards = ("messages_fts_data", "messages_fts_idx")  # cut by transaction
+        for table, rows in dump(whole).items():
+            assert table in full_text_shards or dump(grown)[table] == rows, table
+
+
+def test_a_file_keeps_what_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "workspace.db"
+    with Store(path) as store:
+        store.ingest(talk(3), TOKENS)
+    with Store(str(path)) as store:
+        assert store.messages() == list(talk(3).messages)
+
+
+def test_conversations_keep_the_order_of_their_first_ingest() -> None:
+    with Store() as store:
+        store.ingest(talk(1, "zebra"), TOKENS)
+        store.ingest(talk(2, "ant"), TOKENS)
+        store.ingest(talk(3, "zebra"), TOKENS)
+        assert [said.message_id for said in store.messages()] == ["zebra:1", "zebra:2", "zebra:3", "ant:1", "ant:2"]
+        assert store.messages("ant") == list(talk(2, "ant").messages)
+        assert store.messages("nobody") == []
+
+
+def test_a_missing_instant_is_the_last_known_one_even_from_an_earlier_ingest() -> None:
+    undated = (message(1), message(2, created_at=minute(5)), message(3))
+    with Store() as store:
+        store.ingest(Transcript("talk", undated), TOKENS)
+        store.ingest(Transcript("talk", (*undated, message(4))), TOKENS)
+        assert [said.created_at for said in store.messages()] == [EPOCH, minute(5), minute(5), minute(5)]
+
+
+def test_context_items_hold_every_message_in_order_with_gaps_between() -> None:
+    with Store() as store:
+        store.ingest(talk(2), TOKENS)
+        store.ingest(talk(3), TOKENS)
+        items = store._connection.execute(
+            "SELECT ordinal, item_type, message_id FROM context_items ORDER BY ordinal"
+        ).fetchall()
+    assert items == [(ORDINAL_STEP * i, "message", i) for i in (1, 2, 3)]
+
+
+def test_a_conversation_knows_its_newest_session_title_and_times() -> None:
+    first, second = talk(1).messages[0], replace(talk(2).messages[1], session_id="another session")
+    with Store() as store:
+        store.ingest(Transcript("talk", (first,), title="Plans"), TOKENS)
+        store.ingest(Transcript("talk", (first, second)), TOKENS)
+        columns = "session_id, title, created_at, updated_at, active"
+        row = store._connection.execute(f"SELECT {columns} FROM conversations").fetchall()
+        frame = store.conversations()
+    assert row == [("another session", "Plans", "2026-01-01T00:01:00.000Z", "2026-01-01T00:02:00.000Z", 1)]
+    assert frame.schema == CONVERSATION_SCHEMA
+    assert frame.rows() == [("talk", "Plans", 2, minute(1), minute(2))]
+
+
+def test_a_transcript_without_messages_leaves_no_trace() -> None:
+    with Store() as store:
+        assert store.ingest(Transcript("talk", ()), TOKENS) == 0
+        assert store.conversations().is_empty()
+        assert store.messages() == []
+
+
+def test_the_message_frame_has_a_row_for_every_message() -> None:
+    said = Message("m1", "tool", "twelve chars", "s1", minute(1), author="Ada")
+    with Store() as store:
+        assert store.message_frame().equals(pl.DataFrame(schema=MESSAGE_SCHEMA))
+        store.ingest(Transcript("talk", (said,)), TOKENS)
+        frame = store.message_frame()
+    assert frame.schema == MESSAGE_SCHEMA
+    assert frame.rows() == [("m1", "talk", "s1", 1, "tool", "Ada", minute(1), 12 // 4)]
+
+
+def test_tokens_are_counted_once_for_all_new_messages() -> None:
+    batches: list[list[str]] = []
+
+    class Recording:
+        def count(self, texts: list[str]) -> list[int]:
+            batches.append(list(texts))
+            return [7] * len(texts)
+
+    with Store() as store:
+        store.ingest(talk(2), Recording())
+        store.ingest(talk(4), Recording())
+        assert store.message_frame()["tokens"].to_list() == [7, 7, 7, 7]
+    assert [len(batch) for batch in batches] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"role": "assistant"}, "role"),
+        ({"content": "other words"}, "content"),
+        ({"parts": ()}, "parts"),
+        ({"envelope": {"a": 1}}, "envelope"),
+        ({"session_id": "another"}, "session_id"),
+        ({"author": "Bo"}, "author"),
+        ({"created_at": minute(99)}, "created_at"),
+    ],
+)
+def test_a_changed_message_is_refused_by_conversation_position_and_field(change: dict, named: str) -> None:
+    longer = talk(4).messages
+    changed = (longer[0], replace(longer[1], **change), *longer[2:])
+    with Store() as store:
+        store.ingest(talk(3), TOKENS)
+        before = dump(store)
+        with pytest.raises(StoreError, match=rf"'talk': message 2 is stored as 'talk:2', .* another {named};"):
+            store.ingest(Transcript("talk", changed), TOKENS)
+        assert dump(store) == before
+
+
+def test_a_replaced_message_is_refused() -> None:
+    other = (talk(1).messages[0], message(9))
+    with Store() as store:
+        store.ingest(talk(2), TOKENS)
+        with pytest.raises(StoreError, match="message 2 is stored as 'talk:2', but the transcript has 'talk:9' there"):
+            store.ingest(Transcript("talk", other), TOKENS)
+
+
+@pytest.mark.parametrize("length", [0, 2])
+def test_a_shortened_transcript_is_refused(length: int) -> None:
+    with Store() as store:
+        store.ingest(talk(3), TOKENS)
+        with pytest.raises(StoreError, match=f"message {length + 1} is stored .* where the transcript has ended"):
+            store.ingest(talk(length), TOKENS)
+
+
+def test_an_id_that_occurs_twice_in_a_transcript_is_refused() -> None:
+    with Store() as store:
+        before = dump(store)
+        with pytest.raises(StoreError, match="'talk': message 2 has the id 'talk:1', as an earlier one has"):
+            store.ingest(Transcript("talk", (message(1), message(1))), TOKENS)
+        assert dump(store) == before
+        store.ingest(talk(1), TOKENS)
+        with pytest.raises(StoreError, match="message 2 has the id 'talk:1', as an earlier one has"):
+            store.ingest(Transcript("talk", (*talk(1).messages, message(1))), TOKENS)
+
+
+def test_an_id_of_another_conversation_is_refused() -> None:
+    with Store() as store:
+        store.ingest(talk(1), TOKENS)
+        before = dump(store)
+        with pytest.raises(StoreError, match=r"'other': message 1 has the id 'talk:1', .* conversation 'talk'"):
+            store.ingest(Transcript("other", talk(1).messages), TOKENS)
+        assert dump(store) == before
+
+
+def test_a_half_surrogate_pair_is_replaced_in_text_and_exact_in_json() -> None:
+    half = "cut \ud83d"
+    said = Message("m", "user", half, "s", EPOCH, half, (Part("text", half, metadata={"raw": half}),), {half: half})
+    with Store() as store:
+        store.ingest(Transcript("talk", (said,), title=half), TOKENS)
+        (back,) = store.messages()
+        assert store.ingest(Transcript("talk", (said,), title=half), TOKENS) == 0
+    assert back.content == back.author == back.parts[0].text == "cut \ufffd"
+    assert back.parts[0].metadata == {"raw": half}
+    assert back.envelope == {half: half}
+
+
+@pytest.mark.parametrize("field", ["message_id", "session_id"])
+def test_an_id_with_half_a_surrogate_pair_is_refused(field: str) -> None:
+    with Store() as store, pytest.raises(StoreError, match="holds half of a surrogate pair"):
+        store.ingest(Transcript("talk", (replace(message(1), **{field: "\udc00"}),)), TOKENS)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to look at" * 100)
+    with pytest.raises(StoreError, match=r"notes\.txt.*not a database"):
+        Store(path)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot open the store"):
+        Store(tmp_path)
+
+
+_WRITER = """
+import sys
+from lcm.store.store import Store
+from tests.lcm.store.contents import TOKENS, talk
+
+sys.stdin.readline()
+with Store(sys.argv[1]) as store:
+    for length in range(1, 31):
+        store.ingest(talk(length, sys.argv[2]), TOKENS)
+        store.ingest(talk(length, f"{sys.argv[2]} {length}"), TOKENS)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_write_one_file_in_turns(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "shared.db"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name], cwd=root, stdin=subprocess.PIPE, text=True)
+        for name in ("one", "two")
+    ]
+    for writer in writers:
+        writer.communicate("go\n", timeout=120)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    with Store(path) as store:
+        assert store.conversations().height == 2 * 31
+        for name in ("one", "two"):
+            assert store.messages(name) == list(talk(30, name).messages)
+        assert is_sound(store._connection)

@@ -1,0 +1,46 @@
+"""The token estimate is a quarter of the UTF-16 length, rounded up."""
+
+import math
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.tokens import Utf16Units, utf16_length
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+
+
+@pytest.mark.parametrize(
+    ("text", "units"), [("", 0), ("abc", 3), ("日本語", 3), ("👍", 2), ("e\u0301", 2), ("\ud800", 1), ("a\ud83d", 2)]
+)
+def test_utf16_length_is_what_javascript_reports(text: str, units: int) -> None:
+    assert utf16_length(text) == units
+
+
+@given(ANY_TEXT)
+def test_utf16_length_counts_characters_beyond_the_basic_plane_twice(text: str) -> None:
+    assert utf16_length(text) == len(text) + sum(ord(character) > 0xFFFF for character in text)
+
+
+def test_tokens_are_a_quarter_rounded_up() -> None:
+    assert Utf16Units().count(["", "a", "abcd", "abcde", "👍👍👍"]) == [0, 1, 1, 2, math.ceil(6 / 4)]
+
+
+@given(st.lists(ANY_TEXT))
+def test_an_estimate_does_not_depend_on_the_batch(texts: list[str]) -> None:
+    estimator = Utf16Units()
+    counts = estimator.count(texts)
+    assert counts == [estimator.count([text])[0] for text in texts]
+    assert all(count >= 0 for count in counts)
+
+
+@pytest.mark.parametrize("units_per_token", [0, -1.0, math.nan, math.inf])
+def test_units_per_token_must_be_positive(units_per_token: float) -> None:
+    with pytest.raises(ValueError, match=r"units_per_token must be > 0, got"):
+        Utf16Units(units_per_token)
+
+
+def test_an_estimator_travels() -> None:
+    assert pickle.loads(pickle.dumps(Utf16Units(3.0))) == Utf16Units(3.0)
