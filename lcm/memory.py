@@ -67,14 +67,15 @@ class Memory:
 
     def ingest(self, transcript: Transcript) -> int:
         """Take in a transcript, or what is new of it; returns how many messages were new."""
-        added = self.store.ingest(transcript, self.system.token_estimator)
-        if added:
-            messages = self.store.messages(transcript.conversation_id)
-            known = set(self._documents["document_id"])
-            documents = self._documents_of(messages[-added:], transcript.conversation_id)
-            self.store.add_documents(documents)
-            self._remember(self.store.documents())
-            self._index(self._documents.filter(~pl.col("document_id").is_in(list(known))))
+        with self.store.transaction():
+            added = self.store.ingest(transcript, self.system.token_estimator)
+            if not added:
+                return 0
+            messages = self.store.messages(transcript.conversation_id)[-added:]
+            self.store.add_documents(self._documents_of(messages, transcript.conversation_id))
+        known = self._documents["document_id"]
+        self._remember(self.store.documents())
+        self._index(self._documents.filter(~pl.col("document_id").is_in(known.implode())))
         return added
 
     def rank(

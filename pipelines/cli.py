@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        return _explained(error)
+        return _explained(error, rest)
     return int(code or 0)
 
 
@@ -76,13 +76,13 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _explained(error: Exception) -> int:
+def _explained(error: Exception, arguments: Sequence[str]) -> int:
     from lcm.errors import LcmError
     from pipelines.configuration import CONFIGURATION_ERRORS, explain
 
     if isinstance(error, (LcmError, ValueError, TypeError, OSError, *CONFIGURATION_ERRORS)):
-        return fail(explain(error))
-    return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
+        return fail(explain(error, arguments))
+    return fail(f"{type(error).__name__}: {explain(error, arguments)} (a defect; --debug shows where)", INTERNAL_ERROR)
 
 
 if __name__ == "__main__":

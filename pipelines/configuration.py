@@ -80,8 +80,7 @@ def points(overrides: Sequence[str]) -> list[list[str]]:
 def composed(overrides: Sequence[str]) -> DictConfig:
     """Compose the configuration without running anything."""
     with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
-        kept = [override for override in overrides if not override.startswith("hydra")]
-        return compose("config", overrides=kept)
+        return compose("config", overrides=list(overrides))
 
 
 def groups() -> dict[str, list[str]]:
@@ -93,8 +92,8 @@ def groups() -> dict[str, list[str]]:
     }
 
 
-def explain(error: BaseException) -> str:
-    """One line: the key, the value, and what to do."""
+def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
+    """One line: the key, the value, and what to do; `overrides` are those that led to the error."""
     if isinstance(error, InstantiationException):
         return _instantiation(error)
     if isinstance(error, OverrideParseException):
@@ -104,10 +103,10 @@ def explain(error: BaseException) -> str:
         return _choice(error)
     if isinstance(error, ConfigCompositionException):
         cause = error.__cause__ or error
-        return _unknown_key(f"{text} {cause}") or _flat(cause if error.__cause__ else error)
+        return _unknown_key(f"{text} {cause}", overrides) or _flat(cause if error.__cause__ else error)
     if isinstance(error, OmegaConfBaseException):
         key = getattr(error, "full_key", None)
-        message = _unknown_key(text) or _flat(error)
+        message = _unknown_key(text, overrides) or _flat(error)
         return f"{key}: {message}" if key and str(key) not in message else message
     return _flat(error)
 
@@ -128,21 +127,26 @@ def _instantiation(error: InstantiationException) -> str:
     return f"{key.group(1)}: {message}" if key else message
 
 
-def _unknown_key(text: str) -> str | None:
+def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
     """A misspelt key or group, with the nearest that exist."""
     match = re.search(r"Could not override '([^']+)'|Key '([^']+)' is not in struct", text)
     if match is None:
         return None
     full = re.search(r"full_key: (\S+)", text)
     key = full.group(1) if full else str(match.group(1) or match.group(2))
-    near = difflib.get_close_matches(key, list(_known_keys()), n=3)
+    # Never the key itself: in a multirun another point may have it.
+    known = {path for path in _known_keys(overrides) if path != key and not path.endswith("_target_")}
+    near = difflib.get_close_matches(key, sorted(known), n=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "`lcm evaluate --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
 
 
-def _known_keys() -> Iterator[str]:
+def _known_keys(overrides: Sequence[str]) -> Iterator[str]:
+    """The groups, and the keys of the choices that the overrides make."""
     yield from groups()
-    yield from _paths("", OmegaConf.to_container(composed([])))
+    choosing = {"hydra.searchpath", *groups()}
+    chosen = [override for override in overrides if override.partition("=")[0] in choosing]
+    yield from _paths("", OmegaConf.to_container(composed(points(chosen)[0])))
 
 
 def _paths(prefix: str, node: Any) -> Iterator[str]:

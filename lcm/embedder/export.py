@@ -24,7 +24,6 @@ Precision = Literal["int8", "fp32"]
 
 _log = logging.getLogger(__name__)
 _RECORD = "export.json"
-# Of these, the versions that shape the file are part of its address.
 _TOOLS = ("onnx", "onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",

@@ -125,7 +125,7 @@ class MiniLM:
         if expected_sha256 is not None and sha256 != expected_sha256:
             raise ModelError(
                 f"{weights} is not all-MiniLM-L6-v2: its sha256 is {sha256}, expected {expected_sha256}; "
-                "install it again"
+                "fetch it again, or set embedder.directory to a folder that holds the model"
             )
         found = find_export(sha256, self.precision) or export(source, sha256, self.precision)
         return found / "model.onnx"
@@ -146,8 +146,10 @@ def _hub_snapshot() -> Path | None:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
         return None
-    weights = try_to_load_from_cache(_HUB_ID, _WEIGHTS)  # reads the disk only
-    return Path(weights).parent if isinstance(weights, str) else None
+    needed = (_WEIGHTS, "config.json", "tokenizer.json")
+    found = [try_to_load_from_cache(_HUB_ID, name) for name in needed]  # reads the disk only
+    snapshots = [Path(path).parent for path in found if isinstance(path, str)]
+    return snapshots[0] if len(snapshots) == len(needed) else None
 
 
 def _distribution_directory() -> Path | None:

@@ -18,29 +18,25 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
 }
 """What every source returns: raw scores, 1-based ranks, null where that branch did not return the row."""
 
-_KEYS = ["query_id", "document_id"]
+_KEYS = ["query", "document_id"]
 
 
-def branch(
-    query_ids: Sequence[str],
-    answers: Sequence[tuple[Sequence[str], Sequence[float]]],
-    score: str,
-    rank: str,
-) -> pl.DataFrame:
-    """Lay out the answers of one index, an (ids, scores) pair a query, as rows: query_id, document_id, score, rank.
+def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str, rank: str) -> pl.DataFrame:
+    """Lay out the answers of one index, an (ids, scores) pair a query, as rows: query, document_id, score, rank.
 
-    An id named twice keeps its first place and takes its last score and rank.
+    `query` is the position of the query in its batch. An id named twice keeps its first place and takes its last
+    score and rank.
     """
     counts = [len(ids) for ids, _ in answers]
     frame = pl.DataFrame(
         {
-            "query_id": pl.Series(query_ids, dtype=pl.String).gather(np.repeat(np.arange(len(counts)), counts)),
+            "query": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
             "document_id": pl.Series([i for ids, _ in answers for i in ids], dtype=pl.String),
             score: pl.Series([s for _, scores in answers for s in scores], dtype=pl.Float64),
             rank: pl.Series([r for n in counts for r in range(1, n + 1)], dtype=pl.Int64),
         }
     )
-    if frame.select(_KEYS).is_duplicated().any():
+    if any(len(set(ids)) < len(ids) for ids, _ in answers):
         frame = frame.group_by(_KEYS, maintain_order=True).agg(pl.col(score).last(), pl.col(rank).last())
     return frame
 
@@ -51,11 +47,17 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     Within a query: dense rows in their order, then those that only the lexical branch found, in theirs. A row whose
     document the store does not have is dropped.
     """
-    position = batch.queries.select("query_id").with_row_index("query_position")
-    return (
+    rows = (
         dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
-        .join(position, on="query_id", how="left", maintain_order="left")
-        .sort("query_position", maintain_order=True)
         .join(batch.documents.select("document_id"), on="document_id", how="semi", maintain_order="left")
-        .select(*_KEYS, "cosine", "bm25", "dense_rank", "lexical_rank", score=pl.lit(None, pl.Float64))
+        .sort("query", maintain_order=True)
+    )
+    return rows.select(
+        batch.queries["query_id"].gather(rows["query"]),
+        "document_id",
+        "cosine",
+        "bm25",
+        "dense_rank",
+        "lexical_rank",
+        score=pl.lit(None, pl.Float64),
     )

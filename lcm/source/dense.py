@@ -23,10 +23,10 @@ class Dense:
         return True
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        return merge(dense_branch(batch, self.pool_size), branch([], [], "bm25", "lexical_rank"), batch)
+        return merge(dense_branch(batch, self.pool_size), branch([], "bm25", "lexical_rank"), batch)
 
 
 def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
-    """Rows query_id, document_id, cosine, dense_rank."""
+    """Rows query (its position), document_id, cosine, dense_rank."""
     answers = batch.vector_index.search(batch.vectors, pool_size, batch.allowed)
-    return branch(batch.queries["query_id"].to_list(), answers, "cosine", "dense_rank")
+    return branch(answers, "cosine", "dense_rank")

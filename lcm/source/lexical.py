@@ -23,10 +23,10 @@ class Lexical:
         return False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        return merge(branch([], [], "cosine", "dense_rank"), lexical_branch(batch, self.pool_size), batch)
+        return merge(branch([], "cosine", "dense_rank"), lexical_branch(batch, self.pool_size), batch)
 
 
 def lexical_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
-    """Rows query_id, document_id, bm25, lexical_rank."""
+    """Rows query (its position), document_id, bm25, lexical_rank."""
     answers = batch.text_index.search(batch.queries["text"].to_list(), pool_size, batch.allowed)
-    return branch(batch.queries["query_id"].to_list(), answers, "bm25", "lexical_rank")
+    return branch(answers, "bm25", "lexical_rank")

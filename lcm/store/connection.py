@@ -42,7 +42,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
-    """Commit the body whole, or roll it back whole on any exception.
+    """Commit the body whole, or roll it back whole on any exception; inside another transaction, join that one.
 
     IMMEDIATE takes the write lock at once: two processes run one after the other, and what the body reads
     stays true until it commits. DEFERRED gives several reads one snapshot.
@@ -50,6 +50,9 @@ def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFE
     Raises:
         StoreError: if another process holds the write lock for longer than the busy timeout.
     """
+    if connection.in_transaction:
+        yield
+        return
     try:
         try:
             connection.execute(f"BEGIN {mode}")

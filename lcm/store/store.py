@@ -1,6 +1,7 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -74,6 +75,10 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make several writes one: all of them happen, or none."""
+        return transaction(self._connection)
 
     def ingest(self, transcript: Transcript, tokens: TokenEstimator) -> int:
         """Store a transcript, or what is new in a longer version of one that is stored.

@@ -42,8 +42,10 @@ class Bm25s:
     stop_words: str = "english"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.k1 < math.inf:
+        if not self.k1 >= 0:
             raise ValueError(f"k1 must be >= 0, got {self.k1}")
+        if self.k1 == math.inf:
+            raise ValueError(f"k1 must be finite, got {self.k1}")
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be in [0, 1], got {self.b}")
         if self.stemmer not in (languages := {"none", *Stemmer.algorithms()}):

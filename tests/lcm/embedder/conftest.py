@@ -83,6 +83,8 @@ def _save_tokenizer(path: Path) -> int:
 
 
 EXPORT = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
 from lcm.embedder.minilm import MiniLM
 print(MiniLM(threads=1).name)
 """
@@ -90,7 +92,7 @@ print(MiniLM(threads=1).name)
 
 @pytest.fixture(scope="session")
 def exported_by_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A cache folder into which two processes exported MiniLM at once, and the names that they printed."""
+    """A cache folder into which two processes exported MiniLM at once, and what each printed: logs, then its name."""
     cache = tmp_path_factory.mktemp("minilm-cache")
     environment = os.environ | {"LCM_CACHE_DIR": str(cache), "HF_HOME": str(cache / "no-hub")}
     both = [

@@ -5,6 +5,7 @@ import os
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_neighbouring_windows_repeat_the_overlap_and_keep_words_whole(build_mode
     pieces = [window.split() for window in windows]
     assert {word for piece in pieces for word in piece} == set(words)
     assert [len(piece) for piece in pieces[:-1]] == [10] * (len(pieces) - 1)  # 20 letters beside 2 special tokens
-    assert all(one[-2:] == following[:2] for one, following in zip(pieces, pieces[1:], strict=False))
+    assert all(one[-2:] == following[:2] for one, following in pairwise(pieces))
 
 
 def test_a_window_leaves_room_for_the_longer_prefix(build_model: BuildModel) -> None:

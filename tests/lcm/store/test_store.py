@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import polars as pl
 import pytest
@@ -227,6 +229,31 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot open the store"):
         Store(tmp_path)
+
+
+def test_a_writer_that_waits_in_vain_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    with Store(path) as holder, Store(path) as waiting:
+        waiting._connection.execute("PRAGMA busy_timeout = 0")
+        holder._connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="cannot begin a transaction: database is locked"):
+            waiting.ingest(talk(1), TOKENS)
+        assert waiting.messages() == []
+        holder._connection.execute("ROLLBACK")
+        assert waiting.ingest(talk(1), TOKENS) == 1
+
+
+@pytest.mark.parametrize("attempt", range(10))
+def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path, attempt: int) -> None:
+    start = Barrier(8)
+
+    def open_and_close() -> None:
+        start.wait()
+        Store(tmp_path / "new.db", OPENED_AT).close()
+
+    with ThreadPoolExecutor(8) as pool:
+        for opened in [pool.submit(open_and_close) for _ in range(8)]:
+            opened.result()
 
 
 _WRITER = """
