@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
-from lcm.tokens import Utf16Units
 
 from eval.datasets.dataset import Dataset
 from eval.measures.latency import Latency, percentiles
@@ -14,6 +13,7 @@ from eval.replay.bulk import Bulk
 from lcm.memory import System
 from lcm.protocols import Embedder
 from lcm.ranking.pipeline import Ranking
+from lcm.tokens import Utf16Units
 
 SYSTEM_ARM = "system"
 REPORT_TOKENS = Utf16Units()

@@ -3,19 +3,25 @@
 The only module that imports Hydra.
 """
 
+import argparse
 import difflib
+import itertools
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, not to Hydra's printer; read when Hydra is imported
 
 import hydra
-from hydra import compose, initialize_config_dir
+from hydra import initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import (
@@ -25,11 +31,13 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from hydra.types import RunMode
+from hydra.utils import get_object, instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lcm.errors import LcmError
+from pipelines.setting_types import expected, fits, misfits
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
 
@@ -43,18 +51,93 @@ def conf_dir() -> Path:
     raise LcmError(f"no conf/config.yaml beside {here}: install lcm again")
 
 
-def run_task(task: Callable[[DictConfig], Any]) -> None:
-    """Hand the command line to Hydra, which calls the task once a run, or once a point of a multirun."""
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(task)()
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line as Hydra reads it; options and overrides may come in any order."""
+
+    options: tuple[str, ...]
+    overrides: tuple[str, ...]
+    is_multirun: bool
+    is_run: bool
+    """Asks for runs of the project's own configuration, rather than for help or for a look at the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run that a command asks for."""
+
+    config: DictConfig
+    folder: Path
+    """Below the folder of the command."""
+
+
+def command(arguments: Sequence[str]) -> Command:
+    """Read a command line."""
+    parser = get_args_parser()
+    parser.exit_on_error = False
+    try:
+        read, unknown = parser.parse_known_intermixed_args(list(arguments))
+    except argparse.ArgumentError as error:
+        raise LcmError(f"{error}; `lcm evaluate --help` tells more") from error
+    if unknown:
+        raise LcmError(f"no such option: {unknown[0]!r}; `lcm evaluate --help` tells more")
+    elsewhere = (read.config_dir, read.config_name, read.config_path, read.experimental_rerun)
+    return Command(
+        options=tuple(argument for argument in arguments if argument not in read.overrides),
+        overrides=tuple(read.overrides),
+        is_multirun=read.multirun,
+        is_run=not any((read.help, read.hydra_help, read.cfg, read.info, read.shell_completion, *elsewhere)),
+    )
+
+
+def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | None = None) -> None:
+    """Hand the command to Hydra, which calls the task once a run, or once a point of a multirun.
+
+    All points of a multirun are tried; the first failure is raised.
+    """
+    failures: list[Exception] = []
+
+    def attempt(config: DictConfig) -> None:
+        try:
+            task(config)
+        except Exception as error:
+            failures.append(error)
+
+    pinned = [] if folder is None else [f"{_folder_key(asked)}='{folder}'"]
+    sys.argv = ["lcm evaluate", *asked.options, *asked.overrides, *pinned]
+    # Hydra writes a line of its own about a task that raises: of use only where it says which point did.
+    called = task if asked.is_multirun else attempt
+    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(called)()
+    if failures:
+        raise failures[0]
 
 
 def build(config: DictConfig, key: str) -> Any:
-    """The object that the node `key` describes: the one place where configuration becomes objects."""
-    node = config[key]
-    if node is None:
-        return None
-    # `_convert_: all`: components get plain lists and dicts.
-    return instantiate(node, _convert_="all")
+    """The object that the node `key` describes: the one place where configuration becomes objects.
+
+    Raises:
+        LcmError: naming every setting of the wrong type, or the first that its component refuses.
+    """
+    with explained():
+        if config[key] is None:
+            return None
+        plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
+        wrong = {_written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
+        if wrong:
+            raise LcmError("; ".join(f"{path}: {problem}" for path, problem in wrong.items()))
+        try:
+            # `_convert_: all`: components get plain lists and dicts.
+            return instantiate(config[key], _convert_="all")
+        except InstantiationException as error:
+            raise LcmError(_refused(error, config, key)) from error
+
+
+def flag(config: DictConfig, key: str) -> bool:
+    """A setting that is true or false."""
+    value = config[key]
+    if not fits(value, bool):
+        raise LcmError(f"{key} must be {expected(bool)}, got {value!r}")
+    return bool(value)
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:
@@ -71,16 +154,50 @@ def run_dir() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def points(overrides: Sequence[str]) -> list[list[str]]:
-    """The overrides of each point of a multirun, as Hydra's basic sweeper will make them."""
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    return [list(point) for batch in BasicSweeper.split_arguments(parsed, max_batch_size=None) for point in batch]
+def overrides_of_points(asked: Command) -> list[tuple[str, ...]]:
+    """The overrides of each run, as Hydra's basic sweeper will make them."""
+    if not asked.is_multirun:
+        return [asked.overrides]
+    sweeper = _composed_whole(asked.overrides, RunMode.MULTIRUN).hydra.sweeper
+    swept = [f"{key}={values}" for key, values in (sweeper.get("params") or {}).items()]
+    with explained(asked.overrides):
+        parsed = OverridesParser.create().parse_overrides([*swept, *asked.overrides])
+        for override in parsed:
+            if override.is_delete() and override.value() is None:
+                key = override.key_or_group
+                raise LcmError(f"~{key}: a multirun cannot take a key out; write {key}=null where null is allowed")
+        batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
+    return [tuple(point) for batch in batches for point in batch]
+
+
+def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
+    """Compose one run of a command, without running anything."""
+    whole = _composed_whole([*overrides, f"hydra.job.num={number}"])
+    folder = Path(whole.hydra.sweep.subdir if asked.is_multirun else "")
+    return Point(_without_hydra(whole), folder)
+
+
+def claimed_folder(asked: Command) -> Path:
+    """Make the folder of a command: the one that it names, else one that no other run has."""
+    whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN)
+    wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
+    if any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides):
+        wanted.mkdir(parents=True, exist_ok=True)
+        return wanted
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    for n in itertools.count(1):
+        folder = wanted if n == 1 else wanted.with_name(f"{wanted.name}-{n}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        break
+    return folder
 
 
 def composed(overrides: Sequence[str]) -> DictConfig:
     """Compose the configuration without running anything."""
-    with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
-        return compose("config", overrides=list(overrides))
+    return _without_hydra(_composed_whole(overrides))
 
 
 def groups() -> dict[str, list[str]]:
@@ -92,10 +209,17 @@ def groups() -> dict[str, list[str]]:
     }
 
 
+@contextmanager
+def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """What goes wrong inside becomes an LcmError that names the key, the value and the remedy."""
+    try:
+        yield
+    except CONFIGURATION_ERRORS as error:
+        raise LcmError(explain(error, overrides)) from error
+
+
 def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     """One line: the key, the value, and what to do; `overrides` are those that led to the error."""
-    if isinstance(error, InstantiationException):
-        return _instantiation(error)
     if isinstance(error, OverrideParseException):
         return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({_flat(error)})"
     text = str(error)
@@ -104,6 +228,8 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     if isinstance(error, ConfigCompositionException):
         cause = error.__cause__ or error
         return _unknown_key(f"{text} {cause}", overrides) or _flat(cause if error.__cause__ else error)
+    if isinstance(error, MissingMandatoryValue):
+        return f"{error.full_key} has no value: give it one with {error.full_key}=VALUE"
     if isinstance(error, OmegaConfBaseException):
         key = getattr(error, "full_key", None)
         message = _unknown_key(text, overrides) or _flat(error)
@@ -117,14 +243,29 @@ def _choice(error: MissingConfigException) -> str:
     return f"{group}={choice}: no such choice; choose one of: {options}"
 
 
-def _instantiation(error: InstantiationException) -> str:
-    key = re.search(r"full_key: (\S+)", str(error))
+def _refused(error: InstantiationException, config: DictConfig, key: str) -> str:
+    """What a component says of its settings, with the key at which they are written."""
+    found = re.search(r"full_key: (\S+)", str(error))
+    path = _written_as(config, found.group(1) if found else key)
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     message = _flat(cause) if cause is not error else _flat(error).split(" full_key:")[0]
-    message = re.sub(r"\w+\.__init__\(\) got an unexpected keyword argument", "has no setting", message)
-    return f"{key.group(1)}: {message}" if key else message
+    node = OmegaConf.select(config, path)
+    names_setting = isinstance(node, DictConfig) and re.split(r"\W", message)[0] in node
+    return f"{path}.{message}" if names_setting else f"{path}: {message}"
+
+
+def _written_as(config: DictConfig, path: str) -> str:
+    """The key at which a setting is written: `memory.ranking.order` is there because `ranking.order` is."""
+    node: Any = OmegaConf.to_container(config, resolve=False)
+    names = path.split(".")
+    for i, name in enumerate(names):
+        node = node.get(name) if isinstance(node, dict) else None
+        reference = re.fullmatch(r"\$\{([\w.]+)\}", node) if isinstance(node, str) else None
+        if reference is not None:
+            return _written_as(config, ".".join([reference[1], *names[i + 1 :]]))
+    return path
 
 
 def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
@@ -134,19 +275,24 @@ def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
         return None
     full = re.search(r"full_key: (\S+)", text)
     key = full.group(1) if full else str(match.group(1) or match.group(2))
+    chosen = _chosen(overrides)
+    keys = [path for path in _paths("", OmegaConf.to_container(chosen)) if not path.endswith("_target_")]
+    written = _written_as(chosen, key)
+    if written != key:
+        node = written.rpartition(".")[0]
+        settings = ", ".join(path for path in keys if path.rpartition(".")[0] == node)
+        return f"{key}: no such key; what stands there is configured as {node}, with the keys {settings}"
     # Never the key itself: in a multirun another point may have it.
-    known = {path for path in _known_keys(overrides) if path != key and not path.endswith("_target_")}
-    near = difflib.get_close_matches(key, sorted(known), n=3)
+    known = sorted({*groups(), *keys} - {key})
+    near = difflib.get_close_matches(key, known, n=3, cutoff=0.7)
     remedy = f"did you mean {' or '.join(near)}?" if near else "`lcm evaluate --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
 
 
-def _known_keys(overrides: Sequence[str]) -> Iterator[str]:
-    """The groups, and the keys of the choices that the overrides make."""
-    yield from groups()
+def _chosen(overrides: Sequence[str]) -> DictConfig:
+    """The configuration with the choices that the overrides make, and nothing else of them."""
     choosing = {"hydra.searchpath", *groups()}
-    chosen = [override for override in overrides if override.partition("=")[0] in choosing]
-    yield from _paths("", OmegaConf.to_container(composed(points(chosen)[0])))
+    return composed([override for override in overrides if override.partition("=")[0] in choosing])
 
 
 def _paths(prefix: str, node: Any) -> Iterator[str]:
@@ -161,6 +307,19 @@ def _flat(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def command_line(program: str, arguments: Sequence[str]) -> None:
-    """What Hydra reads as the command line."""
-    sys.argv = [program, *arguments]
+def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
+    """Compose, Hydra's own settings included."""
+    with explained(overrides), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        return hydra.compose_config("config", list(overrides), run_mode=mode)
+
+
+def _without_hydra(whole: DictConfig) -> DictConfig:
+    with open_dict(whole):
+        del whole["hydra"]
+    return whole
+
+
+def _folder_key(asked: Command) -> str:
+    return "hydra.sweep.dir" if asked.is_multirun else "hydra.run.dir"

@@ -3,38 +3,76 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from lcm.embedder.cache import CachedEmbedder
 from omegaconf import DictConfig
 
 from eval.datasets.dataset import Dataset, DatasetLoader
 from eval.experiment import Experiment
 from eval.measures.latency import Latency
-from eval.run_folder import write_run
+from eval.run_folder import SUMMARY, read_summary, write_run
 from eval.tracking import TrackingError
+from lcm.embedder.cache import CachedEmbedder
+from lcm.errors import LcmError
 from lcm.memory import System
 from lcm.paths import cache_dir
 from pipelines import configuration
-from pipelines.terminal import console, progress, show_run, warn
+from pipelines.terminal import console, progress, show_points, show_run, warn
+
+PARTS = ("dataset", "replay", "measures", "memory", "latency", "arms", "tracking")
+"""What the configuration builds."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
-    configuration.command_line("lcm evaluate", arguments)
-    overrides = [argument for argument in arguments if not argument.startswith("-") and "=" in argument]
-    if {"-m", "--multirun"} & set(arguments):
-        validate(overrides)
-    configuration.run_task(evaluate)
+    command = configuration.command(arguments)
+    if not command.is_run:
+        configuration.run_task(evaluate, command)
+        return 0
+    points = checked_points(command)
+    folder = configuration.claimed_folder(command)
+    try:
+        configuration.run_task(evaluate, command, folder)
+    finally:
+        if command.is_multirun:
+            show_points([(label, _measures(folder / below)) for label, below in points], folder)
+        elif not any(folder.iterdir()):
+            folder.rmdir()
     return 0
 
 
-def validate(overrides: Sequence[str]) -> None:
-    """Compose and build every point of a multirun, so that a typo in the last one stops the first."""
-    for point in configuration.points(overrides):
-        config = configuration.composed(point)
-        for key in ("dataset", "replay", "measures", "memory", "latency", "arms", "tracking"):
-            configuration.build(config, key)
+def checked_points(command: configuration.Command) -> list[tuple[str, Path]]:
+    """Compose and build every run of a command, so that a typo in the last one stops the first.
+
+    Returns:
+        What tells each run from the others, and its folder below the folder of the command.
+    Raises:
+        LcmError: naming every run that cannot be built.
+    """
+    wanted = configuration.overrides_of_points(command)
+    common = set(wanted[0]).intersection(*wanted)
+    points: list[tuple[str, Path]] = []
+    wrong: dict[str, list[str]] = {}
+    for number, overrides in enumerate(wanted):
+        label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
+        try:
+            point = configuration.point(command, overrides, number)
+            for part in PARTS:
+                configuration.build(point.config, part)
+            configuration.flag(point.config, "cache")
+        except LcmError as error:
+            wrong.setdefault(str(error), []).append(label)
+        else:
+            points.append((label, point.folder))
+    if wrong:
+        raise LcmError("; ".join(_blamed(message, labels, len(wanted)) for message, labels in wrong.items()))
+    return points
+
+
+def _blamed(message: str, labels: Sequence[str], points: int) -> str:
+    """The message, with the runs that it is about unless it is about all."""
+    return message if len(labels) == points else f"{message} (in {', '.join(labels)})"
 
 
 def evaluate(config: DictConfig) -> None:
@@ -67,6 +105,11 @@ def evaluate(config: DictConfig) -> None:
             console().print(f"Logged: {where}", highlight=False)
 
 
+def _measures(folder: Path) -> dict[str, Any] | None:
+    """A run's measures, or None where it did not finish."""
+    return read_summary(folder)["measures"] if (folder / SUMMARY).is_file() else None
+
+
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
     whole = configuration.resolved(config)
@@ -75,7 +118,7 @@ def identity(config: DictConfig) -> dict[str, Any]:
 
 def _experiment(config: DictConfig, dataset: Dataset, system: System) -> Experiment:
     live_embedder = system.embedder
-    if config.cache:
+    if configuration.flag(config, "cache"):
         system = replace(system, embedder=CachedEmbedder(live_embedder, cache_dir() / "embeddings"))
     latency: Latency = configuration.build(config, "latency")
     return Experiment(

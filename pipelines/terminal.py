@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,6 +25,9 @@ from eval.experiment import SYSTEM_ARM
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
 """The columns of the printed table, as far as they were measured; the run folder holds the rest."""
+
+Measures = Mapping[str, Mapping[str, float | None]]
+"""Measure -> value, n, low, high, as in the summary."""
 
 _PLAIN_EVERY_S = 10.0
 _PIPE_WIDTH = 200
@@ -75,16 +79,16 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     out = console()
     counts = summary["counts"]
     dataset = summary["dataset"]
-    names = [name for name in ARM_MEASURES if name in summary["measures"]] or list(summary["measures"])[:6]
+    names = _shown(summary["measures"])
     out.print(
         f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
         f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
         highlight=False,
     )
     rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
-    out.print(_table("arm", rows, names, "mean over judged queries [95 % bootstrap interval]"), highlight=False)
+    _print_table(out, "arm", rows, names, "mean over judged queries [95 % bootstrap interval]")
     if summary["categories"]:
-        out.print(_table("category", summary["categories"], names, "the system, by category"), highlight=False)
+        _print_table(out, "category", summary["categories"], names, "the system, by category")
     latency = summary["timing"]["latency_ms"]
     if latency:
         table = Table("live query, ms", "p50", "p95", "p99", title_justify="left")
@@ -96,11 +100,41 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     out.print(f"Kept: {folder}", highlight=False, markup=False)
 
 
+def show_points(points: Sequence[tuple[str, Measures | None]], folder: Path) -> None:
+    """One row for each point of a multirun; a point without measures did not finish."""
+    out = console()
+    finished = [measures for _, measures in points if measures is not None]
+    if finished:
+        names = [name for name in _shown(finished[0]) if all(name in measures for measures in finished)]
+        rows = {f"{i} {label}": measures or {} for i, (label, measures) in enumerate(points)}
+        _print_table(out, "point", rows, names, "the system, by point")
+    for i, (label, measures) in enumerate(points):
+        if measures is None:
+            out.print(f"point {i} did not finish: {label}", highlight=False, markup=False)
+    out.print(f"{len(finished)} of {len(points)} points kept: {folder}", highlight=False, markup=False)
+
+
+def _shown(measures: Measures) -> list[str]:
+    return [name for name in ARM_MEASURES if name in measures] or list(measures)[:6]
+
+
+def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str) -> None:
+    """Print the fullest table that fits: first the intervals go, then columns from the right."""
+    room = out.options.update(width=10_000)
+    table = _table(heading, rows, names, title, with_intervals=True)
+    kept = len(names)
+    while out.measure(table, options=room).maximum > out.width and kept > 0:
+        table = _table(heading, rows, names[:kept], title.partition(" [")[0], with_intervals=False)
+        kept -= 1
+    hidden = len(names) - len(table.columns) + 2
+    if hidden:
+        table.caption = f"{hidden} more in a wider terminal; the run folder holds all"
+        table.caption_justify = "left"
+    out.print(table, highlight=False)
+
+
 def _table(
-    heading: str,
-    rows: Mapping[str, Mapping[str, Mapping[str, float | None]]],
-    names: Sequence[str],
-    title: str,
+    heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str, *, with_intervals: bool
 ) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column(heading, no_wrap=True)
@@ -108,16 +142,16 @@ def _table(
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     for label, measures in rows.items():
-        n = max((entry["n"] or 0) for entry in measures.values())
-        table.add_row(label, f"{n:g}", *(_cell(measures.get(name)) for name in names))
+        n = max((entry["n"] or 0 for entry in measures.values()), default=0)
+        table.add_row(escape(label), f"{n:g}", *(_cell(measures.get(name), with_intervals) for name in names))
     return table
 
 
-def _cell(entry: Mapping[str, float | None] | None) -> str:
+def _cell(entry: Mapping[str, float | None] | None, with_interval: bool) -> str:
     if entry is None or entry["value"] is None:
         return "-"
     if entry["value"] > 5:  # tokens, not a share
         return f"{entry['value']:.0f}"
-    if entry["low"] is None or entry["high"] is None:
+    if not with_interval or entry["low"] is None or entry["high"] is None:
         return f"{entry['value']:.3f}"
     return f"{entry['value']:.3f} [dim][{entry['low']:.2f} {entry['high']:.2f}][/dim]"

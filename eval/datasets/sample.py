@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
-from lcm.transcript.reading import read_transcripts
 
 from eval.datasets.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset, opaque_id
 from lcm.instants import parse_instant
 from lcm.records import Query, Transcript
+from lcm.transcript.reading import read_transcripts
 
 _QUERIES = "queries.jsonl"
 _PROTOCOL = "evidence=original unit=message"

@@ -42,6 +42,16 @@ VALUES_SCHEMA: dict[str, pl.DataType] = {
     "value": pl.Float64(),
 }
 
+MEANS_SCHEMA: dict[str, pl.DataType] = {
+    "arm": pl.String(),
+    "group": pl.String(),
+    "measure": pl.String(),
+    "value": pl.Float64(),
+    "n": pl.Int64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
@@ -115,31 +125,21 @@ class Retrieval:
         categories = list(dict.fromkeys(category.values()))
         groups = {"all": set(categories)} | {name: set(members) for name, members in dataset.groups.items()}
         groups |= {name: {name} for name in categories if len(categories) > 1}
-        wide = values.pivot("measure", index=["arm", "query_id"], values="value", maintain_order=True)
-        wide = wide.with_columns(category=pl.col("query_id").replace_strict(category, return_dtype=pl.String))
-        names = values["measure"].unique(maintain_order=True).to_list()
-        frames = []
-        for (arm,), rows in wide.group_by("arm", maintain_order=True):
-            for group, members in groups.items():
-                table = rows.filter(pl.col("category").is_in(list(members))).select(names).to_numpy()
-                if not len(table):
-                    continue
+        # Every arm and measure is a column over the same queries, so that one draw of queries serves them all.
+        columns = values.select("arm", "measure").unique(maintain_order=True)
+        wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)
+        asked = wide["query_id"].replace_strict(category, return_dtype=pl.String)
+        frames = [pl.DataFrame(schema=MEANS_SCHEMA)]
+        for group, members in groups.items():
+            table = wide.filter(asked.is_in(list(members))).drop("query_id").to_numpy()
+            if len(table):
                 low, high = bootstrap_means(table, self.resamples, self.confidence, self.seed)
-                frames.append(
-                    pl.DataFrame(
-                        {
-                            "arm": arm,
-                            "group": group,
-                            "measure": names,
-                            "value": table.mean(axis=0),
-                            "n": len(table),
-                            "low": low,
-                            "high": high,
-                        },
-                        strict=False,
-                    )
+                means = columns.with_columns(
+                    group=pl.lit(group), value=table.mean(axis=0), n=pl.lit(len(table), pl.Int64), low=low, high=high
                 )
-        return pl.concat(frames) if frames else pl.DataFrame()
+                frames.append(means.select(list(MEANS_SCHEMA)))
+        position = {arm: i for i, arm in enumerate(columns["arm"].unique(maintain_order=True))}
+        return pl.concat(frames).sort(pl.col("arm").replace_strict(position), maintain_order=True)
 
     def _level(
         self, arm: str, level: Level, listed: pl.DataFrame, qrels: pl.DataFrame, judged: pl.DataFrame

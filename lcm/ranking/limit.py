@@ -12,7 +12,7 @@ from lcm.ranking.ordering import best_first
 class Limit:
     """The first `n` candidates of each query."""
 
-    n: int = 100
+    n: int = 20
 
     def __post_init__(self) -> None:
         if self.n < 1:

@@ -42,7 +42,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
-    """Commit the body whole, or roll it back whole on any exception; inside another transaction, join that one.
+    """Commit the body whole, or roll it back whole on any exception; inside another one, commit with that one.
 
     IMMEDIATE takes the write lock at once: two processes run one after the other, and what the body reads
     stays true until it commits. DEFERRED gives several reads one snapshot.
@@ -50,9 +50,12 @@ def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFE
     Raises:
         StoreError: if another process holds the write lock for longer than the busy timeout.
     """
-    if connection.in_transaction:
+    with _nested(connection) if connection.in_transaction else _outermost(connection, mode):
         yield
-        return
+
+
+@contextmanager
+def _outermost(connection: sqlite3.Connection, mode: str) -> Iterator[None]:
     try:
         try:
             connection.execute(f"BEGIN {mode}")
@@ -63,6 +66,20 @@ def transaction(connection: sqlite3.Connection, mode: Literal["IMMEDIATE", "DEFE
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _nested(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("SAVEPOINT nested")
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    finally:
+        if connection.in_transaction:  # some errors, such as a full disk, end the outermost one themselves
+            if not is_whole:
+                connection.execute("ROLLBACK TO nested")
+            connection.execute("RELEASE nested")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

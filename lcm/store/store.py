@@ -1,7 +1,7 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -57,12 +57,10 @@ class Store:
             StoreError: if the path cannot be opened as a SQLite database.
             MigrationError: if the file is newer than this program, or a migration failed.
         """
-        self._connection = connect(path)
-        try:
+        with ExitStack() as closed_on_error:
+            self._connection = closed_on_error.enter_context(closing(connect(path)))
             migrate(self._connection, opened_at or datetime.now(UTC))
-        except BaseException:
-            self.close()
-            raise
+            closed_on_error.pop_all()
 
     def close(self) -> None:
         """Close the file; closing again does nothing."""
@@ -77,7 +75,7 @@ class Store:
         self.close()
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Make several writes one: all of them happen, or none."""
+        """Make several writes one: all of them happen, or none; one that fails inside undoes only itself."""
         return transaction(self._connection)
 
     def ingest(self, transcript: Transcript, tokens: TokenEstimator) -> int:

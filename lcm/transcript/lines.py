@@ -75,8 +75,5 @@ def first_value(path: Path, text: str) -> tuple[Any, bool]:
 
 
 def stem(path: Path) -> str:
-    """Give the file's name without the endings that say how it is written."""
-    name = path.name
-    for ending in (".gz", ".jsonl", ".json"):
-        name = name.removesuffix(ending)
-    return name
+    """Give the file's name without its ending, that of gzip apart."""
+    return Path(path.name.removesuffix(".gz")).stem

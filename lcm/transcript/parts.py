@@ -1,6 +1,6 @@
 """Recorded messages as parts and envelope, and exactly back."""
 
-import copy
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ def decompose(native: Mapping[str, Any]) -> Decomposed:
 
 
 def rebuild(message: Message) -> dict[str, Any]:
-    """Give back the recorded message: key for key, value for value, in the recorded order.
+    """Give back the recorded message: key for key, value for value, in the recorded order; the caller owns it.
 
     Raises:
         ValueError: if the message did not come from a transcript reader.
@@ -72,7 +72,8 @@ def rebuild(message: Message) -> dict[str, Any]:
         held = (part for part in message.parts if part.metadata.get("slot") == slot)
         blocks = [part.metadata.get("raw", part.text) for part in held]
         native[slot] = blocks if shape == "list" else blocks[0]
-    return copy.deepcopy(native)
+    copy: dict[str, Any] = json.loads(json.dumps(native))
+    return copy
 
 
 def _content_parts(native: Mapping[str, Any], content: object) -> Iterator[Part]:
@@ -111,19 +112,12 @@ def _block_text(block: dict[str, Any]) -> str | None:
         if isinstance(block.get(key), str):
             return well_formed(block[key])
     if block_type(block) in ("reasoning", "thinking"):
-        return well_formed("\n".join(dict.fromkeys(_summary_texts(block.get("summary"))))) or None
+        summary = block.get("summary")
+        entries = summary if isinstance(summary, list) else [summary]
+        texts = (entry.get("text") if isinstance(entry, dict) else entry for entry in entries)
+        distinct = dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())
+        return well_formed("\n".join(distinct)) or None
     return None
-
-
-def _summary_texts(value: object) -> Iterator[str]:
-    """Find the trimmed texts in a reasoning block's summary: text, or blocks that hold text."""
-    if isinstance(value, str) and value.strip():
-        yield value.strip()
-    elif isinstance(value, list):
-        for element in value:
-            yield from _summary_texts(element)
-    elif isinstance(value, dict):
-        yield from _summary_texts(value.get("text"))
 
 
 def _call_part(call: object) -> Part:

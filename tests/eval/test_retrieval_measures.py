@@ -134,3 +134,21 @@ def test_means_are_per_category_and_over_all() -> None:
 def test_an_unknown_measure_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match=f"unknown measure '{name}'"):
         Retrieval(names=[name])
+
+
+def test_each_arm_keeps_its_own_means() -> None:
+    data = dataset({"q1": ["m0"], "q2": ["m1"]})
+    rows = pl.concat(
+        [
+            run({"q1": ["m0"], "q2": ["m1"]}),
+            run({"q1": ["m5"], "q2": ["m1"]}).with_columns(arm=pl.lit("a control")),
+        ]
+    )
+    retrieval = Retrieval(names=["recall@1", "MRR"], levels=["message"], resamples=50)
+    means = retrieval.means(retrieval.values(rows, SINGLE, data), data).filter(group="all")
+    assert dict(means.select(pl.concat_str("arm", pl.lit(" "), "measure"), "value").iter_rows()) == {
+        "system recall@1": 1.0,
+        "system MRR": 1.0,
+        "a control recall@1": 0.5,
+        "a control MRR": 0.5,
+    }

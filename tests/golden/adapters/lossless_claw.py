@@ -3,7 +3,6 @@
 from typing import Any
 
 from lcm.tokens import utf16_length
-
 from tests.golden.components import component
 
 

@@ -1,5 +1,6 @@
 """Tiny models that can be worked out by hand, and one place for the exports of the real one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from filelock import FileLock
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -93,15 +95,19 @@ print(MiniLM(threads=1).name)
 @pytest.fixture(scope="session")
 def exported_by_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A cache folder into which two processes exported MiniLM at once, and what each printed: logs, then its name."""
-    cache = tmp_path_factory.mktemp("minilm-cache")
-    environment = os.environ | {"LCM_CACHE_DIR": str(cache), "HF_HOME": str(cache / "no-hub")}
-    both = [
-        subprocess.Popen([sys.executable, "-c", EXPORT], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    outputs = [process.communicate(timeout=300)[0].strip() for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    return cache, outputs
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the workers' folders are neighbours: what is beside them is shared
+        shared = shared.parent
+    cache, printed = shared / "minilm-cache", shared / "minilm-printed.json"
+    with FileLock(shared / "minilm.lock"):
+        if not printed.exists():
+            environment = os.environ | {"LCM_CACHE_DIR": str(cache), "HF_HOME": str(cache / "no-hub")}
+            command = [sys.executable, "-c", EXPORT]
+            both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+            outputs = [process.communicate(timeout=300)[0].strip() for process in both]
+            assert [process.returncode for process in both] == [0, 0]
+            printed.write_text(json.dumps(outputs))
+    return cache, json.loads(printed.read_text())
 
 
 @pytest.fixture

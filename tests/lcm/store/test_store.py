@@ -231,6 +231,27 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         Store(tmp_path)
 
 
+def test_writes_in_one_transaction_happen_together_or_not_at_all() -> None:
+    with Store() as store:
+        before = dump(store)
+        with pytest.raises(StoreError, match="earlier"), store.transaction():
+            store.ingest(talk(2), TOKENS)
+            store.ingest(Transcript("other", (message(9), message(9))), TOKENS)
+        assert dump(store) == before
+
+
+def test_a_failed_write_inside_a_transaction_undoes_only_itself() -> None:
+    with Store() as store:
+        with store.transaction():
+            store.ingest(talk(2), TOKENS)
+            with pytest.raises(StoreError, match="earlier"):
+                store.ingest(Transcript("other", (message(9, name="other"), message(9, name="other"))), TOKENS)
+            assert store.ingest(talk(3), TOKENS) == 1
+        assert store.conversations()["conversation_id"].to_list() == ["talk"]
+        assert store.messages() == list(talk(3).messages)
+        assert is_sound(store._connection)
+
+
 def test_a_writer_that_waits_in_vain_says_so(tmp_path: Path) -> None:
     path = tmp_path / "shared.db"
     with Store(path) as holder, Store(path) as waiting:

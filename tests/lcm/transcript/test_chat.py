@@ -22,6 +22,7 @@ REPLY = {"role": "assistant", "content": "hi"}
 def written(tmp_path: Path) -> Callable[..., Path]:
     def write(*values: Any, name: str = "talk.jsonl") -> Path:
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(value if isinstance(value, str) else json.dumps(value) for value in values))
         return path
 
@@ -38,12 +39,12 @@ def read_one(path: Path) -> tuple[Message, ...]:
 def test_every_shape_of_one_conversation_reads_the_same(written: Callable[..., Path]) -> None:
     session = {"messages": [HELLO, REPLY]}
     paths = [
-        written(HELLO, REPLY, name="a/talk.jsonl".replace("a/", "")),
-        written([HELLO, REPLY], name="talk.json"),
-        written(json.dumps([HELLO, REPLY], indent=2), name="talk.json.jsonl"),
-        written(session, name="talk"),
-        written(json.dumps(session, indent=1), name="talk.jsonl.json"),
-        written([session], name="talk.jsonl.jsonl"),
+        written(HELLO, REPLY, name="lines/talk.jsonl"),
+        written([HELLO, REPLY], name="array on a line/talk.json"),
+        written(json.dumps([HELLO, REPLY], indent=2), name="array/talk.json"),
+        written(session, name="session on a line/talk.jsonl"),
+        written(json.dumps(session, indent=1), name="session/talk.json"),
+        written([session], name="array of sessions/talk.json"),
     ]
     readings = [ChatReader().read(path) for path in paths]
     for (transcript,) in readings:

@@ -18,14 +18,8 @@ FOLDERS = ("multi_agent_fixtures/openclaw", "multi_agent_fixtures/pi", "pi_sessi
 
 
 def recorded_sessions() -> list[Path]:
-    if "LCM_DATASETS_DIR" not in os.environ:
-        return []
     transcripts = Path(os.environ["LCM_DATASETS_DIR"]) / "agent_transcripts"
     return sorted(path for folder in FOLDERS for path in (transcripts / folder).iterdir())
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    metafunc.parametrize("path", recorded_sessions(), ids=lambda path: f"{path.parent.name}/{path.name}")
 
 
 def message_lines(path: Path) -> list[Any]:
@@ -34,6 +28,7 @@ def message_lines(path: Path) -> list[Any]:
     return [entry for entry in entries if entry["type"] == "message"]
 
 
+@pytest.mark.parametrize("path", recorded_sessions(), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_recorded_session_comes_back_exactly(path: Path) -> None:
     (transcript,) = read_transcripts(path)
     recorded = message_lines(path)

@@ -1,0 +1,199 @@
+"""A knob that changes no number is a defect, unless the reason stands here.
+
+Every leaf of every YAML is changed, one at a time, and what its component gives must change. Identities (an
+embedder's name, a dataset's digest) hold all settings by construction and are no proof, so they are left out.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from eval.datasets.sample import bundled_directory
+from lcm.embedder.export import find_export
+from lcm.embedder.minilm import WEIGHTS_SHA256
+from pipelines import configuration
+from tests.component_results import result
+from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.small_locomo import write_small_locomo
+
+REASONS = {
+    "config:cache": "rows from the cache are those of the embedder, bit for bit",
+    "config:latency.warmup_queries": "asked first and not counted",
+    "dataset/locomo:directory": "where the files lie; their digests are pinned",
+    "dataset/sample:directory": "where the files lie; their digests are pinned",
+    "embedder/minilm:directory": "where the weights lie",
+    "embedder/minilm:threads": "a row depends on nothing but its text",
+    "embedder/nomic:threads": "a row depends on nothing but its text",
+    "embedder/onnx:threads": "a row depends on nothing but its text",
+    "token_estimator/utf16_units:units_per_token": "no ranking here reads tokens, and reports count with their own",
+    "tracking/mlflow:timeout_s": "how long a server may take, not what it is told",
+}
+"""Knob -> why it changes no number."""
+
+CHANGED: Mapping[str, Any] = {
+    "arms/controls:bm25.stages.score.column": "cosine",
+    "arms/controls:dense.stages.score.column": "bm25",
+    "config:latency.queries": 3,
+    "dataset/locomo:directory": lambda here: _another(here, "locomo"),
+    "dataset/locomo:evidence": "repaired",
+    "dataset/sample:directory": lambda here: str(bundled_directory()),
+    "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
+    "embedder/minilm:precision": "fp32",
+    "embedder/minilm:threads": 1,
+    "embedder/nomic:directory": lambda here: str(here / "another"),
+    "embedder/nomic:file": "another.onnx",
+    "embedder/nomic:pooling": "cls",
+    "embedder/nomic:threads": 1,
+    "embedder/nomic:truncate_dim": 8,
+    "embedder/onnx:directory": lambda here: str(here / "another"),
+    "embedder/onnx:file": "another.onnx",
+    "embedder/onnx:pooling": "cls",
+    "embedder/onnx:threads": 1,
+    "embedder/onnx:truncate_dim": 8,
+    "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
+    "ranking/hybrid:order": ["lexical_score", "fusion", "limit"],
+    "ranking/neighbours:order": ["scores", "fusion", "limit"],
+    "source/dense:pool_size": 7,
+    "source/hybrid:dense_pool_size": 7,
+    "source/hybrid:lexical_pool_size": 7,
+    "source/lexical:pool_size": 7,
+    "text_index/bm25s:stemmer": "none",
+    "text_index/bm25s:stop_words": "none",
+    "text_index/fts5:stop_words": "none",
+    "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
+    "vector_index/hnsw:exact_below": 100,
+    "vector_index/hnsw:seed": 2,  # the generator of hnswlib takes 0 for 1
+}
+"""Knob -> another value, or how to make one, where `another` has none or none that can matter here."""
+
+FRAMES: Mapping[str, Mapping[str, Any]] = {
+    "config:cache": {"latency.queries": 0},
+    "config:latency.warmup_queries": {"latency.queries": 3},
+    "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
+    "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
+    "vector_index/hnsw": {f"vector_index.{key}": n for key, n in dict(exact_below=0, m=4, ef=20).items()},
+}
+"""Knob, or all knobs of a choice -> settings around it that let it matter."""
+
+SMALL = {"embedder": "hashing", "arms": "none", "tracking": "none", "latency.queries": 0, "cache": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One leaf of one YAML."""
+
+    place: str
+    """`group/choice`, or `config` for the root's own keys."""
+    path: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.place}:{self.path}"
+
+    @property
+    def group(self) -> str:
+        return self.place.partition("/")[0]
+
+    @property
+    def key(self) -> str:
+        """What to write on the command line."""
+        return self.path if self.place == "config" else f"{self.group}.{self.path}"
+
+    def frame(self) -> dict[str, Any]:
+        """The overrides that stand around this knob, which is itself not among them."""
+        choice = {} if self.place == "config" else {self.group: self.place.partition("/")[2]}
+        framed = SMALL | choice | FRAMES.get(self.place, {}) | FRAMES.get(str(self), {})
+        return {key: value for key, value in framed.items() if key != self.key}
+
+    def another(self, here: Path) -> Any:
+        """Another value than the YAML's."""
+        if str(self) in CHANGED:
+            value = CHANGED[str(self)]
+            return value(here) if callable(value) else value
+        match self.value:
+            case bool():
+                return not self.value
+            case int() | float():
+                return type(self.value)(self.value / 2) or self.value + 1
+            case list() if len(self.value) > 1:
+                return self.value[:-1]
+            case str() if "_prefix" in self.path or self.path == "experiment":
+                return f"another {self.value}"
+        raise AssertionError(f"CHANGED must name another value for {self}, now {self.value!r}")
+
+
+def knobs() -> Iterator[Knob]:
+    """Every leaf of every YAML. Presets (system, experiment) have none of their own: they set what others define."""
+    for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
+        if path.parent.name not in ("system", "experiment"):
+            yield from _leaves(f"{path.parent.name}/{path.stem}", "", _plain(path))
+    root = _plain(configuration.conf_dir() / "config.yaml")
+    yield from _leaves("config", "", {key: root[key] for key in root if key not in ("defaults", "hydra")})
+
+
+def _plain(path: Path) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(path))
+
+
+def _leaves(place: str, path: str, node: Any) -> Iterator[Knob]:
+    if isinstance(node, dict):
+        for name, child in node.items():
+            if name != "_target_":
+                yield from _leaves(place, f"{path}.{name}" if path else name, child)
+    elif not (isinstance(node, str) and node.startswith("${") and not node.startswith("${oc.env")):
+        yield Knob(place, path, node)
+
+
+KNOBS = list(knobs())
+
+
+def _marked(knob: Knob) -> Any:
+    marks = {
+        "embedder/minilm": [pytest.mark.slow, pytest.mark.xdist_group("minilm")],  # one worker exports, once
+        "tracking/mlflow": [pytest.mark.slow, pytest.mark.xdist_group("mlflow")],
+    }
+    return pytest.param(knob, id=str(knob), marks=marks.get(knob.place, []))
+
+
+@pytest.mark.parametrize("knob", map(_marked, KNOBS))
+def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, Any], tmp_path: Path) -> None:
+    frame = knob.frame() | place
+    turned = frame | {knob.key: knob.another(tmp_path)}
+    changes = result(knob.group, _overrides(frame)) != result(knob.group, _overrides(turned))
+    if str(knob) in REASONS:
+        assert not changes, f"{knob} changes numbers: take it out of REASONS"
+    else:
+        assert changes, f"{knob} changes nothing: it is dead, or REASONS must say why"
+
+
+@pytest.mark.parametrize("table", [REASONS, CHANGED, FRAMES], ids=["reasons", "changed", "frames"])
+def test_a_table_names_only_what_exists(table: Mapping[str, object]) -> None:
+    assert set(table) <= {str(knob) for knob in KNOBS} | {knob.place for knob in KNOBS}
+
+
+@pytest.fixture
+def place(
+    request: pytest.FixtureRequest, knob: Knob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """Overrides that name the files which a choice needs."""
+    if knob.place == "embedder/minilm":
+        request.getfixturevalue("minilm_cache")
+        return {}
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    match knob.place:
+        case "dataset/locomo":
+            (tmp_path / "locomo").mkdir()
+            return {"dataset.directory": write_small_locomo(tmp_path / "locomo", monkeypatch)}
+        case "embedder/onnx" | "embedder/nomic":
+            build = request.getfixturevalue("build_model")
+            directory, another = build("tiny"), build("another", seed=1)
+            (directory / "another.onnx").write_bytes((another / "model.onnx").read_bytes())
+            return {"embedder.directory": str(directory)}
+        case "tracking/mlflow":
+            shared = request.getfixturevalue("tracked")
+            return {"tracking.uri": f"sqlite:///{shared}/mlflow.db"}
+    return {}
