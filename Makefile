@@ -15,7 +15,7 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)  ## lint and types
 	$(BIN)/ruff check $(SOURCE)

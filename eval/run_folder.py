@@ -91,7 +91,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """What is needed to repeat a run besides its configuration."""
-    packages = {}
+    packages: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
             packages[name] = version(name)

@@ -56,8 +56,9 @@ class Mlflow:
     def log(self, folder: Path) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses."""
         receipt = folder / RECEIPT
-        if receipt.is_file() and json.loads(receipt.read_text())["uri"] == self.uri:
-            return self._where(str(json.loads(receipt.read_text())["run_id"]))
+        place = {"uri": self.uri, "experiment": self.experiment}
+        if receipt.is_file() and place.items() <= (logged := json.loads(receipt.read_text())).items():
+            return self._where(str(logged["run_id"]))
         summary = read_summary(folder)
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(self.timeout_s))
@@ -75,7 +76,7 @@ class Mlflow:
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
                 f"later with: lcm log {folder}"
             ) from err
-        receipt.write_text(json.dumps({"uri": self.uri, "run_id": run_id}) + "\n")
+        receipt.write_text(json.dumps({**place, "run_id": run_id}) + "\n")
         return self._where(run_id)
 
     def _log(self, folder: Path, summary: Mapping[str, Any]) -> str:

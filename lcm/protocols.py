@@ -37,7 +37,10 @@ class TranscriptReader(Protocol):
     file twice gives equal transcripts; a bad line raises `TranscriptError` naming file and line.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What `format` calls it."""
+        ...
 
     def detects(self, path: Path) -> bool:
         """Say whether the file looks like this format, from its first lines."""

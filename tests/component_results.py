@@ -1,18 +1,23 @@
 """What a component gives over inputs made so that every setting can matter, as text that can be compared."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig
 
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import Outcome
+from eval.run_folder import write_run
+from eval.tracking import RECEIPT
 from lcm.protocols import Vectors
 from lcm.records import Message, Part, Query, Transcript
 from pipelines import configuration
-from pipelines.evaluate import _experiment
+from pipelines.evaluate import _experiment, identity
 from tests.workspaces import minute
 
 NOUNS = ("kettle", "garden", "meeting", "goats", "invoice", "database", "bicycle", "kitchen", "lamp", "river")
@@ -130,11 +135,23 @@ def _found(config: DictConfig) -> object:
     return index.search(queries, 10), index.search(queries, 10, list(texts)[:200])
 
 
+def _logged(config: DictConfig) -> object:
+    """The database and the experiment that hold the run afterwards."""
+    database = Path(config.tracking.uri.removeprefix("sqlite:///"))
+    folder = database.parent / "run"
+    write_run(folder, outcome(config), dataset(), identity(config), configuration.resolved_text(config), {})
+    configuration.build(config, "tracking").log(folder)
+    client = MlflowClient(config.tracking.uri)
+    run = client.get_run(json.loads((folder / RECEIPT).read_text())["run_id"])
+    return database.name, client.get_experiment(run.info.experiment_id).name
+
+
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "dataset": _loaded,
     "embedder": _embedded,
     "vector_index": _neighbours,
     "text_index": _found,
+    "tracking": _logged,
 }
 """What a group gives by itself; any other group shows in a whole experiment."""
 

@@ -4,6 +4,8 @@ Every leaf of every YAML is changed, one at a time, and what its component gives
 embedder's name, a dataset's digest) hold all settings by construction and are no proof, so they are left out.
 """
 
+import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +40,7 @@ CHANGED: Mapping[str, Any] = {
     "arms/controls:bm25.stages.score.column": "cosine",
     "arms/controls:dense.stages.score.column": "bm25",
     "config:latency.queries": 3,
-    "dataset/locomo:directory": lambda here: _another(here, "locomo"),
+    "dataset/locomo:directory": lambda here: str(shutil.copytree(here / "locomo", here / "copy")),
     "dataset/locomo:evidence": "repaired",
     "dataset/sample:directory": lambda here: str(bundled_directory()),
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
@@ -75,7 +77,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "config:latency.warmup_queries": {"latency.queries": 3},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
-    "vector_index/hnsw": {f"vector_index.{key}": n for key, n in dict(exact_below=0, m=4, ef=20).items()},
+    "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
 
@@ -194,6 +196,14 @@ def place(
             (directory / "another.onnx").write_bytes((another / "model.onnx").read_bytes())
             return {"embedder.directory": str(directory)}
         case "tracking/mlflow":
-            shared = request.getfixturevalue("tracked")
-            return {"tracking.uri": f"sqlite:///{shared}/mlflow.db"}
+            return {"tracking.uri": f"sqlite:///{request.getfixturevalue('tracked')}/mlflow.db"}
     return {}
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tracked")
+
+
+def _overrides(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,20 +89,20 @@ def test_a_trace_ends_with_what_is_returned() -> None:
     assert last.equals(ranked)
 
 
-def test_documents_of_an_interrupted_ingest_are_not_lost(tmp_path: Path) -> None:
-    class Crash(Exception):
-        pass
+class Crash(Exception):  # noqa: N818
+    """What a power cut looks like from inside."""
 
+
+def test_an_interrupted_ingest_leaves_nothing_half_done(tmp_path: Path) -> None:
     def crash(*_: object) -> None:
         raise Crash
 
     path = tmp_path / "workspace.db"
     with system().open(path) as memory:
         memory.store.add_documents = crash  # type: ignore[method-assign, assignment]
-        try:
+        with pytest.raises(Crash):
             memory.ingest(transcript())
-        except Crash:
-            pass
     with system().open(path) as memory:
+        assert memory.store.messages() == []
         memory.ingest(transcript())
         assert len(memory.documents) == len(LINES)
