@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import platform
 import subprocess
@@ -43,6 +44,7 @@ def write_run(
     What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / SUMMARY).unlink(missing_ok=True)  # of an earlier run in the same folder
     (folder / CONFIG).write_text(config_text)
     (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
     outcome.run.write_parquet(folder / "run.parquet")
@@ -72,7 +74,7 @@ def write_run(
             "seconds": {**outcome.seconds, **seconds},
         },
     }
-    _write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     return summary
 
 
@@ -85,7 +87,10 @@ def read_summary(folder: Path) -> dict[str, Any]:
     path = folder / SUMMARY
     if not path.is_file():
         raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
-    summary: dict[str, Any] = json.loads(path.read_text())
+    try:
+        summary: dict[str, Any] = json.loads(path.read_text())
+    except ValueError as error:
+        raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
     return summary
 
 
@@ -127,17 +132,13 @@ def _git(folder: Path, *arguments: str) -> str:
 def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:
     rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
     return {
-        row["measure"]: {
-            "value": row["value"],
-            "n": row["n"],
-            "low": None if row["low"] != row["low"] else row["low"],
-            "high": None if row["high"] != row["high"] else row["high"],
-        }
+        row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in ("value", "n", "low", "high")}
         for row in rows.iter_rows(named=True)
     }
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
     temporary = path.with_suffix(".tmp")
     with temporary.open("w") as file:
         file.write(text)

@@ -1,5 +1,6 @@
 """MLflow: the one place that imports it. A run is logged from its folder, so it can be logged again later."""
 
+import hashlib
 import json
 import os
 import time
@@ -12,11 +13,11 @@ from typing import Any, Protocol
 from filelock import FileLock
 from omegaconf import OmegaConf
 
-from eval.run_folder import CONFIG, read_summary
+from eval.run_folder import CONFIG, SUMMARY, read_summary, write_whole
 from lcm.errors import LcmError
 
 RECEIPT = "mlflow.json"
-"""Says where a run folder was logged."""
+"""Says where a run folder was logged, and what its summary was then."""
 
 
 class TrackingError(LcmError):
@@ -48,21 +49,25 @@ class Mlflow:
     timeout_s: int = 10
 
     def __post_init__(self) -> None:
-        if not self.uri or not self.experiment:
-            raise ValueError("uri and experiment must not be empty")
+        for name in ("uri", "experiment"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must not be empty")
         if self.timeout_s < 1:
             raise ValueError(f"timeout_s must be >= 1, got {self.timeout_s}")
 
     def log(self, folder: Path) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses."""
-        receipt = folder / RECEIPT
-        place = {"uri": self.uri, "experiment": self.experiment}
-        if receipt.is_file() and place.items() <= (logged := json.loads(receipt.read_text())).items():
-            return self._where(str(logged["run_id"]))
         summary = read_summary(folder)
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(self.timeout_s))
+        digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+        receipts = _receipts(folder)
+        entry = {"uri": self._place(), "experiment": self.experiment, "summary_sha256": digest}
+        for known in receipts:
+            if entry.items() <= known.items():
+                return self._where(known["run_id"])
+        os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(self.timeout_s)
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
         import mlflow.exceptions  # here, because importing MLflow takes over a second
         from sqlalchemy.exc import SQLAlchemyError
@@ -76,7 +81,7 @@ class Mlflow:
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
                 f"later with: lcm log {folder}"
             ) from err
-        receipt.write_text(json.dumps({**place, "run_id": run_id}) + "\n")
+        write_whole(folder / RECEIPT, json.dumps([*receipts, {**entry, "run_id": run_id}], indent=2) + "\n")
         return self._where(run_id)
 
     def _log(self, folder: Path, summary: Mapping[str, Any]) -> str:
@@ -91,7 +96,8 @@ class Mlflow:
             "dataset_digest": summary["dataset"]["digest"],
             "commit": summary["commit"] or "unknown",
         }
-        name = f"{summary['dataset']['name']} {folder.parent.name} {folder.name}"
+        where = folder.resolve()
+        name = f"{summary['dataset']['name']} {where.parent.name} {where.name}"
         run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
         status = "FAILED"
         try:
@@ -133,8 +139,19 @@ class Mlflow:
     def _database(self) -> Path | None:
         return Path(self.uri.removeprefix("sqlite:///")) if self.uri.startswith("sqlite:///") else None
 
+    def _place(self) -> str:
+        """The URI, with the whole path where it names a file of the current folder."""
+        local = self._database()
+        return self.uri if local is None else f"sqlite:///{local.absolute()}"
+
     def _where(self, run_id: str) -> str:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+def _receipts(folder: Path) -> list[dict[str, str]]:
+    path = folder / RECEIPT
+    receipts: list[dict[str, str]] = json.loads(path.read_text()) if path.is_file() else []
+    return receipts
 
 
 def metric_name(measure: str) -> str:

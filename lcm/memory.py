@@ -1,6 +1,7 @@
 """Memory: one workspace of a memory system, wired from its parts."""
 
 import hashlib
+import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from lcm.errors import StoreError
 from lcm.protocols import (
     Batch,
     Embedder,
@@ -23,6 +25,8 @@ from lcm.protocols import (
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Candidate, Document, Message, Query, Transcript
 from lcm.store.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +41,40 @@ class System:
     ranking: Ranking
 
     def open(self, path: Path | str = ":memory:") -> "Memory":
-        """Open the workspace in the SQLite file `path`, made if missing; its indexes are rebuilt from it."""
-        return Memory(self, Store(path))
+        """Open the workspace in the SQLite file `path`, made if missing.
+
+        Its indexes are rebuilt from it; the vectors come from the file that `Memory.close` left beside it, where that
+        still fits.
+        """
+        return Memory(self, Store(path), None if str(path) == ":memory:" else Path(path))
 
 
 class Memory:
     """One workspace: what was said in it, and what can be found again.
 
-    The store is the truth. The indexes hold its documents and are rebuilt whenever a workspace is opened, so one
+    The store is the truth. The indexes hold its documents and are made from it whenever a workspace is opened, so one
     process at a time should write to a workspace while others hold it open for searching.
     """
 
-    def __init__(self, system: System, store: Store) -> None:
+    def __init__(self, system: System, store: Store, path: Path | None = None) -> None:
         self.system = system
         self.store = store
         self.vector_index = system.vector_index.build(system.embedder.dim)
         self.text_index = system.text_index.build()
+        self._path = path
+        self._saved: Path | None = None
         self._remember(store.documents())
-        self._index(self._documents)
+        self._fill_indexes()
 
     def close(self) -> None:
+        """Keep the vectors beside the workspace's file, then close it."""
+        if self._path is not None and len(self.vector_index):
+            file = self._vector_file(self._path)
+            if file != self._saved:
+                self.vector_index.save(file)
+                for stale in self._path.parent.glob(f"{self._path.name}.*.vectors"):
+                    if stale != file:
+                        stale.unlink(missing_ok=True)
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -187,7 +205,34 @@ class Memory:
             for candidate, count in zip(candidates, tokens, strict=True)
         ]
 
+    def _fill_indexes(self) -> None:
+        if self._path is not None and (file := self._vector_file(self._path)).exists():
+            try:
+                self.vector_index.load(file)
+            except StoreError as error:
+                _log.warning("%s: made again from the store", error)
+            else:
+                self._saved = file
+                self._index_texts(self._documents)
+                return
+        self._index(self._documents)
+
+    def _vector_file(self, path: Path) -> Path:
+        """Named by what it must hold, so that a stale one is simply not found."""
+        content = hashlib.sha256(self.system.embedder.name.encode())
+        for document in self._documents["document_id"]:
+            content.update(document.encode())
+        return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
+
     def _index(self, documents: pl.DataFrame) -> None:
+        self._index_vectors(documents)
+        self._index_texts(documents)
+
+    def _index_texts(self, documents: pl.DataFrame) -> None:
+        if len(documents):
+            self.text_index.add(documents["document_id"].to_list(), documents["text"].to_list())
+
+    def _index_vectors(self, documents: pl.DataFrame) -> None:
         if documents.is_empty():
             return
         ids, texts = documents["document_id"].to_list(), documents["text"].to_list()
@@ -195,7 +240,6 @@ class Memory:
         vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
         owners = [i for i, windows in zip(ids, pieces, strict=True) for _ in windows]
         self.vector_index.add(owners, vectors)
-        self.text_index.add(ids, texts)
 
     def _document_vectors(self, document_ids: Sequence[str]) -> Vectors:
         wanted = pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String})

@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
         Console(soft_wrap=True).print(usage(), highlight=False, markup=False)
         return 0
     name, rest = arguments[0], arguments[1:]
-    if name == "--version":
+    if "--version" in arguments:
         Console().print(f"lcm {version('lcm')}", highlight=False)
         return 0
     if name not in PIPELINES:
@@ -48,6 +48,8 @@ def run(arguments: list[str]) -> int:
         code = importlib.import_module(f"pipelines.{name}").main(rest)
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
+    except SystemExit as stop:  # how Hydra ends after --help
+        return int(stop.code or 0)
     except Exception as error:
         if debug:
             raise
@@ -80,7 +82,7 @@ def _explained(error: Exception, arguments: Sequence[str]) -> int:
     from lcm.errors import LcmError
     from pipelines.configuration import CONFIGURATION_ERRORS, explain
 
-    if isinstance(error, (LcmError, ValueError, TypeError, OSError, *CONFIGURATION_ERRORS)):
+    if isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         return fail(explain(error, arguments))
     return fail(f"{type(error).__name__}: {explain(error, arguments)} (a defect; --debug shows where)", INTERNAL_ERROR)
 

@@ -4,6 +4,7 @@ The only module that imports Hydra.
 """
 
 import argparse
+import copy
 import difflib
 import itertools
 import os
@@ -124,10 +125,10 @@ def build(config: DictConfig, key: str) -> Any:
         plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
         wrong = {_written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
         if wrong:
-            raise LcmError("; ".join(f"{path}: {problem}" for path, problem in wrong.items()))
+            raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
         try:
-            # `_convert_: all`: components get plain lists and dicts.
-            return instantiate(config[key], _convert_="all")
+            # `_convert_: all`: components get plain lists and dicts. A copy: Hydra resolves references in place.
+            return instantiate(copy.deepcopy(config)[key], _convert_="all")
         except InstantiationException as error:
             raise LcmError(_refused(error, config, key)) from error
 
@@ -180,18 +181,17 @@ def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
 def claimed_folder(asked: Command) -> Path:
     """Make the folder of a command: the one that it names, else one that no other run has."""
     whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN)
-    wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
-    if any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides):
-        wanted.mkdir(parents=True, exist_ok=True)
-        return wanted
-    wanted.parent.mkdir(parents=True, exist_ok=True)
-    for n in itertools.count(1):
-        folder = wanted if n == 1 else wanted.with_name(f"{wanted.name}-{n}")
+    folder = wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
+    is_named = any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides)
+    for n in itertools.count(2):
         try:
-            folder.mkdir()
+            folder.mkdir(parents=True, exist_ok=is_named)
         except FileExistsError:
-            continue
-        break
+            folder = wanted.with_name(f"{wanted.name}-{n}")
+        except OSError as error:
+            raise LcmError(f"{_folder_key(asked)}={wanted} cannot be made ({error.strerror}); name another") from error
+        else:
+            break
     return folder
 
 
@@ -221,8 +221,13 @@ def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
 def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
     """One line: the key, the value, and what to do; `overrides` are those that led to the error."""
     if isinstance(error, OverrideParseException):
-        return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({_flat(error)})"
+        reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", _flat(error)).strip()
+        return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; name a path that can be used"
     text = str(error)
+    if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
+        return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"
     if isinstance(error, MissingConfigException) and error.options is not None:
         return _choice(error)
     if isinstance(error, ConfigCompositionException):
@@ -292,7 +297,9 @@ def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
 def _chosen(overrides: Sequence[str]) -> DictConfig:
     """The configuration with the choices that the overrides make, and nothing else of them."""
     choosing = {"hydra.searchpath", *groups()}
-    return composed([override for override in overrides if override.partition("=")[0] in choosing])
+    chosen = [override for override in overrides if override.partition("=")[0] in choosing]
+    parsed = OverridesParser.create().parse_overrides(chosen)
+    return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()])
 
 
 def _paths(prefix: str, node: Any) -> Iterator[str]:
@@ -309,6 +316,10 @@ def _flat(error: BaseException) -> str:
 
 def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
     """Compose, Hydra's own settings included."""
+    for override in overrides:
+        group, _, choice = override.partition("=")
+        if choice in ("", "null") and group in groups() and group not in ("system", "experiment"):
+            raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
     with explained(overrides), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None

@@ -102,7 +102,7 @@ def evaluate(config: DictConfig) -> None:
         warn(str(error))
     else:
         if where:
-            console().print(f"Logged: {where}", highlight=False)
+            console().print(f"Logged: {where}", highlight=False, markup=False)
 
 
 def _measures(folder: Path) -> dict[str, Any] | None:

@@ -28,5 +28,5 @@ def main(arguments: Sequence[str]) -> int:
     tracking = configuration.build(configuration.composed(overrides), "tracking")
     for folder in folders:
         where = tracking.log(folder)
-        console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False)
+        console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False, markup=False)
     return 0

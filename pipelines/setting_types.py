@@ -18,7 +18,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
         "a number",
         lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value),
     ),
-    str: ("text (quote it if it looks like a number)", lambda value: isinstance(value, str)),
+    str: ("text", lambda value: isinstance(value, str)),
     type(None): ("null", lambda value: value is None),
 }
 
@@ -38,7 +38,7 @@ def misfits(node: Any, key: str, locate: Callable[[str], Any]) -> Iterator[tuple
                 continue
             path = f"{key}.{name}"
             if hints and name not in hints:
-                yield path, f"no such setting; choose from: {', '.join(sorted(hints))}"
+                yield path, f"is no setting; choose from: {', '.join(sorted(hints))}"
             elif not fits(value, hints.get(name, Any)):
                 yield path, f"must be {expected(hints[name])}, got {_shown(value)}"
             else:
@@ -62,7 +62,7 @@ def fits(value: Any, annotation: Any) -> bool:
             "_target_" in value or all(fits(v, arguments[1]) for v in value.values())
         )
     if _is(origin, Sequence):
-        return isinstance(value, list) and all(fits(v, arguments[0]) for v in value)
+        return isinstance(value, list) and all(fits(inner, arguments[0]) for inner in value)
     return True
 
 
@@ -72,7 +72,7 @@ def expected(annotation: Any) -> str:
     if annotation in _SCALARS:
         return _SCALARS[annotation][0]
     if origin is Literal:
-        return f"one of: {', '.join(map(str, arguments))}"
+        return f"one of: {', '.join(sorted(map(str, arguments)))}"
     if origin in (Union, types.UnionType):
         return " or ".join(expected(choice) for choice in arguments)
     if _is(origin, Mapping):

@@ -121,23 +121,24 @@ def _shown(measures: Measures) -> list[str]:
 def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str) -> None:
     """Print the fullest table that fits: first the intervals go, then columns from the right."""
     room = out.options.update(width=10_000)
-    table = _table(heading, rows, names, title, with_intervals=True)
+    table = _table(heading, rows, names, title)
     kept = len(names)
     while out.measure(table, options=room).maximum > out.width and kept > 0:
         table = _table(heading, rows, names[:kept], title.partition(" [")[0], with_intervals=False)
         kept -= 1
+    table.columns[0].max_width = out.width // 2
     hidden = len(names) - len(table.columns) + 2
     if hidden:
         table.caption = f"{hidden} more in a wider terminal; the run folder holds all"
         table.caption_justify = "left"
-    out.print(table, highlight=False)
+    out.print(table, highlight=False, soft_wrap=False)
 
 
 def _table(
-    heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str, *, with_intervals: bool
+    heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str, *, with_intervals: bool = True
 ) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column(heading, no_wrap=True)
+    table.add_column(heading, overflow="fold")
     table.add_column("n", justify="right")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)

@@ -1,6 +1,6 @@
 """What a component gives over inputs made so that every setting can matter, as text that can be compared."""
 
-import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,6 @@ from omegaconf import DictConfig
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import Outcome
 from eval.run_folder import write_run
-from eval.tracking import RECEIPT
 from lcm.protocols import Vectors
 from lcm.records import Message, Part, Query, Transcript
 from pipelines import configuration
@@ -32,6 +31,7 @@ SPECIAL = (
     ("assistant", "To be or not to be, that is it"),
 )
 """Role and words: strong words, ties, another script, a tool, a long text, stop words alone."""
+TOOL_CALL = Part("tool", tool_call_id="call 1", tool_name="search", tool_input='{"words": "quokka"}')
 QUESTIONS = (
     ("quokka photographs from Perth", "strong"),
     ("where is the note about the kettle?", "weak"),
@@ -63,7 +63,7 @@ def transcript(ordinary: int = 120) -> Transcript:
                 session_id=f"session {i // 16}",
                 created_at=minute(i),
                 author={"user": "Ada", "assistant": "Bo"}.get(role),
-                parts=(Part("text", text=words),),
+                parts=(Part("text", text=words), *([TOOL_CALL] if i == 40 else ())),
             )
             for i, (role, words) in enumerate(lines)
         ),
@@ -140,9 +140,9 @@ def _logged(config: DictConfig) -> object:
     database = Path(config.tracking.uri.removeprefix("sqlite:///"))
     folder = database.parent / "run"
     write_run(folder, outcome(config), dataset(), identity(config), configuration.resolved_text(config), {})
-    configuration.build(config, "tracking").log(folder)
+    said = configuration.build(config, "tracking").log(folder)
     client = MlflowClient(config.tracking.uri)
-    run = client.get_run(json.loads((folder / RECEIPT).read_text())["run_id"])
+    run = client.get_run(re.search(r"run (\w+)", said)[1])
     return database.name, client.get_experiment(run.info.experiment_id).name
 
 

@@ -104,6 +104,7 @@ class Locomo:
                     created_at=_session_time(talk[f"session_{session}_date_time"]),
                     author=turn["speaker"],
                     parts=tuple(_parts(turn)),
+                    envelope={"native": turn, "slots": {}},
                 )
             )
         return Transcript(opaque_id("locomo", sample), tuple(messages), workspace_id=sample), ids

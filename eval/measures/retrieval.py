@@ -67,7 +67,7 @@ class Retrieval:
         bad = [name for name in self.names if not _NAME.fullmatch(name)]
         if bad or not self.names:
             raise ValueError(
-                f"unknown measure {bad[0] if bad else ''!r}; choose from: recall@k, recall_any@k, recall_all@k, "
+                f"names: unknown measure {bad[0] if bad else ''!r}; choose from: recall@k, recall_any@k, recall_all@k, "
                 "nDCG@k, tokens@k (k >= 1), MRR, MAP"
             )
         if not self.levels or set(self.levels) - {"message", "session"}:

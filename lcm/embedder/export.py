@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock
-from platformdirs import user_cache_dir
 
 from lcm.embedder.onnx import file_sha256
 from lcm.errors import ModelError
+from lcm.paths import cache_dir
 
 Precision = Literal["int8", "fp32"]
 
@@ -35,8 +35,8 @@ _OFFLINE = {
 
 
 def models_dir() -> Path:
-    """Where exported models are kept: $LCM_CACHE_DIR/models, or the user's cache directory."""
-    return Path(os.environ.get("LCM_CACHE_DIR") or user_cache_dir("lcm")) / "models"
+    """Where exported models are kept."""
+    return cache_dir() / "models"
 
 
 def find_export(weights_sha256: str, precision: Precision) -> Path | None:

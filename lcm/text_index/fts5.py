@@ -80,10 +80,10 @@ class Fts5Index:
             split = [split_words(text) for text in texts]
             words = [(row_id, " ".join(words)) for row_id, (words, _) in zip(row_ids, split, strict=True)]
             cjk = [(row_id, " ".join(runs)) for row_id, (_, runs) in zip(row_ids, split, strict=True) if runs]
-            self._connection.execute("BEGIN")
-            self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
-            self._connection.executemany("INSERT INTO cjk (rowid, text) VALUES (?, ?)", cjk)
-            self._connection.execute("COMMIT")
+            with self._connection:
+                self._connection.execute("BEGIN")
+                self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+                self._connection.executemany("INSERT INTO cjk (rowid, text) VALUES (?, ?)", cjk)
             self._row_ids.update(zip(ids, row_ids, strict=True))
             self._ids.update(zip(row_ids, ids, strict=True))
 
@@ -95,13 +95,13 @@ class Fts5Index:
         """
         with self._lock:
             refuse_unknown(ids, self._row_ids)
-            rows = [(self._row_ids.pop(document_id),) for document_id in dict.fromkeys(ids)]
-            self._connection.execute("BEGIN")
-            self._connection.executemany("DELETE FROM words WHERE rowid = ?", rows)
-            self._connection.executemany("DELETE FROM cjk WHERE rowid = ?", rows)
-            self._connection.execute("COMMIT")
+            rows = [(self._row_ids[document_id],) for document_id in dict.fromkeys(ids)]
+            with self._connection:
+                self._connection.execute("BEGIN")
+                self._connection.executemany("DELETE FROM words WHERE rowid = ?", rows)
+                self._connection.executemany("DELETE FROM cjk WHERE rowid = ?", rows)
             for (row_id,) in rows:
-                del self._ids[row_id]
+                del self._row_ids[self._ids.pop(row_id)]
 
     def search(self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         refuse_negative(k)
@@ -112,16 +112,16 @@ class Fts5Index:
 
     def _allow(self, ids: Sequence[str]) -> None:
         rows = sorted({self._row_ids[document_id] for document_id in ids if document_id in self._row_ids})
-        self._connection.execute("BEGIN")
-        self._connection.execute("DELETE FROM allowed")
-        self._connection.executemany("INSERT INTO allowed VALUES (?)", [(row_id,) for row_id in rows])
-        self._connection.execute("COMMIT")
+        with self._connection:
+            self._connection.execute("BEGIN")
+            self._connection.execute("DELETE FROM allowed")
+            self._connection.executemany("INSERT INTO allowed VALUES (?)", [(row_id,) for row_id in rows])
 
     def _search(self, query: str, k: int, only: str) -> Ranked:
         words, runs = split_words(query)
         words = query_words(words, self._stop_words, is_alone=not runs)
         if not runs:
-            rows = self._match("words", words, only, k)
+            rows = self._match("words", words, only, min(k, len(self)))
         else:
             scores: defaultdict[int, float] = defaultdict(float)
             for row_id, score in self._match("words", words, only, _NO_LIMIT):

@@ -8,7 +8,8 @@ So vectors are rounded to multiples of 2**-26 and multiplied in float64. Product
 then, and partial sums of unit vectors stay below 2 (Cauchy-Schwarz): each is a float64 without rounding, the
 order of summing does not matter, and any BLAS, blocking or thread count gives the same bits. The rounding
 needs no storage (a float32 from .25 up is such a multiple already, and below .25 the multiple is a float32) and
-costs less than float32 summing does: 3e-8 against 2e-7 at most, over 810,000 cosines.
+costs less than float32 summing does: 3e-8 against 2e-7 at most, over 810,000 cosines. OpenBLAS's kernels for six CPU
+types, with one thread and two, gave the same bits, where the float32 product came out in six versions.
 
 Measured on two cores, 384 dimensions, 1,157 queries x 700 documents: this product 6.3 ms, in float32 3.1,
 einsum 47, a loop of float32 products over the queries 19. One query: .07 ms against .02.

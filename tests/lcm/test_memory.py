@@ -1,5 +1,6 @@
 """One workspace: what goes in, what can be found, and what must not be seen."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.embedder.hashing import Hashing
+from lcm.protocols import TextKind, Vectors
 from lcm.records import Query
+from lcm.vector_index.exact import Exact
+from lcm.vector_index.hnsw import Hnsw
 from tests.workspaces import LINES, minute, queries, system, transcript
 
 
@@ -78,6 +83,46 @@ def test_a_reopened_workspace_answers_alike(tmp_path: Path) -> None:
         assert memory.ingest(transcript()) == 0
 
 
+@pytest.mark.parametrize("index", [Exact(), Hnsw()], ids=["exact", "hnsw"])
+def test_vectors_are_kept_beside_the_workspace_and_not_embedded_again(tmp_path: Path, index: object) -> None:
+    path = tmp_path / "workspace.db"
+    with system(vector_index=index).open(path) as memory:
+        memory.ingest(transcript())
+        before = memory.rank(queries())
+    embedder = CountingEmbedder()
+    with system(vector_index=index, embedder=embedder).open(path) as memory:
+        assert embedder.documents == 0
+        assert memory.rank(queries()).equals(before)
+    assert len(list(tmp_path.glob("*.vectors"))) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:-1], lambda raw: b"", lambda raw: raw[:99] + b"x" + raw[100:]])
+def test_a_damaged_vector_file_is_made_again(tmp_path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "workspace.db"
+    with system().open(path) as memory:
+        memory.ingest(transcript())
+        before = memory.rank(queries())
+    (file,) = tmp_path.glob("*.vectors")
+    file.write_bytes(damage(file.read_bytes()))
+    with system().open(path) as memory:
+        assert memory.rank(queries()).equals(before)
+    assert "made again from the store" in caplog.text
+
+
+def test_a_stale_vector_file_is_not_used_and_goes(tmp_path: Path) -> None:
+    path = tmp_path / "workspace.db"
+    whole = transcript()
+    with system().open(path) as memory:
+        memory.ingest(replace(whole, messages=whole.messages[:3]))
+    (stale,) = tmp_path.glob("*.vectors")
+    with system().open(path) as memory:
+        memory.ingest(whole)
+        grown = memory.rank(queries())
+    assert not stale.exists()
+    with system().open(path) as memory:
+        assert memory.rank(queries()).equals(grown)
+
+
 def test_a_trace_ends_with_what_is_returned() -> None:
     with system().open() as memory:
         memory.ingest(transcript())
@@ -87,6 +132,21 @@ def test_a_trace_ends_with_what_is_returned() -> None:
     ]  # fmt: skip
     last = trace.filter(step=trace["step"].max()).drop("step", "stage")
     assert last.equals(ranked)
+
+
+class CountingEmbedder:
+    """The model-free embedder, counting the documents that it embeds."""
+
+    def __init__(self) -> None:
+        self.inner = Hashing()
+        self.documents = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        self.documents += len(texts) if kind == "document" else 0
+        return self.inner.embed(texts, kind)
 
 
 class Crash(Exception):  # noqa: N818

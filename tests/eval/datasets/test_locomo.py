@@ -10,7 +10,8 @@ import pytest
 from eval.datasets import locomo
 from eval.datasets.locomo import Locomo
 from lcm.errors import DatasetError
-from tests.small_locomo import write_small_locomo
+from lcm.transcript.parts import rebuild
+from tests.small_locomo import RECORD, write_small_locomo
 
 
 @pytest.fixture
@@ -42,6 +43,12 @@ def test_turns_keep_order_speaker_session_and_time(small: str) -> None:
     assert len({m.session_id for m in transcript.messages}) == 2
     assert transcript.messages[2].created_at == datetime(2023, 5, 10, 9, 5, tzinfo=UTC)
     assert {query.asked_at for query in Locomo(small).load().queries} == {datetime(2023, 5, 10, 9, 5, tzinfo=UTC)}
+
+
+def test_every_turn_rebuilds_exactly(small: str) -> None:
+    (transcript,) = Locomo(small).load().transcripts
+    talk = RECORD["conversation"]
+    assert [rebuild(message) for message in transcript.messages] == talk["session_1"] + talk["session_2"]
 
 
 def test_captions_can_be_left_out(small: str) -> None:
