@@ -165,20 +165,13 @@ class Memory:
         everything = len(documents) == len(self._documents)
         return Batch(
             queries=pl.DataFrame(
-                {
-                    "query_id": [query.query_id for query in queries],
-                    "text": [query.text for query in queries],
-                    "asked_at": [query.asked_at for query in queries],
-                    "conversation_id": [query.conversation_id for query in queries],
-                    "session_id": [query.session_id for query in queries],
-                },
-                schema={
-                    "query_id": pl.String,
-                    "text": pl.String,
-                    "asked_at": pl.Datetime("ms", "UTC"),
-                    "conversation_id": pl.String,
-                    "session_id": pl.String,
-                },
+                [
+                    pl.Series("query_id", [query.query_id for query in queries], pl.String),
+                    pl.Series("text", [query.text for query in queries], pl.String),
+                    pl.Series("asked_at", [query.asked_at for query in queries], pl.Datetime("ms", "UTC")),
+                    pl.Series("conversation_id", [query.conversation_id for query in queries], pl.String),
+                    pl.Series("session_id", [query.session_id for query in queries], pl.String),
+                ]
             ),
             vectors=vectors,
             documents=documents,

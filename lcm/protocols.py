@@ -117,6 +117,7 @@ class VectorIndex(Protocol):
 class TextIndex(Protocol):
     """Words to raw BM25, higher is better.
 
+    An id is added once; to change its text remove it first.
     Laws: as for VectorIndex; a document sharing no word with the query is not returned; scores depend only on the
     documents now in the index.
     """
@@ -168,7 +169,7 @@ class Batch:
 class Source(Protocol):
     """Where candidate rows are born.
 
-    Returns columns query_id, document_id, cosine, bm25 (raw; null where that branch did not return the row),
+    Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
     dense_rank, lexical_rank (1-based; null likewise), score (null before fusion).
     Laws: only visible documents; one row a (query, document); rows of a query in the order of first appearance.
     """

@@ -181,15 +181,23 @@ def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
 def claimed_folder(asked: Command) -> Path:
     """Make the folder of a command: the one that it names, else one that no other run has."""
     whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN)
-    folder = wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
+    wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
     is_named = any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides)
-    for n in itertools.count(2):
+    try:
+        return made_folder(wanted, may_exist=is_named)
+    except OSError as error:
+        raise LcmError(f"{_folder_key(asked)}={wanted} cannot be made ({error.strerror}); name another") from error
+
+
+def made_folder(wanted: Path, may_exist: bool = False) -> Path:
+    """Make a folder, `wanted-2` where another process has `wanted`, and so on."""
+    for n in itertools.count(1):
+        folder = wanted if n == 1 else wanted.with_name(f"{wanted.name}-{n}")
         try:
-            folder.mkdir(parents=True, exist_ok=is_named)
+            folder.mkdir(parents=True, exist_ok=may_exist)
         except FileExistsError:
-            folder = wanted.with_name(f"{wanted.name}-{n}")
-        except OSError as error:
-            raise LcmError(f"{_folder_key(asked)}={wanted} cannot be made ({error.strerror}); name another") from error
+            if may_exist:  # as a file
+                raise
         else:
             break
     return folder

@@ -23,6 +23,8 @@ from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cac
 from tests.small_locomo import write_small_locomo
 
 REASONS = {
+    "arms/controls:last_n.order": "this arm has no stage",
+    "arms/controls:random.order": "this arm has no stage",
     "config:cache": "rows from the cache are those of the embedder, bit for bit",
     "config:latency.warmup_queries": "asked first and not counted",
     "dataset/locomo:directory": "where the files lie; their digests are pinned",
@@ -37,8 +39,12 @@ REASONS = {
 """Knob -> why it changes no number."""
 
 CHANGED: Mapping[str, Any] = {
+    "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
+    "arms/controls:dense.order": [],
     "arms/controls:dense.stages.score.column": "bm25",
+    "arms/controls:last_n.order": [],
+    "arms/controls:random.order": [],
     "config:latency.queries": 3,
     "dataset/locomo:directory": lambda here: str(shutil.copytree(here / "locomo", here / "copy")),
     "dataset/locomo:evidence": "repaired",

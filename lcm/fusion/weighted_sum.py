@@ -1,6 +1,7 @@
 """Weighted sum of the two branches, with a floor that keeps strong lexical hits."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -31,12 +32,17 @@ class WeightedSum:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
-        total = self.dense_weight * dense + self.lexical_weight * lexical
-        if self.floor_ratio > 0:
-            floor = pl.when(lexical >= self.floor_from).then(self.floor_ratio * lexical).otherwise(0.0)
-            # A NaN must reach the replacement below, as it does in the original; max_horizontal would hide it.
-            total = pl.when(total.is_nan() | (total >= floor)).then(total).otherwise(floor)
-        fused = pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
-        clamped = fused.clip(0.0, 1.0) if self.clamp else fused
-        return best_first(frame.with_columns(score=pl.when(fused.is_finite()).then(clamped).otherwise(0.1)))
+        return best_first(frame.with_columns(score=_fused(self)))
+
+
+@cache
+def _fused(settings: WeightedSum) -> pl.Expr:
+    dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
+    total = settings.dense_weight * dense + settings.lexical_weight * lexical
+    if settings.floor_ratio > 0:
+        floor = pl.when(lexical >= settings.floor_from).then(settings.floor_ratio * lexical).otherwise(0.0)
+        # A NaN must reach the replacement below, as it does in the original; max_horizontal would hide it.
+        total = pl.when(total.is_nan() | (total >= floor)).then(total).otherwise(floor)
+    fused = pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
+    clamped = fused.clip(0.0, 1.0) if settings.clamp else fused
+    return pl.when(fused.is_finite()).then(clamped).otherwise(0.1)

@@ -8,6 +8,8 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
 
     The rows of a query stand together, as every source leaves them; queries keep their order.
     """
+    if len(frame) and frame["query_id"][0] == frame["query_id"][-1]:  # one query: one key sorts twice as fast
+        return frame.sort("score", descending=True, nulls_last=True, maintain_order=True)
     return frame.sort(
         pl.col("query_id").rle_id(), "score", descending=[False, True], nulls_last=True, maintain_order=True
     )

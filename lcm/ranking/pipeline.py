@@ -7,12 +7,7 @@ import polars as pl
 
 from lcm.protocols import Batch, Source, Stage
 from lcm.ranking.ordering import best_first
-
-JOINED_COLUMNS = (
-    "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
-    "valid_until", "access_count", "importance", "confidence", "decay_tier", "temporal_type", "tokens", "length_utf16",
-)  # fmt: skip
-"""What stages see of each document besides its raw scores; texts and vectors are asked of the batch."""
+from lcm.source.candidates import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +54,7 @@ class Ranking:
         return pl.concat(steps).select("step", "stage", "query_id", "document_id", "rank", "score")
 
     def _candidates(self, batch: Batch) -> pl.DataFrame:
-        return (
-            self.source.candidates(batch)
-            .join(
-                batch.documents.select("document_id", *JOINED_COLUMNS),
-                on="document_id",
-                how="inner",
-                maintain_order="left",
-            )
-            .join(batch.queries.select("query_id", "asked_at"), on="query_id", how="left", maintain_order="left")
-        )
+        return describe(self.source.candidates(batch), batch.documents)
 
     def _steps(self) -> Iterator[tuple[str, Stage]]:
         for name in self.stages if self.order is None else self.order:

@@ -9,6 +9,7 @@ from lcm.protocols import Batch
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
+    "asked_at": pl.Datetime("ms", "UTC"),
     "document_id": pl.String(),
     "cosine": pl.Float64(),
     "bm25": pl.Float64(),
@@ -17,6 +18,12 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "score": pl.Float64(),
 }
 """What every source returns: raw scores, 1-based ranks, null where that branch did not return the row."""
+
+DESCRIBED_BY = (
+    "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
+    "valid_until", "access_count", "importance", "confidence", "decay_tier", "temporal_type", "tokens", "length_utf16",
+)  # fmt: skip
+"""What stages see of each document besides its raw scores; texts and vectors are asked of the batch."""
 
 _KEYS = ["query", "document_id"]
 
@@ -44,16 +51,15 @@ def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str,
 def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """Join two branches into candidate rows, the queries in the order of the batch.
 
-    Within a query: dense rows in their order, then those that only the lexical branch found, in theirs. A row whose
-    document the store does not have is dropped.
+    Within a query: dense rows in their order, then those that only the lexical branch found, in theirs.
     """
-    rows = (
-        dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
-        .join(batch.documents.select("document_id"), on="document_id", how="semi", maintain_order="left")
-        .sort("query", maintain_order=True)
-    )
+    rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
+    if len(batch.queries) > 1:
+        rows = rows.sort("query", maintain_order=True)
+    asked = batch.queries[rows["query"]]
     return rows.select(
-        batch.queries["query_id"].gather(rows["query"]),
+        asked["query_id"],
+        asked["asked_at"],
         "document_id",
         "cosine",
         "bm25",
@@ -61,3 +67,9 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
         "lexical_rank",
         score=pl.lit(None, pl.Float64),
     )
+
+
+def describe(candidates: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Put the documents' columns beside their candidate rows; a row whose document the store lacks is dropped."""
+    known = documents.select("document_id", *DESCRIBED_BY)
+    return candidates.join(known, on="document_id", how="inner", maintain_order="left")

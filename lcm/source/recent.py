@@ -29,7 +29,7 @@ class Recent:
 
 
 def _every_pair(batch: Batch, ranked: pl.DataFrame) -> pl.DataFrame:
-    rows = batch.queries.select("query_id").join(ranked, how="cross", maintain_order="left_right")
+    rows = batch.queries.select("query_id", "asked_at").join(ranked, how="cross", maintain_order="left_right")
     return rows.select(
         [
             pl.col(name) if name in rows.columns else pl.lit(None, dtype).alias(name)

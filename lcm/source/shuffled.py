@@ -37,11 +37,12 @@ class Shuffled:
             pl.DataFrame(
                 {
                     "query_id": pl.repeat(query_id, size, eager=True, dtype=pl.String),
+                    "asked_at": pl.repeat(asked_at, size, eager=True, dtype=CANDIDATE_SCHEMA["asked_at"]),
                     "document_id": document_ids.gather(self._order(query_id, len(document_ids))[:size]),
                     "score": scores,
                 }
             )
-            for query_id in batch.queries["query_id"]
+            for query_id, asked_at in batch.queries.select("query_id", "asked_at").iter_rows()
         ]
         rows = pl.concat([pl.DataFrame(schema=CANDIDATE_SCHEMA), *frames], how="diagonal")
         return rows.select(list(CANDIDATE_SCHEMA))

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lcm.instants import EPOCH
 from lcm.protocols import Batch
+from lcm.store.documents import DOCUMENT_SCHEMA
 from pipelines import configuration
 
 
@@ -17,9 +19,11 @@ def component(override: str, key: str) -> Any:
 
 def documents_batch(document_ids: list[str]) -> Batch:
     return Batch(
-        queries=pl.DataFrame({"query_id": ["q"], "text": [""]}),
+        queries=pl.DataFrame({"query_id": ["q"], "asked_at": [EPOCH], "text": [""]}),
         vectors=np.empty((1, 0), dtype=np.float32),
-        documents=pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String}),
+        documents=pl.DataFrame({"document_id": document_ids}).match_to_schema(
+            DOCUMENT_SCHEMA, missing_columns="insert"
+        ),
         allowed=None,
         vector_index=None,  # type: ignore[arg-type]
         text_index=None,  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lcm.source.candidates import branch, merge
+from lcm.source.candidates import branch, describe, merge
 from tests.golden.components import component, documents_batch
 
 FUSION_KEYS = {"vector_weight": "dense_weight", "bm25_weight": "lexical_weight"}
@@ -23,6 +23,7 @@ def fuse_results(case: dict[str, Any]) -> list[dict[str, Any]]:
         batch,
     )
     # These vectors begin after the score mappings.
+    rows = describe(rows, batch.documents)
     fused = fusion(rows.with_columns(dense_score="cosine", lexical_score="bm25"), batch)
     return [_fused_row(row) for row in fused.iter_rows(named=True)]
 

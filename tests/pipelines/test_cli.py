@@ -1,0 +1,376 @@
+"""What a person meets at the prompt: help, one-line errors, multiruns, and a table that fits the terminal."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from rich.console import Console
+
+from eval.datasets.card import PinnedFile
+from eval.datasets.sample import Sample, bundled_directory
+from lcm.errors import LcmError
+from pipelines import cli, configuration, terminal
+from pipelines.cli import BAD_INPUT, INTERRUPTED
+from tests.pipelines.conftest import QUICK, Finished, Lcm
+
+MISTAKES = {
+    "misspelt pipeline": (["evalute"], ["'evalute'", "choose one of: evaluate, datasets, log"]),
+    "unknown option": (["evaluate", "--bogus"], ["'--bogus'", "lcm evaluate --help"]),
+    "option without its value": (["evaluate", "--cfg"], ["--cfg", "expected one argument", "lcm evaluate --help"]),
+    "misspelt choice": (["evaluate", "embedder=minlm"], ["embedder=minlm", "choose one of: hashing, minilm,"]),
+    "no choice": (["evaluate", "arms=null"], ["arms=null", "choose one of: controls, none"]),
+    "misspelt group": (["evaluate", "embeder=minilm"], ["embeder", "did you mean embedder?"]),
+    "misspelt key": (
+        ["evaluate", "fusion.dense_wieght=1"],
+        ["fusion.dense_wieght", "did you mean fusion.dense_weight"],
+    ),
+    "misspelt key of another choice": (
+        ["evaluate", "fusion=reciprocal_rank", "fusion.dense_wieght=1", "fusion.k=3"],
+        ["fusion.dense_wieght", "did you mean fusion.dense_weight"],
+    ),
+    "key without its group": (["evaluate", "dense_weight=1"], ["dense_weight", "did you mean fusion.dense_weight?"]),
+    "added key": (["evaluate", "+fusion.depth=1"], ["fusion.depth", "choose from: clamp, dense_weight,"]),
+    "text for a number": (["evaluate", "fusion.dense_weight=abc"], ["fusion.dense_weight must be a number, got 'abc'"]),
+    "null for a number": (["evaluate", "fusion.dense_weight=null"], ["fusion.dense_weight must be a number, got null"]),
+    "not a number": (["evaluate", "fusion.dense_weight=nan"], ["fusion.dense_weight must be a number, got nan"]),
+    "fraction for a count": (["evaluate", "latency.queries=2.5"], ["latency.queries must be a whole number, got 2.5"]),
+    "true for a count": (["evaluate", "embedder.max_tokens=true"], ["embedder.max_tokens must be a whole number, got"]),
+    "number for a switch": (["evaluate", "fusion.clamp=1"], ["fusion.clamp must be true or false, got 1"]),
+    "text for a top-level switch": (["evaluate", "cache=maybe"], ["cache must be true or false, got 'maybe'"]),
+    "one of a few words": (
+        ["evaluate", "embedder.precision=int4"],
+        ["embedder.precision must be one of: fp32, int8, got 'int4'"],
+    ),
+    "text for a list": (
+        ["evaluate", "measures.names=recall@5"],
+        ["measures.names must be a list, each text, got 'recall@5'"],
+    ),
+    "two wrong types": (
+        ["evaluate", "fusion.dense_weight=abc", "ranking.stages.limit.n=1.5"],
+        ["fusion.dense_weight must be a number", "ranking.stages.limit.n must be a whole number"],
+    ),
+    "out of range": (["evaluate", "fusion.dense_weight=-1"], ["fusion.dense_weight must be >= 0, got -1"]),
+    "a stage out of range": (
+        ["evaluate", "ranking.stages.limit.n=0"],
+        ["ranking.stages.limit.n must be >= 1, got 0"],
+    ),
+    "number set where a choice is referred to": (
+        ["evaluate", "ranking.stages.fusion.k=30"],
+        ["ranking.stages.fusion.k", "configured as fusion", "fusion.dense_weight"],
+    ),
+    "a choice replaced by a bare map": (
+        ["evaluate", "++ranking.stages.fusion.k=30"],
+        ["ranking.stages.fusion must be a stage, got {'k': 30}", "fusion=reciprocal_rank"],
+    ),
+    "unknown measure": (
+        ["evaluate", "measures.names=[recal@5]"],
+        ["measures.names", "'recal@5'", "choose from: recall@k"],
+    ),
+    "override without a value": (["evaluate", "fusion.dense_weight"], ["'fusion.dense_weight'", "write KEY=VALUE"]),
+    "many values without -m": (
+        ["evaluate", "fusion=weighted_sum,reciprocal_rank"],
+        ["fusion=weighted_sum,reciprocal_rank", "add -m"],
+    ),
+    "key taken out in a multirun": (
+        ["evaluate", "-m", "~ranking.stages.limit"],
+        ["~ranking.stages.limit", "ranking.stages.limit=null"],
+    ),
+    "empty tracking uri": (["evaluate", "tracking.uri="], ["tracking.uri must not be empty"]),
+    "a folder that cannot be made": (
+        ["evaluate", *QUICK, "hydra.run.dir=/dev/null/run"],
+        ["hydra.run.dir=/dev/null/run", "name another"],
+    ),
+    "missing dataset": (
+        ["evaluate", *QUICK, "dataset=locomo"],
+        ["'locomo'", "LCM_DATASETS_DIR", "dataset.directory", "`lcm datasets`"],
+    ),
+    "a file where a dataset should be": (
+        ["evaluate", *QUICK, "dataset.directory=/dev/null"],
+        ["dataset.directory=/dev/null", "not a folder"],
+    ),
+    "no run to log": (["log"], ["runs/", "lcm evaluate"]),
+    "not a run folder": (["log", "nowhere"], ["nowhere", "summary.json", "lcm evaluate"]),
+}
+
+
+def assert_refused(finished: Finished, words: Sequence[str]) -> None:
+    """One line on stderr that holds the words, exit code 2, and nothing written."""
+    assert finished.code == BAD_INPUT
+    assert finished.stderr.count("\n") == 1, finished.stderr
+    assert finished.stderr.startswith("lcm: ")
+    for word in words:
+        assert word in finished.stderr
+    assert finished.stdout == ""
+    assert [path for path in finished.place.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_with_key_value_and_remedy(lcm: Lcm, arguments: list[str], words: list[str]) -> None:
+    assert_refused(lcm(*arguments), words)
+
+
+@pytest.fixture
+def sample_copy(tmp_path: Path) -> Path:
+    return Path(copytree(bundled_directory(), tmp_path / "sample"))
+
+
+def test_a_changed_file_is_told_with_both_digests(lcm: Lcm, sample_copy: Path) -> None:
+    path = sample_copy / "queries.jsonl"
+    pinned = sha256(path.read_bytes()).hexdigest()
+    path.write_bytes(path.read_bytes() + b"\n")
+    found = sha256(path.read_bytes()).hexdigest()
+    assert_refused(lcm("evaluate", *QUICK, f"dataset.directory={sample_copy}"), [str(path), found, pinned])
+
+
+def test_a_missing_file_is_named(lcm: Lcm, sample_copy: Path) -> None:
+    (sample_copy / "queries.jsonl").unlink()
+    assert_refused(lcm("evaluate", *QUICK, f"dataset.directory={sample_copy}"), [f"{sample_copy}/queries.jsonl"])
+
+
+def test_a_corrupted_transcript_is_told_with_its_line(
+    lcm: Lcm, sample_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sample_copy / "transcripts" / "coding.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])  # the last line breaks off
+    files = tuple(
+        PinnedFile(file.path, sha256((sample_copy / file.path).read_bytes()).hexdigest()) for file in Sample.card.files
+    )
+    monkeypatch.setattr(Sample, "card", replace(Sample.card, files=files))
+    lines = path.read_bytes().count(b"\n") + 1
+    assert_refused(lcm("evaluate", *QUICK, f"dataset.directory={sample_copy}"), [str(path), str(lines)])
+
+
+@pytest.mark.parametrize("override", ["~ranking.stages.limit", "ranking.stages.limit=null"])
+def test_a_stage_can_be_taken_out(lcm: Lcm, override: str) -> None:
+    (point,) = configuration.overrides_of_points(configuration.command([*QUICK, override]))
+    ranking = configuration.build(configuration.composed(point), "ranking")
+    assert ranking.stages.get("limit") is None
+    assert lcm("evaluate", *QUICK, override).code == 0
+
+
+def test_options_and_overrides_come_in_any_order() -> None:
+    command = configuration.command(["embedder=hashing", "-m", "fusion=weighted_sum,reciprocal_rank", "arms=none"])
+    assert command.is_multirun
+    assert configuration.overrides_of_points(command) == [
+        ("embedder=hashing", "fusion=weighted_sum", "arms=none"),
+        ("embedder=hashing", "fusion=reciprocal_rank", "arms=none"),
+    ]
+
+
+def test_debug_shows_the_traceback() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", "evaluate", "fusion.dense_weight=-1", "--debug"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert finished.returncode == 1
+    assert "Traceback" in finished.stderr
+    assert "weighted_sum.py" in finished.stderr
+
+
+def test_a_defect_is_told_from_bad_input(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(Sample, "load", broken)
+    finished = lcm("evaluate", *QUICK)
+    assert finished.code == cli.INTERNAL_ERROR
+    assert finished.stderr == "lcm: ZeroDivisionError: division by zero (a defect; --debug shows where)\n"
+
+
+def test_help_names_every_pipeline(lcm: Lcm) -> None:
+    for arguments in ([], ["--help"], ["-h"], ["help"]):
+        finished = lcm(*arguments)
+        assert finished.code == 0
+        for name, what in cli.PIPELINES.items():
+            assert re.search(rf"^  {name} +{what}$", finished.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("pipeline", cli.PIPELINES)
+def test_every_pipeline_has_help(lcm: Lcm, pipeline: str) -> None:
+    finished = lcm(pipeline, "--help")
+    assert finished.code == 0
+    assert finished.stdout.startswith(f"lcm {pipeline} [")
+    assert finished.stderr == ""
+
+
+def test_help_of_evaluate_lists_every_group_and_choice(lcm: Lcm) -> None:
+    said = lcm("evaluate", "--help").stdout
+    for group, choices in configuration.groups().items():
+        assert f"{group}: {', '.join(choices)}\n" in said
+
+
+def test_cfg_shows_the_configuration_and_runs_nothing(lcm: Lcm) -> None:
+    finished = lcm("evaluate", "--cfg", "job", "fusion=reciprocal_rank")
+    assert finished.code == 0
+    assert "_target_: lcm.fusion.reciprocal_rank.ReciprocalRank" in finished.stdout
+    assert finished.summaries == []
+
+
+def test_version_is_that_of_the_installed_distribution(lcm: Lcm) -> None:
+    assert lcm("--version").stdout == f"lcm {version('lcm')}\n"
+
+
+def test_ctrl_c_exits_130_with_one_line(tmp_path: Path) -> None:
+    endless = ("measures.resamples=100000000", f"hydra.run.dir={tmp_path}/run")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", "evaluate", *QUICK, *endless],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_for(tmp_path / "run")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (INTERRUPTED, "", "lcm: interrupted\n")
+
+
+def wait_for(path: Path, timeout_s: float = 60) -> None:
+    end = time.monotonic() + timeout_s
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} was not made within {timeout_s} s"
+        time.sleep(0.02)
+
+
+def test_a_multirun_keeps_every_point_whole_and_shows_them_side_by_side(lcm: Lcm) -> None:
+    finished = lcm("evaluate", "-m", "fusion=weighted_sum,reciprocal_rank", *QUICK)
+    assert finished.code == 0
+    assert [path.parent.name for path in finished.summaries] == ["0", "1"]
+    for summary, choice in zip(finished.summaries, ["weighted_sum", "reciprocal_rank"], strict=True):
+        assert f"lcm.fusion.{choice}." in (summary.parent / "config.yaml").read_text()
+    table = finished.stdout[finished.stdout.index("the system, by point") :]
+    for number, choice in enumerate(["weighted_sum", "reciprocal_rank"]):
+        assert re.search(rf"│ {number} fusion={choice} +│ 91 │ 0\.\d\d\d \[", table)
+    assert "embedder=hashing" not in table  # what all points have in common tells none from another
+    assert "2 of 2 points kept" in table
+
+
+def test_a_mistake_in_the_last_point_stops_the_first(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=0.5,-1")
+    assert_refused(finished, ["fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1)"])
+
+
+def test_all_points_with_a_mistake_are_named(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=-1,0.5,abc", "ranking.stages.limit.n=10,5")
+    assert_refused(
+        finished,
+        [
+            "fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1 ranking.stages.limit.n=10, ",
+            "fusion.dense_weight must be a number, got 'abc' (in fusion.dense_weight=abc ranking.stages.limit.n=10, ",
+        ],
+    )
+
+
+def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
+    finished = lcm("evaluate", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
+    assert_refused(finished, ["lcm: fusion.dense_weight must be >= 0, got -1\n"])
+
+
+def test_a_point_that_fails_while_running_does_not_stop_the_others(lcm: Lcm, tmp_path: Path) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", f"dataset.directory={tmp_path}/nowhere,null")
+    assert finished.code == BAD_INPUT
+    assert [path.parent.name for path in finished.summaries] == ["1"]
+    assert f"point 0 did not finish: dataset.directory={tmp_path}/nowhere\n" in finished.stdout
+    assert "1 of 2 points kept" in finished.stdout
+    assert finished.stderr.splitlines()[-1].startswith("lcm: dataset 'sample':")
+
+
+def test_an_experiment_can_hold_the_sweep(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "more" / "experiment").mkdir(parents=True)
+    (tmp_path / "more" / "experiment" / "limits.yaml").write_text(
+        "# @package _global_\nhydra:\n  sweeper:\n    params:\n      ranking.stages.limit.n: 10,0\n"
+    )
+    finished = lcm("evaluate", "-m", "experiment=limits", f"hydra.searchpath=[file://{tmp_path}/more]", *QUICK)
+    assert_refused(finished, ["ranking.stages.limit.n must be >= 1, got 0 (in ranking.stages.limit.n=0)"])
+
+
+def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    wanted = tmp_path / "runs" / "12-00-00"
+    made = [configuration.made_folder(wanted) for _ in range(3)]
+    assert [folder.name for folder in made] == ["12-00-00", "12-00-00-2", "12-00-00-3"]
+
+
+def test_a_named_folder_is_used_again(lcm: Lcm) -> None:
+    first = lcm("evaluate", *QUICK, "hydra.run.dir=again")
+    second = lcm("evaluate", *QUICK, "hydra.run.dir=again", "fusion=reciprocal_rank")
+    assert first.folder == second.folder == second.place / "again"
+    assert "reciprocal_rank" in (second.folder / "config.yaml").read_text()
+
+
+MEASURES = {
+    name: {"value": 0.5, "n": 91.0, "low": 0.4, "high": 0.6}
+    for name in ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
+}
+SUMMARY = {
+    "dataset": {"name": "sample", "protocol": "evidence=original"},
+    "counts": {"workspaces": 4, "messages": 4, "documents": 4, "judged_queries": 91, "queries": 102},
+    "measures": MEASURES,
+    "arms": {"bm25": MEASURES, "[odd] arm": MEASURES},
+    "categories": {"single_hop": MEASURES},
+    "timing": {"latency_ms": {"total": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0}}},
+    "notes": [],
+    "flags": [],
+}
+
+
+@pytest.fixture
+def columns(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def set_columns(width: int) -> None:
+        monkeypatch.setattr(terminal, "console", lambda: Console(soft_wrap=True, width=width))
+
+    return set_columns
+
+
+def rows(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line[:1] in "┏┃┡│└"]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown", "hidden"),
+    [
+        (200, ["0.500 [0.40 0.60]", "session.recall@5", "tokens@10"], []),
+        (120, ["0.500", "session.recall@5", "tokens@10"], ["[0.40"]),
+        (80, ["0.500", "recall_all@10", "nDCG@10", "2 more in a wider terminal"], ["[0.40", "session.recall@5"]),
+        (40, ["0.500", "recall@5"], ["nDCG@10"]),
+    ],
+)
+def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], width, shown, hidden) -> None:
+    columns(width)
+    terminal.show_run(SUMMARY, Path("runs/1"))
+    said = capsys.readouterr().out
+    assert max(map(len, rows(said))) <= width
+    assert "…" not in said
+    assert "[odd] arm" in said
+    for text in shown:
+        assert text in said
+    for text in hidden:
+        assert text not in said
+
+
+def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureFixture[str]) -> None:
+    columns(80)
+    label = " ".join(f"ranking.stages.stage_{i}.threshold=0.5" for i in range(4))
+    terminal.show_points([(label, MEASURES), ("fusion.dense_weight=1", None)], Path("runs/1"))
+    said = capsys.readouterr().out
+    assert max(map(len, rows(said))) <= 80
+    first_cells = "".join(line.split("│")[1].strip() for line in rows(said) if line.startswith("│"))
+    assert f"0 {label}".replace(" ", "") in first_cells.replace(" ", "")
+    assert "point 1 did not finish: fusion.dense_weight=1" in said
+
+
+def test_explained_errors_keep_their_cause() -> None:
+    with pytest.raises(LcmError) as caught:
+        configuration.build(configuration.composed(["fusion.dense_weight=-1"]), "memory")
+    assert caught.value.__cause__ is not None

@@ -1,0 +1,89 @@
+"""A dataset, an embedder and a stage can be added from outside: one module and one YAML each, nothing else.
+
+`tests/extension` is such an addition; docs/extending.md explains it.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ADDED = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking")
+QUIET = ("tracking=none", "latency.queries=0", "cache=false", "measures.names=[recall@1]")
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """The addition, in a folder that has nothing to do with the checkout."""
+    return shutil.copytree(root / "tests" / "extension", tmp_path_factory.mktemp("outside") / "extension")
+
+
+def lcm(outside: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`lcm` in that folder, which is on Python's path as the project itself is."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(outside), str(Path(__file__).parent.parent)]),
+        "LCM_DATASETS_DIR": str(outside / "data"),
+    }
+    command = [sys.executable, "-m", "pipelines.cli", *arguments]
+    return subprocess.run(command, cwd=outside, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def evaluate(outside: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return lcm(outside, "evaluate", f"hydra.searchpath=[file://{outside}/conf]", *QUIET, *arguments)
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def recall(measures: dict[str, Any]) -> float:
+    """A mean over the three questions: the key, the anagram, the name."""
+    return measures["recall@1"]["value"]
+
+
+@pytest.mark.slow
+def test_what_is_added_is_what_is_measured(outside: Path, tmp_path: Path) -> None:
+    done = evaluate(outside, *ADDED, f"hydra.run.dir={tmp_path}/run")
+    assert done.returncode == 0, done.stderr
+    found = summary(tmp_path / "run")
+    assert found["dataset"]["name"] == "my_dataset"
+    assert (found["counts"]["documents"], found["counts"]["queries"]) == (4, 3)
+    # Letters find the anagram, which shares no word with its question; words find the other two.
+    assert recall(found["arms"]["dense"]) == 3 / 3
+    assert recall(found["arms"]["bm25"]) == 2 / 3
+    # The stage leaves out the name: `Bo: Rex` has two tokens.
+    assert recall(found["measures"]) == 2 / 3
+
+
+@pytest.mark.slow
+def test_a_setting_of_an_added_stage_can_be_changed(outside: Path, tmp_path: Path) -> None:
+    done = evaluate(outside, *ADDED, "ranking.stages.long_enough.min_tokens=2", f"hydra.run.dir={tmp_path}/run")
+    assert done.returncode == 0, done.stderr
+    assert recall(summary(tmp_path / "run")["measures"]) == 3 / 3
+
+
+@pytest.mark.slow
+def test_a_multirun_takes_what_is_added(outside: Path, tmp_path: Path) -> None:
+    added = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking,hybrid")
+    done = evaluate(outside, "-m", *added, f"hydra.sweep.dir={tmp_path}/sweep")
+    assert done.returncode == 0, done.stderr
+    assert [recall(summary(tmp_path / "sweep" / point)["measures"]) for point in "01"] == [2 / 3, 3 / 3]
+
+
+@pytest.mark.slow
+def test_a_misspelt_key_of_what_is_added_is_explained(outside: Path) -> None:
+    done = evaluate(outside, *ADDED, "embedder.alphabt=xyz")
+    assert done.returncode == 2
+    assert done.stderr.startswith("lcm: embedder.alphabt: no such key; did you mean embedder.alphabet")
+
+
+@pytest.mark.slow
+def test_a_choice_that_is_not_there_is_told_what_is(outside: Path) -> None:
+    done = evaluate(outside, "ranking=mine")
+    assert done.returncode == 2
+    assert "my_ranking" in done.stderr.partition("choose one of: ")[2]
