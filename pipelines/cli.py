@@ -51,6 +51,8 @@ def run(arguments: list[str]) -> int:
     except SystemExit as stop:  # how Hydra ends after --help
         return int(stop.code or 0)
     except Exception as error:
+        if _was_interrupted(error):
+            return fail("interrupted", INTERRUPTED)
         if debug:
             raise
         return _explained(error, rest)
@@ -76,6 +78,13 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
     Console(stderr=True, soft_wrap=True).print(f"lcm: {message}", highlight=False, markup=False)
     return code
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether this went wrong in the clearing up after Ctrl-C, as Hydra's may."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _explained(error: Exception, arguments: Sequence[str]) -> int:

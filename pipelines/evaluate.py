@@ -54,6 +54,7 @@ def checked_points(command: configuration.Command) -> list[tuple[str, Path]]:
     common = set(wanted[0]).intersection(*wanted)
     points: list[tuple[str, Path]] = []
     wrong: dict[str, list[str]] = {}
+    errors: list[LcmError] = []
     for number, overrides in enumerate(wanted):
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
@@ -62,11 +63,13 @@ def checked_points(command: configuration.Command) -> list[tuple[str, Path]]:
                 configuration.build(point.config, part)
             configuration.flag(point.config, "cache")
         except LcmError as error:
+            errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
             points.append((label, point.folder))
-    if wrong:
-        raise LcmError("; ".join(_blamed(message, labels, len(wanted)) for message, labels in wrong.items()))
+    if errors:
+        told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
+        raise LcmError("; ".join(told)) from errors[0]
     return points
 
 

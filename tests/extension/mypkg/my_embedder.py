@@ -35,7 +35,8 @@ class MyEmbedder:
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         rows = np.array([self._counts(text.lower()) for text in texts]).reshape(-1, self.dim)
         rows[~rows.any(axis=1), 0] = 1
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return unit
 
     def _counts(self, text: str) -> list[int]:
         return [text.count(letter) for letter in self.alphabet]

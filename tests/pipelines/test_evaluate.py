@@ -1,0 +1,195 @@
+"""`lcm evaluate`: what a run keeps, that equal runs are equal to the bit, and that neither haste nor a kill harms."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.datasets.dataset import Dataset
+from eval.datasets.sample import Sample
+from eval.run_folder import read_summary
+from tests.lcm.embedder.conftest import exported_by_two  # noqa: F401 - a fixture
+from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.test_cli import wait_for
+
+PARQUET = ("run", "documents", "per_query", "measures")
+FILES = {"config.yaml", "environment.json", "summary.json", *(f"{name}.parquet" for name in PARQUET)}
+ROOT = Path(__file__).parents[2]
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"summary.json holds {constant}, which is not JSON")
+
+
+def strict(folder: Path) -> dict[str, Any]:
+    """The summary, read as strict JSON."""
+    return json.loads((folder / "summary.json").read_text(), parse_constant=refuse)
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    """All that must be the same in two equal runs."""
+    parquet = {name: (folder / f"{name}.parquet").read_bytes() for name in PARQUET}
+    return {**strict(folder), "timing": None, "config.yaml": (folder / "config.yaml").read_text(), **parquet}
+
+
+def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK, "arms=controls", "latency.queries=3").folder
+    assert {path.name for path in folder.iterdir()} == FILES
+    summary = strict(folder)
+    assert list(summary) == [
+        "dataset", "config_hash", "commit", "counts", "notes", "flags", "measures", "arms", "categories", "timing",
+    ]  # fmt: skip
+    assert set(summary["dataset"]) == {"name", "protocol", "digest"}
+    assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random"}
+    assert set(summary["measures"]["recall@10"]) == {"value", "n", "low", "high"}
+    assert set(summary["timing"]) == {"latency_ms", "seconds"}
+    assert summary["timing"]["latency_ms"]["total"]["n"] == 3
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["commit"] == summary["commit"]
+    assert environment["packages"]["polars"] == pl.__version__
+
+
+def test_the_parquet_files_hold_what_the_summary_sums_up(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK).folder
+    run, documents, values, means = (pl.read_parquet(folder / f"{name}.parquet") for name in PARQUET)
+    assert run.columns == ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
+    assert run.group_by("query_id", maintain_order=True).agg(pl.col("rank").min())["rank"].unique().to_list() == [1]
+    assert set(run["document_id"]) == set(documents["document_id"])
+    per_query = values.filter(measure="recall@10")["value"]
+    said = strict(folder)["measures"]["recall@10"]
+    assert said["n"] == len(per_query) == 91
+    assert said["value"] == pytest.approx(sum(per_query) / 91, abs=1e-12)
+    assert said["low"] < said["value"] < said["high"]
+    kept = means.filter((pl.col("group") == "all") & (pl.col("measure") == "recall@10"))
+    assert kept["value"].item() == said["value"]
+
+
+def test_unjudged_queries_are_counted_and_not_averaged(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK)
+    counts = finished.summary["counts"]
+    assert (counts["queries"], counts["judged_queries"], counts["unjudged_queries"]) == (102, 91, 11)
+    assert finished.summary["measures"]["MRR"]["n"] == 91
+    assert "91 of 102 queries are judged" in finished.stdout
+
+
+@pytest.mark.parametrize(("judged", "n"), [(0, None), (1, 1)])
+def test_few_judgements_make_no_number_that_is_not_json(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch, judged: int, n: int | None
+) -> None:
+    """One judged query has a mean and no interval; none has neither."""
+    load: Callable[[Sample], Dataset] = Sample.load
+
+    def load_few(self: Sample) -> Dataset:
+        dataset = load(self)
+        few = dataset.qrels["query_id"].unique(maintain_order=True).head(judged)
+        return replace(dataset, qrels=dataset.qrels.filter(pl.col("query_id").is_in(few.to_list())))
+
+    monkeypatch.setattr(Sample, "load", load_few)
+    finished = lcm("evaluate", *QUICK)
+    assert finished.code == 0, finished.stderr
+    measures = strict(finished.folder)["measures"]
+    assert measures.get("MRR", {}).get("n") == n
+    assert all(entry["low"] is None and entry["high"] is None for entry in measures.values())
+
+
+def forget_half(cache: Path) -> None:
+    (path,) = (cache / "embeddings").glob("*.sqlite")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        before = connection.execute("SELECT count(*) FROM embedding").fetchone()[0]
+        connection.execute("DELETE FROM embedding WHERE rowid % 2 = 0")
+        after = connection.execute("SELECT count(*) FROM embedding").fetchone()[0]
+    assert 0 < after < before
+
+
+def runs_by_state_of_the_cache(lcm: Lcm, cache: Path, overrides: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for state in ("no cache", "no cache again", "cold", "partly warm", "warm"):
+        cached = "false" if state.startswith("no") else "true"
+        if state == "partly warm":
+            forget_half(cache)
+        finished = lcm("evaluate", *overrides, f"cache={cached}", place=state)
+        assert finished.code == 0, finished.stderr
+        found[state] = numbers(finished.folder) | {"config.yaml": None}  # `cache` stands in it
+    return found
+
+
+def assert_equal_to_the_bit(runs: dict[str, dict[str, Any]]) -> None:
+    first = runs["no cache"]
+    for state, run in runs.items():
+        assert {name for name in first if run[name] != first[name]} == set(), state
+
+
+def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_path: Path) -> None:
+    overrides = (*QUICK, "arms=controls")
+    assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, tmp_path / "cache", overrides))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("minilm")
+def test_equal_runs_with_a_model_are_equal_to_the_bit(
+    lcm: Lcm,
+    tmp_path: Path,
+    exported_by_two: tuple[Path, list[str]],  # noqa: F811 - the fixture
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "models").symlink_to(exported_by_two[0] / "models")
+    assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, cache, (*QUICK, "embedder=minilm")))
+
+
+def test_the_same_command_keeps_the_same_configuration(lcm: Lcm) -> None:
+    first, second = (lcm("evaluate", *QUICK, place=place) for place in ("first", "second"))
+    assert numbers(first.folder) == numbers(second.folder)
+
+
+def start(place: Path, *arguments: str) -> subprocess.Popen[str]:
+    place.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=place,
+        env=os.environ | {"LCM_CACHE_DIR": str(place / "cache"), "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
+def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> None:
+    quick = [override for override in QUICK if not override.startswith("tracking")]
+    both = [start(tmp_path, "evaluate", *quick) for _ in range(2)]
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert [stderr for _, stderr in outputs] == ["", ""]
+    first, second = sorted(path.parent for path in (tmp_path / "runs").rglob("summary.json"))
+    assert numbers(first) == numbers(second)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        logged = connection.execute("SELECT run_uuid, status FROM runs").fetchall()
+    assert {run_id for run_id, _ in logged} == {
+        receipt["run_id"] for folder in (first, second) for receipt in json.loads((folder / "mlflow.json").read_text())
+    }
+    assert [status for _, status in logged] == ["FINISHED", "FINISHED"]
+
+
+def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -> None:
+    named = "hydra.run.dir=run"
+    process = start(tmp_path, "evaluate", *QUICK, named, "measures.resamples=100000000")
+    wait_for(tmp_path / "cache" / "embeddings")
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert not (tmp_path / "run" / "summary.json").exists()
+    process = start(tmp_path, "evaluate", *QUICK, named)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+    assert read_summary(tmp_path / "run")["measures"]["MRR"]["n"] == 91

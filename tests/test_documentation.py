@@ -1,0 +1,78 @@
+"""The documentation is true: commands run, choices are named, links lead somewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines import configuration
+from pipelines.cli import PIPELINES
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def commands() -> list[str]:
+    """Every `lcm` command line of the README's blocks that can run here."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    found = [line for line in lines if line.startswith(".venv/bin/lcm ")]
+    return [line for line in found if "locomo" not in line or os.environ.get("LCM_DATASETS_DIR")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands())
+def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
+    arguments = shlex.split(command.removeprefix(".venv/bin/lcm "))
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("summary.json"))
+    assert "│ system │" in done.stdout or "-m" in arguments
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "adrenaline" in done.stdout
+
+
+def test_make_evaluate_is_what_the_readme_says_it_is() -> None:
+    dry = subprocess.run(["make", "-n", "evaluate"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert dry.splitlines()[-1].split() == [".venv/bin/lcm", "evaluate"]
+
+
+@pytest.mark.parametrize("group", configuration.groups())
+def test_every_choice_is_named_in_the_readme(group: str) -> None:
+    (row,) = [line for line in README.splitlines() if line.startswith(f"| `{group}` |")] or [""]
+    missing = [choice for choice in configuration.groups()[group] if f"`{choice}`" not in row]
+    assert missing == []
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_every_pipeline_is_named_in_the_readme(pipeline: str) -> None:
+    assert f"| `lcm {pipeline} " in README
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_and_files_that_pages_name_exist(page: Path) -> None:
+    """A path in backticks with a slash and a known suffix is a file of this checkout."""
+    named = re.findall(r"`((?:conf|lcm|eval|pipelines|tests|docs|data)/[\w/.]+\.(?:py|yaml|md|sql))`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
