@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -79,7 +80,7 @@ class Mlflow:
             reason = " ".join(str(err).split())[:300]
             raise TrackingError(
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
-                f"later with: lcm log {folder}"
+                f"later with: lcm log {shlex.quote(str(folder))}"
             ) from err
         write_whole(folder / RECEIPT, json.dumps([*receipts, {**entry, "run_id": run_id}], indent=2) + "\n")
         return self._where(run_id)

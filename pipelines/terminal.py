@@ -91,7 +91,7 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         _print_table(out, "category", summary["categories"], names, "the system, by category")
     latency = summary["timing"]["latency_ms"]
     if latency:
-        table = Table("live query, ms", "p50", "p95", "p99", title_justify="left")
+        table = Table("live query, ms", "p50", "p95", "p99")
         for part, values in latency.items():
             table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
         out.print(table, highlight=False)
@@ -121,23 +121,22 @@ def _shown(measures: Measures) -> list[str]:
 def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str) -> None:
     """Print the fullest table that fits: first the intervals go, then columns from the right."""
     room = out.options.update(width=10_000)
-    table = _table(heading, rows, names, title)
+    table = _table(heading, rows, names, with_intervals=True)
     kept = len(names)
     while out.measure(table, options=room).maximum > out.width and kept > 0:
-        table = _table(heading, rows, names[:kept], title.partition(" [")[0], with_intervals=False)
+        table = _table(heading, rows, names[:kept], with_intervals=False)
+        title = title.partition(" [")[0]
         kept -= 1
     table.columns[0].max_width = out.width // 2
+    out.print(title, highlight=False, markup=False)
+    out.print(table, highlight=False, soft_wrap=False)
     hidden = len(names) - len(table.columns) + 2
     if hidden:
-        table.caption = f"{hidden} more in a wider terminal; the run folder holds all"
-        table.caption_justify = "left"
-    out.print(table, highlight=False, soft_wrap=False)
+        out.print(f"{hidden} more in a wider terminal; the run folder holds all", highlight=False)
 
 
-def _table(
-    heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str, *, with_intervals: bool = True
-) -> Table:
-    table = Table(title=title, title_justify="left")
+def _table(heading: str, rows: Mapping[str, Measures], names: Sequence[str], *, with_intervals: bool) -> Table:
+    table = Table()
     table.add_column(heading, overflow="fold")
     table.add_column("n", justify="right")
     for name in names:

@@ -37,9 +37,15 @@ def strict(folder: Path) -> dict[str, Any]:
 
 
 def numbers(folder: Path) -> dict[str, Any]:
-    """All that must be the same in two equal runs."""
+    """All that must be the same in two equal runs of one state of the code."""
     parquet = {name: (folder / f"{name}.parquet").read_bytes() for name in PARQUET}
-    return {**strict(folder), "timing": None, "config.yaml": (folder / "config.yaml").read_text(), **parquet}
+    return {
+        **strict(folder),
+        "timing": None,
+        "commit": None,
+        "config.yaml": (folder / "config.yaml").read_text(),
+        **parquet,
+    }
 
 
 def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
@@ -171,7 +177,10 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
     both = [start(tmp_path, "evaluate", *quick) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
-    assert [stderr for _, stderr in outputs] == ["", ""]
+    for stdout, stderr in outputs:
+        assert stderr == ""
+        assert "INFO" not in stdout
+        assert stdout.splitlines()[-1].startswith("Logged: MLflow run ")
     first, second = sorted(path.parent for path in (tmp_path / "runs").rglob("summary.json"))
     assert numbers(first) == numbers(second)
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:

@@ -1,0 +1,63 @@
+"""The laws of `Embedder`, over every YAML of its group; the model folders stand in for real ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcm.protocols import Embedder
+from pipelines import configuration
+from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+
+TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x" * 3000, "the goats escaped", "\x00 \ud800 é"]
+STAND_INS = {
+    "onnx": ["embedder.directory={model}"],
+    "nomic": ["embedder.directory={model}", "embedder.file=model.onnx"],
+}
+"""Choices that need a folder, and what points them to one."""
+
+
+@pytest.fixture(params=configuration.groups()["embedder"])
+def embedder(request: pytest.FixtureRequest, minilm_cache: Path, build_model: BuildModel) -> Embedder:  # noqa: F811
+    overrides = [f"embedder={request.param}"]
+    if request.param in STAND_INS:
+        model = build_model()
+        overrides += [override.format(model=model) for override in STAND_INS[request.param]]
+    return configuration.build(configuration.composed(overrides), "embedder")
+
+
+def test_rows_have_unit_length(embedder: Embedder) -> None:
+    for kind in ("query", "document"):
+        rows = embedder.embed(TEXTS, kind)
+        assert rows.shape == (len(TEXTS), embedder.dim)
+        assert rows.dtype == np.float32
+        assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def test_a_row_does_not_depend_on_what_stands_beside_it(embedder: Embedder) -> None:
+    rows = embedder.embed(TEXTS, "document")
+    assert np.array_equal(rows[::-1], embedder.embed(TEXTS[::-1], "document"))
+    for text, row in zip(TEXTS, rows, strict=True):
+        assert np.array_equal(embedder.embed([text], "document")[0], row)
+
+
+def test_no_text_gives_no_row(embedder: Embedder) -> None:
+    assert embedder.embed([], "query").shape == (0, embedder.dim)
+    assert embedder.windows([]) == []
+
+
+def test_windows_cover_the_text_and_a_short_one_is_its_own(embedder: Embedder) -> None:
+    long = " ".join(f"word{i}" for i in range(4000))
+    short, pieces = embedder.windows(["a kettle", long])
+    assert short == ["a kettle"]
+    end = 0
+    for piece in pieces:
+        start = long.index(piece)
+        assert start <= end
+        end = start + len(piece)
+    assert end == len(long)
+
+
+def test_the_name_is_stable(embedder: Embedder) -> None:
+    assert embedder.name == embedder.name
+    assert embedder.name
