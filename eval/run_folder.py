@@ -31,6 +31,12 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def begin_run(folder: Path) -> None:
+    """Make the folder of a run; where an earlier run had it, it is a complete run no longer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SUMMARY).unlink(missing_ok=True)
+
+
 def write_run(
     folder: Path,
     outcome: Outcome,
@@ -43,8 +49,7 @@ def write_run(
 
     What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SUMMARY).unlink(missing_ok=True)  # of an earlier run in the same folder
+    begin_run(folder)
     (folder / CONFIG).write_text(config_text)
     (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
     outcome.run.write_parquet(folder / "run.parquet")

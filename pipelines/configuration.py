@@ -104,7 +104,7 @@ def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | N
         except Exception as error:
             failures.append(error)
 
-    pinned = [] if folder is None else [f"{_folder_key(asked)}='{folder}'"]
+    pinned = [] if folder is None else ["{}='{}'".format(_folder_key(asked), str(folder).replace("'", r"\'"))]
     sys.argv = ["lcm evaluate", *asked.options, *asked.overrides, *pinned]
     # Hydra writes a line of its own about a task that raises: of use only where it says which point did.
     called = task if asked.is_multirun else attempt

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from eval.datasets.dataset import Dataset, DatasetLoader
 from eval.experiment import Experiment
 from eval.measures.latency import Latency
-from eval.run_folder import SUMMARY, read_summary, write_run
+from eval.run_folder import SUMMARY, begin_run, read_summary, write_run
 from eval.tracking import TrackingError
 from lcm.embedder.cache import CachedEmbedder
 from lcm.errors import LcmError
@@ -81,11 +81,12 @@ def _blamed(message: str, labels: Sequence[str], points: int) -> str:
 def evaluate(config: DictConfig) -> None:
     """One run: the story of the whole project."""
     started = time.perf_counter()
+    folder = configuration.run_dir()
+    begin_run(folder)
     loader: DatasetLoader = configuration.build(config, "dataset")
     system: System = configuration.build(config, "memory")
     tracking = configuration.build(config, "tracking")
     experiment = _experiment(config, loader.load(), system)
-    folder = configuration.run_dir()
 
     with progress() as show:
         outcome = experiment.run(show)
