@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import multiprocessing
 import os
 import shlex
+import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,11 +28,19 @@ class TrackingError(LcmError):
     """The server did not take the run; the folder still holds all of it."""
 
 
+Log = Callable[[Path], str | None]
+"""Logs a complete run folder; says where to look, or None where nothing is logged."""
+
+
 class Tracking(Protocol):
     """A `tracking` choice."""
 
     def log(self, folder: Path) -> str | None:
-        """Log a complete run folder; says where to look, or None where nothing is logged."""
+        """Log a complete run folder, now and here; says where to look, or None where nothing is logged."""
+        ...
+
+    def logger(self) -> AbstractContextManager[Log]:
+        """`log`, made ready while something else is done."""
         ...
 
 
@@ -39,6 +50,9 @@ class Untracked:
 
     def log(self, folder: Path) -> str | None:
         return None
+
+    def logger(self) -> AbstractContextManager[Log]:
+        return nullcontext(self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +79,7 @@ class Mlflow:
         for known in receipts:
             if entry.items() <= known.items():
                 return self._where(known["run_id"])
-        os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
-        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(self.timeout_s)
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
-        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+        self._quieten()
         import mlflow.exceptions  # here, because importing MLflow takes over a second
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -84,6 +94,34 @@ class Mlflow:
             ) from err
         write_whole(folder / RECEIPT, json.dumps([*receipts, {**entry, "run_id": run_id}], indent=2) + "\n")
         return self._where(run_id)
+
+    @contextmanager
+    def logger(self) -> Iterator[Log]:
+        """`log` in a process of its own.
+
+        Importing MLflow and opening its tables takes as long as a whole run whose embeddings are cached, so it begins
+        now, on another core.
+        """
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_leave_interrupts_to_the_caller) as beside:
+            beside.submit(self._prepare)
+            yield lambda folder: beside.submit(self.log, folder).result()
+
+    def _quieten(self) -> None:
+        """Settings that MLflow reads from the environment when it is imported."""
+        os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(self.timeout_s)
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
+        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
+    def _prepare(self) -> None:
+        self._quieten()
+        from mlflow.tracking import MlflowClient
+
+        if self._database() is not None:  # a server that is away would keep the run waiting twice
+            with self._alone():
+                MlflowClient(tracking_uri=self.uri).get_experiment_by_name(self.experiment)
 
     def _log(self, folder: Path, summary: Mapping[str, Any]) -> str:
         from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
@@ -153,6 +191,10 @@ def _receipts(folder: Path) -> list[dict[str, str]]:
     path = folder / RECEIPT
     receipts: list[dict[str, str]] = json.loads(path.read_text()) if path.is_file() else []
     return receipts
+
+
+def _leave_interrupts_to_the_caller() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def metric_name(measure: str) -> str:

@@ -12,7 +12,7 @@ from eval.datasets.dataset import Dataset, DatasetLoader
 from eval.experiment import Experiment
 from eval.measures.latency import Latency
 from eval.run_folder import SUMMARY, begin_run, read_summary, write_run
-from eval.tracking import TrackingError
+from eval.tracking import Tracking, TrackingError
 from lcm.embedder.cache import CachedEmbedder
 from lcm.errors import LcmError
 from lcm.memory import System
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     if not command.is_run:
         configuration.run_task(evaluate, command)
         return 0
-    points = checked_points(command)
+    points = checked_points(command) if command.is_multirun else []
     folder = configuration.claimed_folder(command)
     try:
         configuration.run_task(evaluate, command, folder)
@@ -85,28 +85,29 @@ def evaluate(config: DictConfig) -> None:
     begin_run(folder)
     loader: DatasetLoader = configuration.build(config, "dataset")
     system: System = configuration.build(config, "memory")
-    tracking = configuration.build(config, "tracking")
+    tracking: Tracking = configuration.build(config, "tracking")
     experiment = _experiment(config, loader.load(), system)
 
-    with progress() as show:
-        outcome = experiment.run(show)
-    seconds = {"total": time.perf_counter() - started}
-    summary = write_run(
-        folder,
-        outcome,
-        experiment.dataset,
-        identity(config),
-        configuration.resolved_text(config),
-        seconds,
-    )
-    show_run(summary, folder)
-    try:
-        where = tracking.log(folder)
-    except TrackingError as error:
-        warn(str(error))
-    else:
-        if where:
-            console().print(f"Logged: {where}", highlight=False, markup=False)
+    with tracking.logger() as log:
+        with progress() as show:
+            outcome = experiment.run(show)
+        seconds = {"total": time.perf_counter() - started}
+        summary = write_run(
+            folder,
+            outcome,
+            experiment.dataset,
+            identity(config),
+            configuration.resolved_text(config),
+            seconds,
+        )
+        show_run(summary, folder)
+        try:
+            where = log(folder)
+        except TrackingError as error:
+            warn(str(error))
+        else:
+            if where:
+                console().print(f"Logged: {where}", highlight=False, markup=False)
 
 
 def _measures(folder: Path) -> dict[str, Any] | None:

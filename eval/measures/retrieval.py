@@ -21,7 +21,7 @@ from typing import Literal
 
 import ir_measures
 import polars as pl
-from ir_measures import AP, RR, Measure, R, Success, nDCG
+from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.datasets.dataset import Dataset
 from eval.significance import bootstrap_means
@@ -170,6 +170,8 @@ class Retrieval:
                 )
                 if name.startswith("recall_all"):
                     column = column.with_columns(value=(pl.col("value") == 1.0).cast(pl.Float64))
+                elif name.startswith("recall_any"):
+                    column = column.with_columns(value=(pl.col("value") > 0.0).cast(pl.Float64))
                 frames.append(column)
         return frames
 
@@ -198,10 +200,8 @@ def _ir_measure(name: str) -> Measure:
     """Ours to theirs; a recall's cutoff counts documents and is applied to the run beforehand."""
     kind, _, k = name.partition("@")
     match kind:
-        case "recall" | "recall_all":
+        case "recall" | "recall_any" | "recall_all":  # the latter two: whether it is above 0, and whether it is 1
             return R @ _EVERYTHING
-        case "recall_any":
-            return Success @ _EVERYTHING
         case "nDCG":
             return nDCG @ int(k)
         case "MRR":

@@ -20,6 +20,7 @@ from lcm.errors import ModelError
 from lcm.protocols import TextKind, Vectors
 
 _LAYER_NORM_EPSILON = 1e-5  # torch's default, which models trained with a final layer norm used
+_SPARE_TOKENS = 8  # more than any tokenizer adds at the ends
 _NAME_SETTINGS = (
     "max_tokens", "overlap_tokens", "truncate_dim", "query_prefix", "document_prefix", "pooling", "layer_norm",
 )  # fmt: skip
@@ -86,6 +87,18 @@ class Onnx:
         return self.truncate_dim or self._open().width
 
     def windows(self, texts: Sequence[str]) -> list[list[str]]:
+        unsure = [text for text in texts if not self._surely_fits(text)]
+        cut_texts = iter(self._cut(unsure))
+        return [[text] if self._surely_fits(text) else next(cut_texts) for text in texts]
+
+    def _surely_fits(self, text: str) -> bool:
+        """An ASCII text has no more tokens than characters, so a short one needs no tokenizer to be told short."""
+        prefix = max(len(self.query_prefix), len(self.document_prefix))
+        return text.isascii() and len(text) + prefix + _SPARE_TOKENS <= self.max_tokens
+
+    def _cut(self, texts: Sequence[str]) -> list[list[str]]:
+        if not texts:
+            return []
         session = self._open()
         return session.map(lambda text: self._windows(session, text), texts)
 

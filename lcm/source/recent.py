@@ -25,14 +25,5 @@ class Recent:
     def candidates(self, batch: Batch) -> pl.DataFrame:
         newest = batch.documents.select("document_id").reverse().head(self.pool_size)
         ranked = newest.with_columns(score=1.0 / pl.int_range(1, pl.len() + 1))
-        return _every_pair(batch, ranked)
-
-
-def _every_pair(batch: Batch, ranked: pl.DataFrame) -> pl.DataFrame:
-    rows = batch.queries.select("query_id", "asked_at").join(ranked, how="cross", maintain_order="left_right")
-    return rows.select(
-        [
-            pl.col(name) if name in rows.columns else pl.lit(None, dtype).alias(name)
-            for name, dtype in CANDIDATE_SCHEMA.items()
-        ]
-    )
+        pairs = batch.queries.select("query_id", "asked_at").join(ranked, how="cross", maintain_order="left_right")
+        return pairs.match_to_schema(CANDIDATE_SCHEMA, missing_columns="insert")

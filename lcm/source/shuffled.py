@@ -32,20 +32,17 @@ class Shuffled:
     def candidates(self, batch: Batch) -> pl.DataFrame:
         document_ids = batch.documents["document_id"]
         size = min(self.pool_size, len(document_ids))
-        scores = pl.Series(1.0 / np.arange(1, size + 1), dtype=pl.Float64)
-        frames = [
-            pl.DataFrame(
-                {
-                    "query_id": pl.repeat(query_id, size, eager=True, dtype=pl.String),
-                    "asked_at": pl.repeat(asked_at, size, eager=True, dtype=CANDIDATE_SCHEMA["asked_at"]),
-                    "document_id": document_ids.gather(self._order(query_id, len(document_ids))[:size]),
-                    "score": scores,
-                }
-            )
-            for query_id, asked_at in batch.queries.select("query_id", "asked_at").iter_rows()
-        ]
-        rows = pl.concat([pl.DataFrame(schema=CANDIDATE_SCHEMA), *frames], how="diagonal")
-        return rows.select(list(CANDIDATE_SCHEMA))
+        orders = [self._order(query_id, len(document_ids))[:size] for query_id in batch.queries["query_id"]]
+        asked = batch.queries[np.repeat(np.arange(len(orders)), size)]
+        rows = pl.DataFrame(
+            {
+                "query_id": asked["query_id"],
+                "asked_at": asked["asked_at"],
+                "document_id": document_ids.gather(np.concatenate([*orders, np.empty(0, np.int64)])),
+                "score": np.tile(1.0 / np.arange(1, size + 1), len(orders)),
+            }
+        )
+        return rows.match_to_schema(CANDIDATE_SCHEMA, missing_columns="insert")
 
     def _order(self, query_id: str, size: int) -> npt.NDArray[np.int64]:
         digest = hashlib.sha256(f"{self.seed}\x00{query_id}".encode()).digest()
