@@ -44,6 +44,8 @@ class Outcome:
     """arm, query_id, measure, value: one a judged query."""
     means: pl.DataFrame
     """arm, group, measure, value, n, low, high."""
+    confidence: float
+    """Of the intervals: percentile bootstrap over queries."""
     counts: Mapping[str, int]
     """workspaces, messages, documents, queries, judged and unjudged queries."""
     flags: tuple[str, ...]
@@ -110,6 +112,7 @@ class Experiment:
             documents=every_document.join(run.select("document_id").unique(), on="document_id", how="semi"),
             values=values,
             means=means,
+            confidence=self.retrieval.confidence,
             counts={
                 "workspaces": len(workspaces),
                 "messages": sum(len(t.messages) for t in self.dataset.transcripts),

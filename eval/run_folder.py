@@ -63,6 +63,7 @@ def write_run(
         "counts": dict(outcome.counts),
         "notes": list(dataset.notes),
         "flags": list(outcome.flags),
+        "interval": {"kind": "percentile bootstrap over queries", "confidence": outcome.confidence},
         "measures": _measures(outcome.means, SYSTEM_ARM, "all"),
         "arms": {
             arm: _measures(outcome.means, arm, "all")

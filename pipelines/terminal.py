@@ -86,7 +86,8 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         highlight=False,
     )
     rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
-    _print_table(out, "arm", rows, names, "mean over judged queries [95 % bootstrap interval]")
+    interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
+    _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
     if summary["categories"]:
         _print_table(out, "category", summary["categories"], names, "the system, by category")
     latency = summary["timing"]["latency_ms"]

@@ -48,7 +48,8 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
 
 
 def test_make_evaluate_is_what_the_readme_says_it_is() -> None:
-    dry = subprocess.run(["make", "-n", "evaluate"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--no-print-directory", "-n", "evaluate"]
+    dry = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert dry.splitlines()[-1].split() == [".venv/bin/lcm", "evaluate"]
 
 

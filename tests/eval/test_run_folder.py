@@ -145,6 +145,7 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
             documents=pl.DataFrame(),
             values=pl.DataFrame(schema=VALUES_SCHEMA),
             means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
+            confidence=0.9,
             counts={"queries": 0},
             flags=(),
             latency={},
@@ -159,6 +160,7 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     summary = written(notes=("来週",), means=[("system", "all", "MRR", 0.5, 1, float("nan"), float("nan"))])
     assert read_summary(tmp_path / "run") == summary
+    assert summary["interval"]["confidence"] == 0.9
     assert summary["measures"] == {"MRR": {"value": 0.5, "n": 1, "low": None, "high": None}}
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
     assert "来週" in (tmp_path / "run" / "summary.json").read_text()
