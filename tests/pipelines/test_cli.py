@@ -334,6 +334,7 @@ MEASURES = {
 }
 SUMMARY = {
     "dataset": {"name": "sample", "protocol": "evidence=original"},
+    "interval": {"kind": "percentile bootstrap over queries", "confidence": 0.95},
     "counts": {"workspaces": 4, "messages": 4, "documents": 4, "judged_queries": 91, "queries": 102},
     "measures": MEASURES,
     "arms": {"bm25": MEASURES, "[odd] arm": MEASURES},
