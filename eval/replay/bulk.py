@@ -16,7 +16,7 @@ class Bulk:
     def steps(
         self, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[tuple[list[Transcript], list[Query]]]:
-        """Yield what the workspace has heard so far, and the queries asked before it hears more.
+        """Yield the transcripts that grew, as far as they have been heard, and the queries asked before they grow more.
 
         Queries between the same two messages come together. Every query is yielded once.
         """
@@ -25,8 +25,11 @@ class Bulk:
         for query in sorted(queries, key=lambda query: query.asked_at):
             heard = tuple(bisect_right(times, query.asked_at) for times in instants)
             moments.setdefault(heard, []).append(query)
+        before = (0,) * len(transcripts)
         for heard, asked in moments.items():
-            yield [_first(transcript, n) for transcript, n in zip(transcripts, heard, strict=True) if n], asked
+            grown = [_first(t, n) for t, n, known in zip(transcripts, heard, before, strict=True) if n > known]
+            before = heard
+            yield grown, asked
 
 
 def _instants(transcript: Transcript) -> list[datetime]:

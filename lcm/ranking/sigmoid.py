@@ -1,6 +1,7 @@
 """BM25 to a score in [0.5, 1): memory-lancedb-pro's mapping."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -18,6 +19,11 @@ class Sigmoid:
             raise ValueError(f"scale must be > 0, got {self.scale}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        bm25 = pl.col("bm25")
-        mapped = pl.when(bm25 > 0).then(1.0 / (1.0 + (-bm25 / self.scale).exp())).otherwise(0.5)
-        return frame.with_columns(lexical_score=pl.when(bm25.is_not_null()).then(mapped))
+        return frame.with_columns(lexical_score=_mapped(self.scale))
+
+
+@cache
+def _mapped(scale: float) -> pl.Expr:
+    bm25 = pl.col("bm25")
+    mapped = pl.when(bm25 > 0).then(1.0 / (1.0 + (-bm25 / scale).exp())).otherwise(0.5)
+    return pl.when(bm25.is_not_null()).then(mapped)

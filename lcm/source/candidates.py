@@ -56,7 +56,7 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
     if len(batch.queries) > 1:
         rows = rows.sort("query", maintain_order=True)
-    asked = batch.queries[rows["query"]]
+    asked = batch.queries.select("query_id", "asked_at")[rows["query"]]
     return rows.select(
         asked["query_id"],
         asked["asked_at"],

@@ -33,7 +33,7 @@ class Shuffled:
         document_ids = batch.documents["document_id"]
         size = min(self.pool_size, len(document_ids))
         orders = [self._order(query_id, len(document_ids))[:size] for query_id in batch.queries["query_id"]]
-        asked = batch.queries[np.repeat(np.arange(len(orders)), size)]
+        asked = batch.queries.select("query_id", "asked_at")[np.repeat(np.arange(len(orders)), size)]
         rows = pl.DataFrame(
             {
                 "query_id": asked["query_id"],

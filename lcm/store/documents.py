@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from lcm.encoding import mapping_json, optional_instant, require_id, well_formed
 from lcm.errors import StoreError
 from lcm.instants import format_instant
 from lcm.records import Document
-from lcm.store.encoding import mapping_json, optional_instant, require_id, well_formed
 from lcm.store.frames import INSTANT, frame
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lcm.store.encoding import INSTANT_FORMAT
+from lcm.encoding import INSTANT_FORMAT
 
 INSTANT = pl.Datetime("ms", "UTC")
 

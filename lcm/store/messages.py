@@ -8,11 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from lcm.encoding import mapping_json, optional_text, require_id, well_formed
 from lcm.errors import StoreError
 from lcm.instants import EPOCH, format_instant, parse_instant
 from lcm.protocols import TokenEstimator
 from lcm.records import Message, Part, Transcript
-from lcm.store.encoding import mapping_json, optional_text, require_id, well_formed
 
 ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records import Message, Transcript
-from lcm.store.encoding import well_formed
 from lcm.transcript.identity import native_id, recorded_instant, unique_id
 from lcm.transcript.lines import first_value, json_document, json_lines, read_text, stem
 from lcm.transcript.parts import decompose

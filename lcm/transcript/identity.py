@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from lcm.encoding import is_well_formed
 from lcm.errors import TranscriptError
 from lcm.instants import parse_instant
-from lcm.store.encoding import is_well_formed
 
 
 def native_id(value: object) -> str | None:

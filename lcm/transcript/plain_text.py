@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lcm.store.encoding import to_json, well_formed
+from lcm.encoding import to_json, well_formed
 
 CALL_TYPES = frozenset({"tool_use", "toolUse", "tool-use", "toolCall", "tool_call", "functionCall", "function_call"})
 RESULT_TYPES = frozenset({"function_call_output", "toolResult", "tool_result", "tool_use_result"})

@@ -17,6 +17,9 @@ def test_every_query_comes_once_before_anything_later_is_heard(asked: list[int])
     steps = list(Bulk().steps([transcript()], queries))
     assert sorted(q.query_id for _, group in steps for q in group) == sorted(q.query_id for q in queries)
     for heard, group in steps:
+        if not heard:  # nothing has been said yet
+            assert all(query.asked_at < minute(0) for query in group)
+            continue
         messages = [message for t in heard for message in t.messages]
         for query in group:
             assert [m for m in transcript().messages if m.created_at <= query.asked_at] == messages
@@ -29,3 +32,12 @@ def test_a_message_without_a_time_is_heard_with_the_last_known_one() -> None:
     untimed = replace(talk, messages=(*talk.messages[:2], replace(talk.messages[2], created_at=None)))
     ((heard, _),) = Bulk().steps([untimed], [Query("q", "kitchen", minute(1))])
     assert len(heard[0].messages) == 3
+
+
+def test_only_what_grew_comes_again() -> None:
+    short, long = transcript(LINES[:2], "short"), transcript(LINES, "long")
+    steps = list(Bulk().steps([short, long], [Query("early", "a", minute(1)), Query("late", "b", minute(5))]))
+    assert [[(t.conversation_id, len(t.messages)) for t in heard] for heard, _ in steps] == [
+        [("short", 2), ("long", 2)],
+        [("long", 6)],
+    ]
