@@ -53,7 +53,8 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "dataset", "config_hash", "commit", "counts", "notes", "flags", "measures", "arms", "categories", "timing",
+        "dataset", "config_hash", "commit", "counts", "notes", "flags", "interval", "measures", "arms", "categories",
+        "timing",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
     assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random"}
