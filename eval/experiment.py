@@ -1,7 +1,7 @@
 """An experiment: replay a dataset through a memory system and its control arms, and measure what came back."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -75,7 +75,7 @@ class Experiment:
         runs: list[pl.DataFrame] = []
         documents: list[pl.DataFrame] = []
         samples: list[dict[str, float]] = []
-        sizes: dict[str, int] = {}
+        sizes: dict[str, list[int]] = {"message": [], "session": []}
         timed = {query.query_id for query in self.latency.chosen(self.dataset.queries)}
         workspaces = list(dict.fromkeys(t.workspace_id for t in self.dataset.transcripts))
         answered = 0
@@ -96,7 +96,8 @@ class Experiment:
                     answered += len(asked)
                     progress("replaying", answered, len(self.dataset.queries))
                 documents.append(_reported(memory.documents, workspace))
-                sizes[workspace] = len(memory.documents)
+                sizes["message"].append(len(memory.documents))
+                sizes["session"].append(memory.documents["session_id"].n_unique())
                 live = [query for query in queries if query.query_id in timed]
                 samples += self.latency.measure(memory, self.live_embedder, live) if live else []
         replayed = time.perf_counter()
@@ -116,7 +117,7 @@ class Experiment:
             counts={
                 "workspaces": len(workspaces),
                 "messages": sum(len(t.messages) for t in self.dataset.transcripts),
-                "documents": sum(sizes.values()),
+                "documents": sum(sizes["message"]),
                 "queries": len(self.dataset.queries),
                 "judged_queries": judged,
                 "unjudged_queries": len(self.dataset.queries) - judged,
@@ -126,13 +127,16 @@ class Experiment:
             seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed},
         )
 
-    def _flags(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    def _flags(self, sizes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing."""
         cutoffs = sorted({int(name.partition("@")[2]) for name in self.retrieval.names if "@" in name})
+        units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
         return tuple(
-            f"{small} of {len(sizes)} workspaces hold no more than {k} documents: any measure @{k} is full there"
+            f"{small} of {len(sizes[level])} workspaces hold no more than {k} {unit}: {measure} @{k} is full there"
+            for level, (unit, measure) in units.items()
+            if level in self.retrieval.levels
             for k in cutoffs
-            if (small := sum(size <= k for size in sizes.values()))
+            if (small := sum(size <= k for size in sizes[level]))
         )
 
 

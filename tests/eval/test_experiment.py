@@ -1,0 +1,84 @@
+"""An experiment over a small workspace: what it counts and what it warns of."""
+
+from dataclasses import replace
+
+import polars as pl
+
+from eval.datasets.dataset import QRELS_SCHEMA, Dataset
+from eval.experiment import SYSTEM_ARM, Experiment, Outcome
+from eval.measures.latency import PARTS, Latency
+from eval.measures.retrieval import Retrieval
+from eval.replay.bulk import Bulk
+from lcm.ranking.pipeline import Ranking
+from lcm.records import Query
+from lcm.source.recent import Recent
+from tests.workspaces import minute, queries, system, transcript
+
+
+def dataset() -> Dataset:
+    """Eight messages in two sessions; three judged queries and one that is not."""
+    judged = [("q0", "talk:0"), ("q0", "talk:6"), ("q1", "talk:7"), ("q2", "talk:4")]
+    return Dataset(
+        name="tiny",
+        protocol="tiny",
+        digest="0",
+        transcripts=(transcript(),),
+        queries=(*queries(), Query("unjudged", "what is the capital of Peru?", minute(3))),
+        qrels=pl.DataFrame([(*row, 1) for row in judged], schema=QRELS_SCHEMA, orient="row"),
+    )
+
+
+def run(latency: int = 0, **changes: object) -> Outcome:
+    parts = system()
+    experiment = Experiment(
+        dataset=dataset(),
+        system=parts,
+        replay=Bulk(),
+        retrieval=Retrieval(names=["recall@1", "recall@2", "tokens@2"], resamples=20),
+        latency=Latency(queries=latency, warmup_queries=1),
+        live_embedder=parts.embedder,
+        arms={"last_n": Ranking(Recent())},
+    )
+    return replace(experiment, **changes).run(lambda *_: None)
+
+
+def test_everything_is_counted() -> None:
+    assert run().counts == {
+        "workspaces": 1,
+        "messages": 8,
+        "documents": 8,
+        "queries": 4,
+        "judged_queries": 3,
+        "unjudged_queries": 1,
+    }
+
+
+def test_every_arm_answers_every_query_with_what_it_could_see() -> None:
+    outcome = run()
+    assert set(outcome.run["arm"]) == {SYSTEM_ARM, "last_n"}
+    early = outcome.run.filter(query_id="unjudged", arm="last_n")
+    assert len(early) == 4
+    assert set(outcome.documents["document_id"]) == set(outcome.run["document_id"])
+
+
+def test_means_are_over_judged_queries() -> None:
+    outcome = run()
+    means = outcome.means.filter(arm=SYSTEM_ARM, group="all", measure="recall@2")
+    assert means["n"].to_list() == [3]
+    values = outcome.values.filter(arm=SYSTEM_ARM, measure="recall@2")
+    assert set(values["query_id"]) == {"q0", "q1", "q2"}
+    assert means["value"].to_list() == [values["value"].mean()]
+
+
+def test_a_cutoff_that_takes_in_everything_is_flagged() -> None:
+    assert run().flags == ("1 of 1 workspaces hold no more than 2 sessions: a session measure @2 is full there",)
+    deep = run(retrieval=Retrieval(names=["recall@8"], levels=["message"], resamples=20))
+    assert deep.flags == ("1 of 1 workspaces hold no more than 8 documents: a measure @8 is full there",)
+
+
+def test_live_queries_are_timed_by_part() -> None:
+    latency = run(latency=2).latency
+    assert tuple(latency) == PARTS
+    assert latency["total"]["n"] == 2
+    assert latency["total"]["p50_ms"] > 0
+    assert run(latency=0).latency == {}
