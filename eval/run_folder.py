@@ -32,9 +32,14 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
 
 
 def begin_run(folder: Path) -> None:
-    """Make the folder of a run; where an earlier run had it, it is a complete run no longer."""
+    """Make the folder of a run.
+
+    Raises:
+        LcmError: if it holds a complete run already.
+    """
+    if (folder / SUMMARY).exists():
+        raise LcmError(f"hydra.run.dir={folder} holds a complete run: name another folder, or remove that one first")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SUMMARY).unlink(missing_ok=True)
 
 
 def write_run(

@@ -20,6 +20,7 @@ from omegaconf import OmegaConf
 from eval.run_folder import CONFIG, SUMMARY, read_summary, write_whole
 from lcm.errors import LcmError
 
+_REASON_LENGTH = 160
 RECEIPT = "mlflow.json"
 """Says where a run folder was logged, and what its summary was then."""
 
@@ -87,10 +88,12 @@ class Mlflow:
             with self._alone():
                 run_id = self._log(folder, summary)
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, OSError) as err:
-            reason = " ".join(str(err).split())[:300]
+            reason = " ".join(str(err).split())
+            reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
+            elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
             raise TrackingError(
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
-                f"later with: lcm log {shlex.quote(str(folder))}"
+                f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
             ) from err
         write_whole(folder / RECEIPT, json.dumps([*receipts, {**entry, "run_id": run_id}], indent=2) + "\n")
         return self._where(run_id)

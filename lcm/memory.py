@@ -26,6 +26,14 @@ from lcm.ranking.pipeline import Ranking
 from lcm.records import Candidate, Document, Message, Query, Transcript
 from lcm.store.store import Store
 
+_PART_METHODS = {
+    "embedder": "embed",
+    "vector_index": "build",
+    "text_index": "build",
+    "token_estimator": "count",
+    "extraction": "extract",
+    "ranking": "rank",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -39,6 +47,11 @@ class System:
     token_estimator: TokenEstimator
     extraction: Extraction
     ranking: Ranking
+
+    def __post_init__(self) -> None:
+        for name, method in _PART_METHODS.items():
+            if not callable(getattr(getattr(self, name), method, None)):
+                raise TypeError(f"{name} must have {method}(), got {getattr(self, name)!r}")
 
     def open(self, path: Path | str = ":memory:") -> "Memory":
         """Open the workspace in the SQLite file `path`, made if missing.

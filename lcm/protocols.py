@@ -1,7 +1,8 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
 Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
-Conformance tests run each law over every YAML choice of the group.
+Conformance tests run each law over every YAML choice of the group. Expansion, Decay, Admission, Summarizer, Compaction and
+Assembly are contracts without a choice yet.
 """
 
 from collections.abc import Callable, Sequence
@@ -181,7 +182,10 @@ class Source(Protocol):
 
 
 class Expansion(Protocol):
-    """The only step that may add rows, and only visible ones."""
+    """The only step that may add rows.
+
+    Laws: only visible documents; every row that came in stays; one row a (query, document).
+    """
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
 

@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("DO_NOT_TRACK", "1")
@@ -32,7 +34,8 @@ def run(arguments: list[str]) -> int:
     """Run one pipeline; returns the exit code."""
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="%(levelname)s %(message)s")
+    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="lcm: %(message)s")
+    logging.getLogger("lcm.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -54,7 +57,7 @@ def run(arguments: list[str]) -> int:
         if _was_interrupted(error):
             return fail("interrupted", INTERRUPTED)
         if debug:
-            raise
+            traceback.print_exc()
         return _explained(error, rest)
     return int(code or 0)
 

@@ -120,8 +120,10 @@ def build(config: DictConfig, key: str) -> Any:
         LcmError: naming every setting of the wrong type, or the first that its component refuses.
     """
     with explained():
-        if config[key] is None:
-            return None
+        if config.get(key) is None:
+            choices = groups().get(key)
+            remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
+            raise LcmError(f"{key} is missing: {remedy}")
         plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
         wrong = {_written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
         if wrong:
@@ -322,13 +324,25 @@ def _flat(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+@contextmanager
+def _hydra_of_its_own() -> Iterator[None]:
+    """Hydra keeps one global instance, which may be at work on a run that has just failed."""
+    at_work = GlobalHydra.instance().hydra
+    GlobalHydra.instance().hydra = None
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+            yield
+    finally:
+        GlobalHydra.instance().hydra = at_work
+
+
 def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
     """Compose, Hydra's own settings included."""
     for override in overrides:
         group, _, choice = override.partition("=")
         if choice in ("", "null") and group in groups() and group not in ("system", "experiment"):
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
-    with explained(overrides), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+    with explained(overrides), _hydra_of_its_own():
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         return hydra.compose_config("config", list(overrides), run_mode=mode)

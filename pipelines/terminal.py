@@ -1,5 +1,6 @@
 """What a person sees: tables, progress, warnings."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +34,16 @@ _PLAIN_EVERY_S = 10.0
 _PIPE_WIDTH = 200
 
 
+class _Patient(Console):
+    """Goes on silently where its reader has gone, as `head` does: the run is still to be logged."""
+
+    def on_broken_pipe(self) -> None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - open until the process ends
+
+
 def console() -> Console:
     """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
-    return Console(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    return _Patient(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def warn(message: str) -> None:

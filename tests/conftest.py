@@ -10,6 +10,7 @@ settings.register_profile("lcm", deadline=None, max_examples=50, suppress_health
 settings.load_profile("lcm")
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 

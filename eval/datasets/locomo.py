@@ -86,7 +86,7 @@ class Locomo:
             queries=tuple(queries),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
             groups={"categories 1-4": tuple(CATEGORIES[n] for n in (1, 2, 3, 4))} if 5 in self.categories else {},
-            notes=(f"{unknown} evidence entries name no turn and are left out",),
+            notes=(f"{unknown} evidence entries name no turn and are left out",) if unknown else (),
         )
 
     def _transcript(self, record: Mapping[str, Any]) -> tuple[Transcript, dict[str, str]]:

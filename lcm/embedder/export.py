@@ -40,8 +40,17 @@ def models_dir() -> Path:
 
 
 def find_export(weights_sha256: str, precision: Precision) -> Path | None:
-    """The directory that an earlier `export` of these weights, with the versions of today, left whole; if any."""
-    directory = _address(weights_sha256, precision)
+    """The directory that an earlier `export` of these weights left whole; if any.
+
+    Made with the versions of today, or with any where the tools to make it again are not installed.
+    """
+    if all(_version(tool) != "none" for tool in _TOOLS):
+        return _whole(_address(weights_sha256, precision))
+    earlier = models_dir().glob(f"{weights_sha256[:16]}-{precision}-*/{_RECORD}")
+    return next(filter(None, (_whole(record.parent) for record in sorted(earlier, reverse=True))), None)
+
+
+def _whole(directory: Path) -> Path | None:
     try:
         record = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
         if all(file_sha256(directory / name) == digest for name, digest in record["files"].items()):
@@ -64,7 +73,7 @@ def export(source: Path, weights_sha256: str, precision: Precision) -> Path:
     """
     if missing := sorted(tool for tool in _TOOLS if _version(tool) == "none"):
         raise ModelError(
-            f"exporting {source} to ONNX needs {', '.join(missing)}: pip install 'lcm[models]', "
+            f"exporting {source} to ONNX needs {', '.join(missing)}: pip install '.[models]' in a checkout of lcm, "
             "or name a directory that already holds an .onnx file and its tokenizer.json"
         )
     target = _address(weights_sha256, precision)

@@ -11,10 +11,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 from tokenizers import Encoding, Tokenizer
 
 from lcm.errors import ModelError
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when onnxruntime is imported
+import onnxruntime
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

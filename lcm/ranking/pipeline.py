@@ -37,8 +37,8 @@ class Ranking:
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows query_id, document_id, rank (1-based), score; best first within each query."""
         frame = self._candidates(batch)
-        for _, stage in self._steps():
-            frame = stage(frame, batch)
+        for name, stage in self._steps():
+            frame = _passed(name, stage, frame, batch)
         return _ranked(frame)
 
     def trace(self, batch: Batch) -> pl.DataFrame:
@@ -49,7 +49,7 @@ class Ranking:
         frame = self._candidates(batch)
         steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit("source"))]
         for number, (name, stage) in enumerate(self._steps(), start=1):
-            frame = stage(frame, batch)
+            frame = _passed(name, stage, frame, batch)
             steps.append(_ranked(frame).with_columns(step=pl.lit(number), stage=pl.lit(name)))
         return pl.concat(steps).select("step", "stage", "query_id", "document_id", "rank", "score")
 
@@ -60,6 +60,16 @@ class Ranking:
         for name in self.stages if self.order is None else self.order:
             if self.stages[name] is not None:
                 yield name, self.stages[name]
+
+
+def _passed(name: str, stage: Stage, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    try:
+        return stage(frame, batch)
+    except pl.exceptions.ColumnNotFoundError as error:
+        column = str(error).split('"')[1]
+        raise ValueError(
+            f"stage {name!r} needs the column {column!r}, which no stage before it makes: check the order"
+        ) from error
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:

@@ -166,3 +166,8 @@ def test_an_interrupted_ingest_leaves_nothing_half_done(tmp_path: Path) -> None:
         assert memory.store.messages() == []
         memory.ingest(transcript())
         assert len(memory.documents) == len(LINES)
+
+
+def test_a_part_that_is_missing_is_named() -> None:
+    with pytest.raises(TypeError, match=r"vector_index must have build\(\), got None"):
+        system(vector_index=None)

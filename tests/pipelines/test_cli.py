@@ -321,11 +321,13 @@ def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> No
     assert [folder.name for folder in made] == ["12-00-00", "12-00-00-2", "12-00-00-3"]
 
 
-def test_a_named_folder_is_used_again(lcm: Lcm) -> None:
+def test_a_complete_run_is_not_overwritten(lcm: Lcm) -> None:
     first = lcm("evaluate", *QUICK, "hydra.run.dir=again")
+    before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
     second = lcm("evaluate", *QUICK, "hydra.run.dir=again", "fusion=reciprocal_rank")
-    assert first.folder == second.folder == second.place / "again"
-    assert "reciprocal_rank" in (second.folder / "config.yaml").read_text()
+    assert second.code == 2
+    assert "holds a complete run: name another folder" in second.stderr
+    assert {path.name: path.read_bytes() for path in first.folder.iterdir()} == before
 
 
 MEASURES = {
@@ -394,3 +396,17 @@ def test_explained_errors_keep_their_cause() -> None:
     with pytest.raises(LcmError) as caught:
         configuration.build(configuration.composed(["fusion.dense_weight=-1"]), "memory")
     assert caught.value.__cause__ is not None
+
+
+def test_a_reader_that_leaves_does_not_stop_the_run(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m pipelines.cli evaluate {' '.join(QUICK)} | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sample")
+
+
+@pytest.mark.parametrize("group", ["arms", "tracking", "memory"])
+def test_a_group_that_is_taken_out_is_named(lcm: Lcm, group: str) -> None:
+    done = lcm("evaluate", f"~{group}")
+    assert done.code == 2
+    assert done.stderr.startswith(f"lcm: {group} is missing: ")

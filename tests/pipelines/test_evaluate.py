@@ -192,14 +192,6 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
     assert [status for _, status in logged] == ["FINISHED", "FINISHED"]
 
 
-def test_a_run_that_fails_in_the_folder_of_another_leaves_no_summary(lcm: Lcm) -> None:
-    """The numbers of the first run must not pass for those of the second."""
-    named = r"hydra.run.dir='ada\'s run'"
-    assert lcm("evaluate", *QUICK, named).folder.name == "ada's run"
-    failed = lcm("evaluate", *QUICK, named, "dataset.directory=nowhere")
-    assert (failed.code, failed.summaries) == (2, [])
-
-
 def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -> None:
     named = "hydra.run.dir=run"
     process = start(tmp_path, "evaluate", *QUICK, named, "measures.resamples=100000000")

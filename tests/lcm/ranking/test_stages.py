@@ -5,6 +5,7 @@ import math
 import polars as pl
 import pytest
 
+from lcm.fusion.weighted_sum import WeightedSum
 from lcm.ranking.inverse_distance import InverseDistance
 from lcm.ranking.limit import Limit
 from lcm.ranking.min_score import MinScore
@@ -16,6 +17,7 @@ from lcm.ranking.sigmoid import Sigmoid
 from lcm.ranking.z_score import ZScore
 from lcm.source.hybrid import Hybrid
 from tests.golden.components import documents_batch
+from tests.workspaces import queries, system, transcript
 
 BATCH = documents_batch([])
 
@@ -109,3 +111,10 @@ def test_a_missing_neighbour_lends_nothing() -> None:
         lexical_score=[1.0, 2.0],
     )
     assert Neighbours()(rows, BATCH).equals(rows)
+
+
+def test_a_stage_before_what_it_needs_is_told_in_one_line() -> None:
+    with system(ranking=Ranking(Hybrid(), {"fusion": WeightedSum()})).open() as memory:
+        memory.ingest(transcript())
+        with pytest.raises(ValueError, match="stage 'fusion' needs the column '(dense|lexical)_score', which no stage"):
+            memory.rank(queries())
