@@ -99,12 +99,13 @@ class Experiment:
                 sizes["message"].append(len(memory.documents))
                 sizes["session"].append(memory.documents["session_id"].n_unique())
                 live = [query for query in queries if query.query_id in timed]
-                samples += self.latency.measure(memory, self.live_embedder, live) if live else []
+                others = [query for query in queries if query.query_id not in timed]
+                samples += self.latency.measure(memory, self.live_embedder, live, others) if live else []
         replayed = time.perf_counter()
         progress("measuring", 0, 1)
         run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *runs])
         every_document = pl.concat(documents)
-        values = self.retrieval.values(run, every_document, self.dataset)
+        values = self.retrieval.values(run, every_document, self.dataset, [SYSTEM_ARM, *self.arms])
         means = self.retrieval.means(values, self.dataset)
         progress("measuring", 1, 1)
         judged = self.dataset.qrels.filter(pl.col("relevance") > 0)["query_id"].n_unique()

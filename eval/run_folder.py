@@ -54,7 +54,7 @@ def write_run(
 
     What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
     """
-    begin_run(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(config_text)
     (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
     outcome.run.write_parquet(folder / "run.parquet")

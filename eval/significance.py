@@ -30,7 +30,8 @@ def bootstrap_means(
         drawn = rng.integers(0, n, size=(min(_BATCH, resamples - start), n))
         offsets = np.arange(len(drawn))[:, None] * n
         counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n).reshape(len(drawn), n)
-        means.append(counts @ values / n)
+        # Not BLAS, whose last bits depend on the number of threads.
+        means.append(np.einsum("rq,qm->rm", counts.astype(np.float64), values) / n)
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high

@@ -4,6 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import shlex
 import signal
 import time
@@ -14,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import yaml
 from filelock import FileLock
-from omegaconf import OmegaConf
 
 from eval.run_folder import CONFIG, SUMMARY, read_summary, write_whole
 from lcm.errors import LcmError
 
 _REASON_LENGTH = 160
+_UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
 RECEIPT = "mlflow.json"
 """Says where a run folder was logged, and what its summary was then."""
 
@@ -82,12 +84,13 @@ class Mlflow:
                 return self._where(known["run_id"])
         self._quieten()
         import mlflow.exceptions  # here, because importing MLflow takes over a second
+        from alembic.util import CommandError
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
             with self._alone():
                 run_id = self._log(folder, summary)
-        except (mlflow.exceptions.MlflowException, SQLAlchemyError, OSError) as err:
+        except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
             reason = " ".join(str(err).split())
             reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
             elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
@@ -228,12 +231,12 @@ def _named(prefix: str, measures: Mapping[str, Mapping[str, float | None]]) -> I
         for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
             value = entry[key]
             if value is not None:
-                yield f"{prefix}{metric_name(measure)}{suffix}", float(value)
+                yield f"{_UNNAMEABLE.sub('_', prefix)}{metric_name(measure)}{suffix}", float(value)
 
 
 def _params(folder: Path) -> Iterator[tuple[str, str]]:
     """The resolved configuration, one parameter a leaf; the whole file is an artifact besides."""
-    leaves = _leaves("", OmegaConf.to_container(OmegaConf.load(folder / CONFIG)))
+    leaves = _leaves("", yaml.safe_load((folder / CONFIG).read_text()))
     return ((key, str(value)[:6000]) for key, value in leaves)
 
 

@@ -1,12 +1,10 @@
 """Instants: aware UTC datetimes in whole milliseconds; their one text form is sortable as text."""
 
-import re
 from datetime import UTC, datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of a message whose transcript names no time at all."""
 
-_HAS_ZONE = re.compile(r"(?:[zZ]|[+-]\d{2}:?\d{2})$")
 _MILLISECONDS_FROM = 100_000_000_000  # epoch numbers above this (1973 in ms, 5138 in s) are milliseconds
 
 
@@ -19,16 +17,14 @@ def parse_instant(value: str | float) -> datetime:
     if isinstance(value, bool):
         raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}")
     if isinstance(value, int | float):
-        seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
         try:
+            seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
             return _to_milliseconds(datetime.fromtimestamp(seconds, UTC))
         except (OverflowError, OSError, ValueError) as err:
-            raise ValueError(f"epoch number {value!r} is outside the years 1-9999") from err
-    text = value.strip()
-    if not _HAS_ZONE.search(text):
-        text += "Z"
+            raise ValueError(f"epoch number {str(value)[:40]} is outside the years 1-9999") from err
     try:
-        return _to_milliseconds(datetime.fromisoformat(text).astimezone(UTC))
+        instant = datetime.fromisoformat(value.strip())
+        return _to_milliseconds(instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC))
     except (OverflowError, ValueError) as err:
         raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}") from err
 

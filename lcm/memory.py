@@ -2,17 +2,21 @@
 
 import hashlib
 import logging
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import polars as pl
 
+from lcm.encoding import well_formed
 from lcm.errors import StoreError
+from lcm.instants import EPOCH
 from lcm.protocols import (
     Batch,
     Embedder,
@@ -22,7 +26,7 @@ from lcm.protocols import (
     VectorIndexChoice,
     Vectors,
 )
-from lcm.ranking.pipeline import Ranking
+from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA, Ranking
 from lcm.records import Candidate, Document, Message, Query, Transcript
 from lcm.store.store import Store
 
@@ -81,12 +85,13 @@ class Memory:
 
     def close(self) -> None:
         """Keep the vectors beside the workspace's file, then close it."""
-        if self._path is not None and len(self.vector_index):
+        if self._path is not None and 0 < len(self.vector_index) == len(self._documents):
             file = self._vector_file(self._path)
             if file != self._saved:
                 self.vector_index.save(file)
-                for stale in self._path.parent.glob(f"{self._path.name}.*.vectors"):
-                    if stale != file:
+                ours = re.compile(rf"{re.escape(self._path.name)}\.[0-9a-f]{{16}}\.vectors")
+                for stale in self._path.parent.iterdir():
+                    if ours.fullmatch(stale.name) and stale != file:
                         stale.unlink(missing_ok=True)
         self.store.close()
 
@@ -102,11 +107,14 @@ class Memory:
             added = self.store.ingest(transcript, self.system.token_estimator)
             if not added:
                 return 0
-            messages = self.store.messages(transcript.conversation_id)[-added:]
-            self.store.add_documents(self._documents_of(messages, transcript.conversation_id))
-        known = self._documents["document_id"]
-        self._remember(self.store.documents())
-        self._index(self._documents.filter(~pl.col("document_id").is_in(known.implode())))
+            messages = self.store.messages(transcript.conversation_id)
+            self.store.add_documents(self._documents_of(messages, added, transcript.conversation_id))
+            documents = self.store.documents()
+            known = self._documents["document_id"]
+            new = documents.filter(~pl.col("document_id").is_in(known.implode()))
+            owners, vectors = self._embedded(new)  # before the commit: what cannot be embedded is not taken in
+        self._remember(documents)
+        self._add(new, owners, vectors)
         return added
 
     def rank(
@@ -122,14 +130,7 @@ class Memory:
         ranking = ranking or self.system.ranking
         frames = [ranking.rank(batch) for batch in self._batches(queries, ranking, vectors)]
         if not frames:
-            return pl.DataFrame(
-                schema={
-                    "query_id": pl.String,
-                    "document_id": pl.String,
-                    "rank": pl.Int64,
-                    "score": pl.Float64,
-                }
-            )
+            return pl.DataFrame(schema=RANKED_SCHEMA)
         if len(frames) == 1:
             return frames[0]
         order = pl.DataFrame({"query_id": [query.query_id for query in queries]}).with_row_index("position")
@@ -143,10 +144,15 @@ class Memory:
     def trace(self, queries: Sequence[Query]) -> pl.DataFrame:
         """Why each document was returned: `Ranking.trace` for these queries."""
         ranking = self.system.ranking
-        return pl.concat([ranking.trace(batch) for batch in self._batches(queries, ranking, None)])
+        traces = [ranking.trace(batch) for batch in self._batches(queries, ranking, None)]
+        return pl.concat([pl.DataFrame(schema=TRACE_SCHEMA), *traces])
 
     def search(self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Answer one question: `rank` with the documents' columns beside, best first."""
+        """Answer one question: `rank` with the documents' columns beside, best first.
+
+        Documents that the asker may not see are never returned; BM25's word statistics are those of the whole
+        workspace, so scores can depend on them. Replaying a dataset moves time forward instead.
+        """
         query = Query("query", text, asked_at, scopes=None if scopes is None else tuple(scopes))
         ranked = self.rank([query]).drop("query_id")
         return ranked.join(self._documents, on="document_id", how="left", maintain_order="left")
@@ -162,7 +168,7 @@ class Memory:
         if not ranking.source.needs_vectors:
             vectors = np.empty((len(queries), 0), dtype=np.float32)
         elif vectors is None:
-            vectors = self.system.embedder.embed([query.text for query in queries], "query")
+            vectors = self.system.embedder.embed([well_formed(query.text) for query in queries], "query")
         groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = {}
         for position, query in enumerate(queries):
             groups.setdefault((self._visible_count(query.asked_at), query.scopes), []).append(position)
@@ -180,7 +186,7 @@ class Memory:
             queries=pl.DataFrame(
                 [
                     pl.Series("query_id", [query.query_id for query in queries], pl.String),
-                    pl.Series("text", [query.text for query in queries], pl.String),
+                    pl.Series("text", [well_formed(query.text) for query in queries], pl.String),
                     pl.Series("asked_at", [query.asked_at for query in queries], pl.Datetime("ms", "UTC")),
                     pl.Series("conversation_id", [query.conversation_id for query in queries], pl.String),
                     pl.Series("session_id", [query.session_id for query in queries], pl.String),
@@ -202,12 +208,15 @@ class Memory:
         self._documents = documents
         self._instants: list[datetime] = documents["created_at"].to_list()
 
-    def _documents_of(self, messages: Sequence[Message], conversation_id: str) -> list[Document]:
-        by_id = {message.message_id: message for message in messages}
-        candidates = self.system.extraction.extract(messages)
+    def _documents_of(self, messages: Sequence[Message], new: int, conversation_id: str) -> list[Document]:
+        """The documents of the last `new` messages of a conversation."""
+        # A clock may run backwards; what was said later is not known earlier.
+        known_at = accumulate((message.created_at or EPOCH for message in messages), max)
+        sources = {m.message_id: replace(m, created_at=at) for m, at in zip(messages, known_at, strict=True)}
+        candidates = self.system.extraction.extract(messages[-new:])
         tokens = self.system.token_estimator.count([candidate.text for candidate in candidates])
         return [
-            _document(candidate, [by_id[i] for i in candidate.source_message_ids], conversation_id, count)
+            _document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id, count)
             for candidate, count in zip(candidates, tokens, strict=True)
         ]
 
@@ -217,11 +226,12 @@ class Memory:
                 self.vector_index.load(file)
             except StoreError as error:
                 _log.warning("%s: made again from the store", error)
-            else:
+            if len(self.vector_index) == len(self._documents):
                 self._saved = file
-                self._index_texts(self._documents)
+                self._add(self._documents, [], None)
                 return
-        self._index(self._documents)
+            self.vector_index = self.system.vector_index.build(self.system.embedder.dim)
+        self._add(self._documents, *self._embedded(self._documents))
 
     def _vector_file(self, path: Path) -> Path:
         """Named by what it must hold, so that a stale one is simply not found."""
@@ -230,22 +240,21 @@ class Memory:
             content.update(document.encode())
         return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
 
-    def _index(self, documents: pl.DataFrame) -> None:
-        self._index_vectors(documents)
-        self._index_texts(documents)
+    def _embedded(self, documents: pl.DataFrame) -> tuple[list[str], Vectors | None]:
+        """The vectors of documents, one a window, each with the id of its document."""
+        if documents.is_empty():
+            return [], None
+        pieces = self.system.embedder.windows(documents["text"].to_list())
+        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
+        return [i for i, windows in zip(documents["document_id"], pieces, strict=True) for _ in windows], vectors
 
-    def _index_texts(self, documents: pl.DataFrame) -> None:
-        if len(documents):
-            self.text_index.add(documents["document_id"].to_list(), documents["text"].to_list())
-
-    def _index_vectors(self, documents: pl.DataFrame) -> None:
+    def _add(self, documents: pl.DataFrame, owners: Sequence[str], vectors: Vectors | None) -> None:
+        """Put documents into the indexes; without vectors into the text index alone."""
         if documents.is_empty():
             return
-        ids, texts = documents["document_id"].to_list(), documents["text"].to_list()
-        pieces = self.system.embedder.windows(texts)
-        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
-        owners = [i for i, windows in zip(ids, pieces, strict=True) for _ in windows]
-        self.vector_index.add(owners, vectors)
+        if vectors is not None:
+            self.vector_index.add(owners, vectors)
+        self.text_index.add(documents["document_id"].to_list(), documents["text"].to_list())
 
     def _document_vectors(self, document_ids: Sequence[str]) -> Vectors:
         wanted = pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String})

@@ -1,8 +1,8 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
 Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
-Conformance tests run each law over every YAML choice of the group. Expansion, Decay, Admission, Summarizer, Compaction and
-Assembly are contracts without a choice yet.
+Conformance tests run each law over every YAML choice of the group. Expansion, Decay, Admission, Summarizer, Compaction
+and Assembly are contracts without a choice yet.
 """
 
 from collections.abc import Callable, Sequence

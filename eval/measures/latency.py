@@ -33,10 +33,15 @@ class Latency:
             return list(queries)
         return [queries[i] for i in np.linspace(0, len(queries) - 1, self.queries).round().astype(int)]
 
-    def measure(self, memory: Memory, embedder: Embedder, queries: Sequence[Query]) -> list[dict[str, float]]:
-        """Milliseconds per part for each query: embedding, the two indexes, and the ranking around them."""
+    def measure(
+        self, memory: Memory, embedder: Embedder, queries: Sequence[Query], others: Sequence[Query] = ()
+    ) -> list[dict[str, float]]:
+        """Milliseconds per part for each query: embedding, the two indexes, and the ranking around them.
+
+        `others` are asked first to warm up; where there are none, the queries themselves.
+        """
         with _Timed(memory) as timed:
-            for query in queries[: self.warmup_queries]:
+            for query in (others or queries)[: self.warmup_queries]:
                 timed.ask(query, embedder)
             return [timed.ask(query, embedder) for query in queries]
 

@@ -76,44 +76,63 @@ class Retrieval:
             raise ValueError(f"confidence must be between 0 and 1, got {self.confidence}")
         if self.resamples < 1:
             raise ValueError(f"resamples must be >= 1, got {self.resamples}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
 
-    def values(self, run: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
+    def values(
+        self, run: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset, arms: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """One value a judged query and measure: rows arm, query_id, measure, value.
 
         Args:
             run: arm, query_id, document_id, rank (1-based), best first within arm and query.
-            documents: document_id, source_message_ids, tokens (by the estimator that all reports share).
+            documents: workspace_id, document_id, source_message_ids, tokens (by the estimator that all reports share).
+            arms: those that were run, also if they returned nothing; None = those in `run`.
         """
         qrels = dataset.qrels.filter(pl.col("relevance") > 0)
+        workspace = pl.DataFrame(
+            [(query.query_id, query.workspace_id) for query in dataset.queries],
+            schema={"query_id": pl.String, "workspace_id": pl.String},
+            orient="row",
+        )
         sessions = pl.DataFrame(
             [
-                (message.message_id, message.session_id)
+                (transcript.workspace_id, message.message_id, message.session_id)
                 for transcript in dataset.transcripts
                 for message in transcript.messages
             ],
-            schema={"message_id": pl.String, "session_id": pl.String},
+            schema={"workspace_id": pl.String, "message_id": pl.String, "session_id": pl.String},
             orient="row",
-        ).unique("message_id")
+        )
+        of_message = ["workspace_id", "message_id"]
         judged = qrels.select("query_id").unique(maintain_order=True)
-        run = run.join(judged, on="query_id", how="semi", maintain_order="left")
+        session_qrels = (
+            qrels.join(workspace, on="query_id")
+            .join(sessions, on=of_message)
+            .group_by("query_id", unit="session_id", maintain_order=True)
+            .agg(pl.col("relevance").max())
+        )
+        run = (
+            run.select("arm", "query_id", "document_id", "rank")
+            .join(judged, on="query_id", how="semi", maintain_order="left")
+            .join(workspace, on="query_id", how="left", maintain_order="left")
+        )
         covered = run.join(
-            documents.select("document_id", message_id="source_message_ids").explode("message_id"),
-            on="document_id",
+            documents.select("workspace_id", "document_id", message_id="source_message_ids").explode("message_id"),
+            on=["workspace_id", "document_id"],
             how="left",
             maintain_order="left_right",
-        )
+        ).join(sessions, on=of_message, how="left", maintain_order="left")
         frames = []
-        for (arm,), rows in covered.group_by("arm", maintain_order=True):
+        for arm in run["arm"].unique(maintain_order=True) if arms is None else arms:
+            rows = covered.filter(arm=arm)
             for level in self.levels:
                 if level == "message":
                     judgements, listed = qrels.rename({"message_id": "unit"}), rows.rename({"message_id": "unit"})
                 else:
-                    judgements = qrels.join(sessions, on="message_id").rename({"session_id": "unit"})
-                    listed = rows.join(sessions, on="message_id", how="left", maintain_order="left").rename(
-                        {"session_id": "unit"}
-                    )
-                frames += self._level(str(arm), level, listed, judgements, judged)
-            frames += self._tokens(str(arm), run.filter(arm=arm), documents, judged)
+                    judgements, listed = session_qrels, rows.rename({"session_id": "unit"})
+                frames += self._level(arm, level, listed, judgements, judged)
+            frames += self._tokens(arm, run.filter(arm=arm), documents, judged)
         return pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *frames])
 
     def means(self, values: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
@@ -176,7 +195,7 @@ class Retrieval:
         return frames
 
     def _tokens(self, arm: str, run: pl.DataFrame, documents: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
-        sized = run.join(documents.select("document_id", "tokens"), on="document_id", how="left")
+        sized = run.join(documents, on=["workspace_id", "document_id"], how="left")
         frames = []
         for name in self.names:
             if name.startswith("tokens@"):

@@ -41,8 +41,8 @@ def _fused(settings: WeightedSum) -> pl.Expr:
     total = settings.dense_weight * dense + settings.lexical_weight * lexical
     if settings.floor_ratio > 0:
         floor = pl.when(lexical >= settings.floor_from).then(settings.floor_ratio * lexical).otherwise(0.0)
-        # A NaN must reach the replacement below, as it does in the original; max_horizontal would hide it.
-        total = pl.when(total.is_nan() | (total >= floor)).then(total).otherwise(floor)
+        # A NaN must reach the replacement below, as in the original: it compares as larger than any number.
+        total = pl.when(total >= floor).then(total).otherwise(floor)
     fused = pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
     clamped = fused.clip(0.0, 1.0) if settings.clamp else fused
     return pl.when(fused.is_finite()).then(clamped).otherwise(0.1)

@@ -9,6 +9,14 @@ from lcm.protocols import Batch, Source, Stage
 from lcm.ranking.ordering import best_first
 from lcm.source.candidates import describe
 
+RANKED_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "document_id": pl.String(),
+    "rank": pl.Int64(),
+    "score": pl.Float64(),
+}
+TRACE_SCHEMA: dict[str, pl.DataType] = {"step": pl.Int32(), "stage": pl.String(), **RANKED_SCHEMA}
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:

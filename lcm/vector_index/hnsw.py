@@ -166,6 +166,8 @@ class HnswIndex:
         with self._lock:
             self._exact, self._graph = exact, graph
             self._vector_counts = Counter(content["ids"])
+            if not self._graph.size:  # saved where `exact_below` was larger
+                self._rebuild()
 
     def _file_settings(self) -> dict[str, object]:
         """What the graph on disk depends on; how it is searched is free to change."""

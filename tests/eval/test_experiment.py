@@ -9,6 +9,7 @@ from eval.experiment import SYSTEM_ARM, Experiment, Outcome
 from eval.measures.latency import PARTS, Latency
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
+from lcm.ranking.min_score import MinScore
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Query
 from lcm.source.recent import Recent
@@ -82,3 +83,24 @@ def test_live_queries_are_timed_by_part() -> None:
     assert latency["total"]["n"] == 2
     assert latency["total"]["p50_ms"] > 0
     assert run(latency=0).latency == {}
+
+
+def test_an_arm_that_returns_nothing_scores_zero() -> None:
+    nothing = Ranking(Recent(), {"cut": MinScore(5.0)})
+    means = run(arms={"nothing": nothing}).means.filter(arm="nothing", group="all")
+    assert means["n"].unique().to_list() == [3]
+    assert means["value"].unique().to_list() == [0.0]
+
+
+def test_workspaces_may_share_their_ids() -> None:
+    once = run().means.filter(arm=SYSTEM_ARM, group="all")
+    data = dataset()
+    other = [replace(query, query_id=f"{query.query_id} again", workspace_id="other") for query in data.queries]
+    twice = replace(
+        data,
+        transcripts=(*data.transcripts, transcript(workspace_id="other")),
+        queries=(*data.queries, *other),
+        qrels=pl.concat([data.qrels, data.qrels.with_columns(pl.col("query_id") + " again")]),
+    )
+    means = run(dataset=twice).means.filter(arm=SYSTEM_ARM, group="all")
+    assert means["value"].to_list() == once["value"].to_list()

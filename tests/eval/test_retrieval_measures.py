@@ -38,6 +38,7 @@ def run(ranked: dict[str, list[str]]) -> pl.DataFrame:
 def documents(covers: dict[str, list[str]], tokens: int = 10) -> pl.DataFrame:
     return pl.DataFrame(
         {
+            "workspace_id": ["default"] * len(covers),
             "document_id": list(covers),
             "source_message_ids": list(covers.values()),
             "tokens": [tokens] * len(covers),

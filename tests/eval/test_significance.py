@@ -1,10 +1,15 @@
 """Bootstrap intervals of means."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
 from eval.significance import bootstrap_means
+from tests.conftest import ROOT
 
 
 def test_the_interval_is_scipys() -> None:
@@ -26,3 +31,22 @@ def test_one_query_has_no_interval() -> None:
     low, high = bootstrap_means(np.array([[0.5]]), 100, 0.95, 0)
     assert np.isnan(low).all()
     assert np.isnan(high).all()
+
+
+def test_intervals_do_not_depend_on_the_number_of_threads() -> None:
+    code = (
+        "import numpy as np; from eval.significance import bootstrap_means; "
+        "v = np.random.default_rng(0).random((997, 41)); "
+        "print(np.concatenate(bootstrap_means(v, 300, 0.95, 0)).tobytes().hex())"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+            cwd=ROOT,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(printed) == 1

@@ -193,7 +193,7 @@ def test_a_run_outlives_its_server_and_is_logged_later(
     assert finished.code == 0
     assert finished.stderr.count("\n") == 1
     assert finished.stderr.startswith(f"lcm: warning: tracking.uri={NOWHERE}: ")
-    assert finished.stderr.endswith(f"lcm log {finished.folder}\n")
+    assert finished.stderr.endswith(f"lcm log {finished.folder} tracking.uri=http://127.0.0.1:9\n")
 
     later = [f"tracking.uri={logged.tracking.uri}", "tracking.experiment=later"]
     said = lcm("log", str(finished.folder), *later)

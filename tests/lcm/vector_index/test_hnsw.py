@@ -159,3 +159,14 @@ def test_adding_and_searching_in_several_threads_is_safe() -> None:
         thread.join()
     assert failures == []
     assert len(index) == 500 + 30 * 30
+
+
+def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(5).standard_normal((900, DIM)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    saved = Hnsw(exact_below=10_000).build(DIM)
+    saved.add([str(i) for i in range(900)], vectors)
+    saved.save(tmp_path / "index")
+    loaded = Hnsw(exact_below=100).build(DIM)
+    loaded.load(tmp_path / "index")
+    assert [ids[0] for ids, _ in loaded.search(vectors[:20], 1)] == [str(i) for i in range(20)]
