@@ -30,7 +30,9 @@ def test_message_text_stays_in_step(changes: list[tuple[str, int, str]]) -> None
             if change == "update":
                 connection.execute("UPDATE messages SET content = ? WHERE message_id = ?", (content, key))
             elif change == "rename":
-                connection.execute("UPDATE messages SET message_id = message_id + 10 WHERE message_id = ?", (key,))
+                connection.execute(
+                    "UPDATE OR IGNORE messages SET message_id = message_id + 10 WHERE message_id = ?", (key,)
+                )
             elif change == "delete":
                 connection.execute("DELETE FROM messages WHERE message_id = ?", (key,))
             elif change == "vacuum":
