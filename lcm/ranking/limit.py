@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols import Batch
-from lcm.ranking.ordering import best_first
+from lcm.ranking.ordering import best_first, is_one_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +19,7 @@ class Limit:
             raise ValueError(f"n must be >= 1, got {self.n}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < self.n)
+        ordered = best_first(frame)
+        if is_one_query(ordered):
+            return ordered.head(self.n)
+        return ordered.filter(pl.int_range(pl.len()).over("query_id") < self.n)

@@ -8,8 +8,18 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
 
     The rows of a query stand together, as every source leaves them; queries keep their order.
     """
-    if len(frame) and frame["query_id"][0] == frame["query_id"][-1]:  # one query: one key sorts twice as fast
+    if is_one_query(frame):  # one key sorts twice as fast as two
         return frame.sort("score", descending=True, nulls_last=True, maintain_order=True)
     return frame.sort(
         pl.col("query_id").rle_id(), "score", descending=[False, True], nulls_last=True, maintain_order=True
     )
+
+
+def with_rank(frame: pl.DataFrame) -> pl.DataFrame:
+    """Number the rows of each query from 1, as they stand, in the column `rank`."""
+    rank = pl.int_range(1, pl.len() + 1)
+    return frame.with_columns(rank=rank if is_one_query(frame) else rank.over("query_id"))
+
+
+def is_one_query(frame: pl.DataFrame) -> bool:
+    return len(frame) > 0 and frame["query_id"][0] == frame["query_id"][-1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from lcm.protocols import Batch, Source, Stage
-from lcm.ranking.ordering import best_first
+from lcm.ranking.ordering import best_first, with_rank
 from lcm.source.candidates import describe
 
 RANKED_SCHEMA: dict[str, pl.DataType] = {
@@ -81,6 +81,4 @@ def _passed(name: str, stage: Stage, frame: pl.DataFrame, batch: Batch) -> pl.Da
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    return best_first(frame).select(
-        "query_id", "document_id", rank=pl.int_range(1, pl.len() + 1).over("query_id"), score="score"
-    )
+    return with_rank(best_first(frame.select("query_id", "document_id", "score"))).select(list(RANKED_SCHEMA))

@@ -61,3 +61,12 @@ def test_the_chosen_queries_are_spread_evenly() -> None:
     assert [query.text for query in Latency(queries=4).chosen(asked)] == ["0", "3", "6", "9"]
     assert Latency(queries=10).chosen(asked) == asked
     assert Latency(queries=0).chosen(asked) == []
+
+
+def test_other_queries_warm_up_where_there_are_some() -> None:
+    given, (first, *others) = Noting(), queries()
+    with system().open() as memory:
+        memory.ingest(transcript())
+        samples = Latency(warmup_queries=1).measure(memory, given, [first], others)
+    assert len(samples) == 1
+    assert given.queries == [others[0].text, first.text]
