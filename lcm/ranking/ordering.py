@@ -8,7 +8,9 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
 
     The rows of a query stand together, as every source leaves them; queries keep their order.
     """
-    if is_one_query(frame):  # one key sorts twice as fast as two
+    if is_one_query(frame):  # a live query: one key sorts twice as fast as two, and looking is faster still
+        if frame["score"].is_sorted(descending=True, nulls_last=True):
+            return frame
         return frame.sort("score", descending=True, nulls_last=True, maintain_order=True)
     return frame.sort(
         pl.col("query_id").rle_id(), "score", descending=[False, True], nulls_last=True, maintain_order=True
