@@ -1,7 +1,7 @@
 """What a dataset is: recorded transcripts, queries about them, and judgements."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,28 @@ QRELS_SCHEMA: dict[str, pl.DataType] = {
     "message_id": pl.String(),
     "relevance": pl.Int64(),
 }
+
+
+SESSION_QRELS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "session_id": pl.String(),
+    "relevance": pl.Int64(),
+}
+REFERENCES_SCHEMA: dict[str, pl.DataType] = {
+    "conversation_id": pl.String(),
+    "query_id": pl.String(),
+    "text": pl.String(),
+}
+OPTIONS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "option": pl.String(),
+    "text": pl.String(),
+    "is_correct": pl.Boolean(),
+}
+
+
+def _empty(schema: Mapping[str, pl.DataType]) -> Callable[[], pl.DataFrame]:
+    return lambda: pl.DataFrame(schema=dict(schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +56,25 @@ class Dataset:
     queries: tuple[Query, ...]
     qrels: pl.DataFrame
     """Columns query_id, message_id, relevance (> 0): the judged unit is the message."""
+    session_qrels: pl.DataFrame = field(default_factory=_empty(SESSION_QRELS_SCHEMA))
+    """Columns query_id, session_id, relevance (> 0), for queries whose evidence is known by session only; what
+    `qrels` says of sessions through their messages is not repeated here."""
+    references: pl.DataFrame = field(default_factory=_empty(REFERENCES_SCHEMA))
+    """Columns conversation_id, query_id, text: reference summaries; query_id is null for one of the whole
+    conversation, else it names the query that the summary answers."""
+    options: pl.DataFrame = field(default_factory=_empty(OPTIONS_SCHEMA))
+    """Columns query_id, option, text, is_correct: the answers that a multiple-choice query offers."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sets of categories that are reported together, besides each category and all."""
     notes: tuple[str, ...] = ()
     """What the loader left out or repaired, counted."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.qrels["query_id"]) - {query.query_id for query in self.queries}
-        if unknown:
-            raise ValueError(f"qrels judge a query that does not exist: {sorted(unknown)[0]!r}")
+        known = {query.query_id for query in self.queries}
+        for name in ("qrels", "session_qrels", "references", "options"):
+            unknown = set(getattr(self, name)["query_id"].drop_nulls()) - known
+            if unknown:
+                raise ValueError(f"{name}: there is no query {sorted(unknown)[0]!r}")
 
 
 class DatasetLoader(Protocol):
