@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Message
+from lcm.records import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.parts import rebuild
+from lcm.transcript.reading import joined, read_pieces
+from lcm.transcript.recorded_file import RecordedFile
 
 HELLO = {"role": "user", "content": "hello"}
 REPLY = {"role": "assistant", "content": "hi"}
@@ -29,10 +31,13 @@ def written(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+def read(path: Path) -> list[Transcript]:
+    return joined(read_pieces(RecordedFile(path, strict=True), ChatReader()))
+
+
 def read_one(path: Path) -> tuple[Message, ...]:
-    assert ChatReader().detects(path)
-    (transcript,) = ChatReader().read(path)
-    assert transcript == ChatReader().read(path)[0]
+    assert ChatReader().detects(RecordedFile(path))
+    (transcript,) = read(path)
     return transcript.messages
 
 
@@ -46,7 +51,7 @@ def test_every_shape_of_one_conversation_reads_the_same(written: Callable[..., P
         written(json.dumps(session, indent=1), name="session/talk.json"),
         written([session], name="array of sessions/talk.json"),
     ]
-    readings = [ChatReader().read(path) for path in paths]
+    readings = [read(path) for path in paths]
     for (transcript,) in readings:
         assert transcript.messages == readings[0][0].messages
         assert transcript.conversation_id == "talk"
@@ -62,10 +67,12 @@ def test_sessions_of_one_conversation_are_one_transcript_in_file_order(written: 
         "",
         {"conversation_id": "a", "session_id": "s3", "title": "Later", "messages": [REPLY, HELLO]},
     )
-    first, second = ChatReader().read(path)
-    assert (first.conversation_id, first.title, second.conversation_id, second.title) == ("a", "Plans", "b", None)
+    first, second = read(path)
+    assert (first.conversation_id, first.title, second.conversation_id, second.title) == ("a", "Later", "b", None)
     assert [(m.message_id, m.session_id) for m in first.messages] == [("a:1", "s1"), ("a:2", "s3"), ("a:3", "s3")]
     assert [(m.message_id, m.session_id) for m in second.messages] == [("b:1", "s2")]
+    later = {"conversation_id": "a", "session_id": "s3", "title": "Later", "messages": None}
+    assert first.events[1] == Event("session", later, after=1)
 
 
 def test_a_message_may_carry_id_session_author_and_instant(written: Callable[..., Path]) -> None:
@@ -81,6 +88,20 @@ def test_a_message_may_carry_id_session_author_and_instant(written: Callable[...
     assert (numbered.message_id, numbered.session_id, numbered.created_at) == ("talk:17", "talk", noon)
     assert (unnamed.message_id, unnamed.author, unnamed.created_at) == ("talk:3", None, noon)
     assert (tool.role, tool.author, tool.parts[0].tool_name, tool.created_at) == ("tool", None, "search", None)
+
+
+def test_a_session_over_many_lines_keeps_what_stands_behind_its_messages(written: Callable[..., Path]) -> None:
+    session = {"messages": [HELLO, REPLY], "tools": [{"name": "ls"}], "conversation_id": "a", "extra": {"b": []}}
+    path = written(json.dumps(session, indent=1))
+    (transcript,) = read(path)
+    assert [m.message_id for m in transcript.messages] == ["a:1", "a:2"]
+    header = {"messages": None, "tools": None, "conversation_id": "a", "extra": {"b": []}}
+    assert transcript.events == (Event("session", header, 0), Event("tools", {"name": "ls"}, 2))
+
+
+def test_recorded_ids_that_repeat_get_a_number(written: Callable[..., Path]) -> None:
+    path = written(HELLO | {"id": "x"}, HELLO | {"id": "x"}, HELLO | {"id": 4}, REPLY, HELLO | {"id": "x#2"})
+    assert [m.message_id for m in read_one(path)] == ["talk:x", "talk:x#2", "talk:4", "talk:4#2", "talk:x#2#2"]
 
 
 def test_a_session_dates_its_first_message_unless_that_has_its_own_instant(written: Callable[..., Path]) -> None:
@@ -119,22 +140,22 @@ def test_a_byte_order_mark_and_line_separators_inside_text_are_no_trouble(tmp_pa
         ([{"messages": [HELLO, 7]}], r"talk\.jsonl:1: message 2: expected a message"),
         ([HELLO | {"timestamp": "last week"}], r"talk\.jsonl:1: an instant must be ISO 8601 text .* 'last week'"),
         ([HELLO | {"timestamp": [1]}], r"talk\.jsonl:1: an instant must be ISO 8601 text .* \[1\]"),
-        (["[", json.dumps(HELLO) + ",", "oops]"], r"talk\.jsonl:3: not JSON: "),
-        ([[HELLO, "oops"]], r"talk\.jsonl: element 2: expected a message"),
+        (["[", json.dumps(HELLO) + ",", "oops]"], r"talk\.jsonl:2-end: after the last value .* not JSON: "),
+        ([[HELLO, "oops"]], r"talk\.jsonl:1: expected a message"),
         ([HELLO, '{"role":"user","content":' + "9" * 5000 + "}"], r"talk\.jsonl:2: JSON beyond what can be read"),
         ([HELLO, "[" * 100_000], r"talk\.jsonl:2: JSON beyond what can be read"),
     ],
 )
 def test_a_bad_line_is_named(written: Callable[..., Path], lines: list[Any], error: str) -> None:
     with pytest.raises(TranscriptError, match=error):
-        ChatReader().read(written(*lines))
+        read(written(*lines))
 
 
 def test_bytes_that_are_no_text_are_named_by_line(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(json.dumps(HELLO).encode() + b'\n{"role": "user", "content": "\xff"}')
     with pytest.raises(TranscriptError, match=r"talk\.jsonl:2: not UTF-8 text"):
-        ChatReader().read(path)
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +171,4 @@ def test_bytes_that_are_no_text_are_named_by_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_chat_is_not_taken_for_it(written: Callable[..., Path], value: Any) -> None:
-    assert not ChatReader().detects(written(value))
+    assert not ChatReader().detects(RecordedFile(written(value)))

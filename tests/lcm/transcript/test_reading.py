@@ -1,13 +1,18 @@
 """The one door: formats are recognised by content, and what is not known is refused."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
-from lcm.transcript.reading import READERS, read_transcripts
+from lcm.protocols import Recorded
+from lcm.records import Message, Part
+from lcm.transcript import reading
+from lcm.transcript.chat import ChatReader
+from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
+from lcm.transcript.recorded_file import RecordedFile
 
 CHAT = json.dumps({"role": "user", "content": "hello"})
 OPENCLAW = json.dumps({"type": "session", "id": "0a1b"})
@@ -20,44 +25,61 @@ def test_a_format_is_recognised_by_content(tmp_path: Path, text: str, conversati
     (transcript,) = read_transcripts(path)
     assert (transcript.conversation_id, transcript.workspace_id) == (conversation_id, "default")
     assert read_transcripts(path, workspace_id="w1")[0].workspace_id == "w1"
-    assert sum(reader.detects(path) for reader in READERS) == 1
+    assert reader_of(RecordedFile(path)).name in ("chat", "openclaw")
 
 
-@pytest.mark.parametrize("text", ['{"task": 1, "traj": []}', "# Notes\n", "", "7"])
+@pytest.mark.parametrize("text", ['{"task": 1, "traj": 2}', "# Notes\n", "", "7", "[]", "{}"])
 def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(text)
-    with pytest.raises(TranscriptError, match=r"notes\.txt: not a known transcript format; known are: chat, openclaw"):
+    with pytest.raises(TranscriptError, match=r"notes\.txt: .*; lcm reads: chat, .*openclaw"):
         read_transcripts(path)
 
 
-def test_a_format_can_be_named(tmp_path: Path) -> None:
+def test_a_format_can_be_named_but_not_one_that_the_file_is_clearly_not(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(CHAT)
     assert read_transcripts(path, "chat") == read_transcripts(path)
-    with pytest.raises(TranscriptError, match="starts with"):
+    with pytest.raises(TranscriptError, match=r"notes\.txt: looks like chat, not like openclaw"):
         read_transcripts(path, "openclaw")
-    with pytest.raises(TranscriptError, match="unknown transcript format 'tape'; choose one of: auto, chat, openclaw"):
+    with pytest.raises(TranscriptError, match="does not read the transcript format 'tape'; choose one of: auto, chat,"):
         read_transcripts(path, "tape")
+    path.write_text('{"type": "message", "message": {"role": "user", "content": "no header before it"}}')
+    assert len(read_transcripts(path, "openclaw")[0].messages) == 1
 
 
 def test_another_reader_can_be_given(tmp_path: Path) -> None:
     class Tape:
         name = "tape"
 
-        def detects(self, path: Path) -> bool:
-            return path.suffix == ".tape"
+        def detects(self, file: RecordedFile) -> bool:
+            return file.path.suffix == ".tape"
 
-        def read(self, path: Path) -> list[Transcript]:
-            return [Transcript("side a", ())]
+        def read(self, file: RecordedFile) -> Iterator[Recorded]:
+            for line, words in file.values():
+                yield Recorded(
+                    "side a", Message("", "user", words, "session", parts=(Part("text", words),)), f"line {line}"
+                )
 
-    assert read_transcripts(tmp_path / "old.tape", readers=[Tape()]) == [Transcript("side a", ())]
+    path = tmp_path / "old.tape"
+    path.write_text('"one"\n"two"')
+    (transcript,) = read_transcripts(path, readers=[Tape()])
+    assert [(m.message_id, m.content) for m in transcript.messages] == [("side a:1", "one"), ("side a:2", "two")]
+    assert transcript.title == "line 2"
 
 
-def test_a_missing_or_torn_file_is_named(tmp_path: Path) -> None:
+def test_pieces_are_small_by_count_and_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("\n".join([CHAT] * 1200))
+    assert [len(piece.messages) for piece in read_pieces(RecordedFile(path), ChatReader())] == [500, 500, 200]
+    monkeypatch.setattr(reading, "PIECE_BYTES", 10 * len(CHAT))
+    pieces = list(read_pieces(RecordedFile(path), ChatReader(), "w1"))
+    assert max(len(piece.messages) for piece in pieces) <= 11
+    (whole,) = joined(pieces)
+    assert [m.message_id for m in whole.messages] == [f"talk:{n}" for n in range(1, 1201)]
+    assert whole.workspace_id == "w1"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match=r"nowhere\.jsonl: cannot be read: .*No such file"):
         read_transcripts(tmp_path / "nowhere.jsonl")
-    torn = tmp_path / "torn.jsonl.gz"
-    torn.write_bytes(b"\x1f\x8b\x08\0\0\0\0\0")
-    with pytest.raises(TranscriptError, match=r"torn\.jsonl\.gz: cannot be read"):
-        read_transcripts(torn)
