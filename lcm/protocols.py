@@ -5,11 +5,11 @@ Conformance tests run each law over every YAML choice of the group. Expansion, D
 and Assembly are contracts without a choice yet.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ from lcm.records import (
     Candidate,
     Context,
     Decision,
+    Event,
     Message,
     SummaryRequest,
     SummaryResult,
-    Transcript,
 )
+from lcm.transcript.recorded_file import RecordedFile
 
 Vectors = npt.NDArray[np.float32]
 """Shape (n, dim), float32, rows of unit length."""
@@ -31,11 +32,21 @@ Vectors = npt.NDArray[np.float32]
 TextKind = Literal["query", "document"]
 
 
+class Recorded(NamedTuple):
+    """What a reader gives: one message or event, and the conversation that it belongs to."""
+
+    conversation_id: str
+    item: Message | Event
+    title: str | None = None
+    """The conversation's, where it is known by now."""
+
+
 class TranscriptReader(Protocol):
     """A session format.
 
-    Laws: `rebuild` gives back exactly what was recorded; order, instants and tool calls are kept; reading the same
-    file twice gives equal transcripts; a bad line raises `TranscriptError` naming file and line.
+    Laws: every record of the file is a message, an event, or put aside by `file.record` with its line and the reason;
+    no file raises anything else. `rebuild_record` of a message, and an event's `native`, are exactly what was recorded;
+    order, instants and tool calls are kept. Reading twice gives the same. Nothing is held that grows with the file.
     """
 
     @property
@@ -43,12 +54,16 @@ class TranscriptReader(Protocol):
         """What `format` calls it."""
         ...
 
-    def detects(self, path: Path) -> bool:
-        """Say whether the file looks like this format, from its first lines."""
+    def detects(self, file: RecordedFile) -> bool:
+        """Say whether the file looks like this format, by `file.first`."""
         ...
 
-    def read(self, path: Path) -> list[Transcript]:
-        """Read every conversation of the file."""
+    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        """Give the messages and events of every conversation, in the order of the file.
+
+        A message carries its recorded id, or the empty text where there is none; an event's place is filled in by
+        `read_pieces`.
+        """
         ...
 
 

@@ -61,6 +61,18 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What a session recorded beside its messages: its header, a model change, a compaction, a type unknown to us."""
+
+    kind: str
+    """The type that the record names."""
+    native: Any
+    """JSON: the record as it stands in the file."""
+    after: int = 0
+    """How many messages of the conversation stand before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """One recorded conversation, in order."""
 
@@ -69,6 +81,8 @@ class Transcript:
     workspace_id: str = "default"
     """Which haystack it belongs to: conversations of one workspace are searched together."""
     title: str | None = None
+    events: tuple[Event, ...] = ()
+    """In order; each says where it stands between the messages."""
 
 
 @dataclass(frozen=True, slots=True)

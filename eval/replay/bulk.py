@@ -42,4 +42,5 @@ def _instants(transcript: Transcript) -> list[datetime]:
 
 
 def _first(transcript: Transcript, n: int) -> Transcript:
-    return replace(transcript, messages=transcript.messages[:n])
+    events = tuple(event for event in transcript.events if event.after <= n)
+    return replace(transcript, messages=transcript.messages[:n], events=events)

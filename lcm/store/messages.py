@@ -3,19 +3,22 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from lcm.encoding import mapping_json, optional_text, require_id, well_formed
+from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import StoreError
 from lcm.instants import EPOCH, format_instant, parse_instant
 from lcm.protocols import TokenEstimator
-from lcm.records import Message, Part, Transcript
+from lcm.records import Event, Message, Part, Transcript
 
 ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""
+
+_NO_END = 2**62
 
 
 class PartRow(NamedTuple):
@@ -43,32 +46,116 @@ class MessageRow(NamedTuple):
     parts: tuple[PartRow, ...]
 
 
-def add_messages(connection: sqlite3.Connection, transcript: Transcript, tokens: TokenEstimator) -> int:
-    """Append what the stored conversation lacks, inside the caller's transaction; see `Store.ingest`."""
-    conversation_key = require_id(transcript.conversation_id, "conversation id")
-    rows = list(_encode_messages(transcript.messages))
+@dataclass(slots=True)
+class _Hearing:
+    """How far a conversation has been heard in this call."""
+
+    conversation: int
+    stored: int
+    """Messages that were there before."""
+    messages: int = 0
+    events: int = 0
+    known_at: datetime = EPOCH
+    """The latest instant that was named, carried forward to messages without one."""
+
+
+def add_pieces(connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator) -> int:
+    """Append what the stored conversations lack, inside the caller's transaction; see `Store.ingest_pieces`."""
+    hearings: dict[str, _Hearing] = {}
+    added = 0
+    for piece in pieces:
+        key = require_id(piece.conversation_id, "conversation id")
+        hearing = hearings.get(key) or _begin(connection, piece, key)
+        if hearing is None:
+            continue
+        hearings[key] = hearing
+        rows = list(_encode_messages(piece.messages, hearing.known_at))
+        _require_stored(connection, hearing, rows, key)
+        new = rows[max(0, hearing.stored - hearing.messages) :]
+        if new:
+            counts = tokens.count([row.content for row in new])
+            first_seq = hearing.messages + len(rows) - len(new) + 1
+            try:
+                _insert(connection, hearing.conversation, first_seq, new, counts)
+            except sqlite3.IntegrityError as err:
+                raise StoreError(_refusal(connection, hearing.conversation, key, first_seq, new, err)) from err
+            _touch(connection, hearing.conversation, new, piece.title, is_first=first_seq == 1)
+            added += len(new)
+        _insert_events(connection, hearing, piece.events)
+        hearing.messages += len(rows)
+        hearing.known_at = parse_instant(rows[-1].created_at) if rows else hearing.known_at
+    for key, hearing in hearings.items():
+        if hearing.messages < hearing.stored:
+            missing = next(_read_rows(connection, hearing.conversation, hearing.messages + 1))
+            raise StoreError(_changed(key, hearing.messages, missing, None))
+    return added
+
+
+def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Hearing | None:
+    """Find the conversation or make it, unless there is nothing to put in; its events are heard anew."""
     found = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_key,)
+        """
+        SELECT c.conversation_id, (SELECT coalesce(max(seq), 0) FROM messages WHERE conversation_id = c.conversation_id)
+        FROM conversations c WHERE c.session_key = ? AND c.active = 1
+        """,
+        (key,),
     ).fetchone()
-    stored = list(_read_rows(connection, found[0])) if found else []
-    _require_prefix(stored, rows, conversation_key)
-    new = rows[len(stored) :]
-    if not new:
-        return 0
-    conversation: int = found[0] if found else _add_conversation(connection, transcript, new)
-    try:
-        _insert(connection, conversation, len(stored), new, tokens.count([row.content for row in new]))
-    except sqlite3.IntegrityError as err:
-        raise StoreError(_refusal(connection, conversation, conversation_key, rows, err)) from err
-    if stored:
-        connection.execute(
-            """
-            UPDATE conversations SET session_id = ?, updated_at = ?, title = coalesce(?, title)
-            WHERE conversation_id = ?
-            """,
-            (new[-1].session_id, new[-1].created_at, optional_text(transcript.title), conversation),
-        )
-    return len(new)
+    if found:
+        connection.execute("DELETE FROM conversation_events WHERE conversation_id = ?", (found[0],))
+        return _Hearing(*found)
+    if not piece.messages and not piece.events:
+        return None
+    at = format_instant(EPOCH)  # until the first message is there
+    cursor = connection.execute(
+        "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
+        (key, key, at, at),
+    )
+    assert cursor.lastrowid is not None
+    return _Hearing(cursor.lastrowid, 0)
+
+
+def _touch(
+    connection: sqlite3.Connection, conversation: int, new: Sequence[MessageRow], title: str | None, *, is_first: bool
+) -> None:
+    """Bring the conversation's own row up to its newest message."""
+    connection.execute(
+        """
+        UPDATE conversations SET session_id = ?1, updated_at = ?2, title = coalesce(?3, title),
+                                 created_at = CASE WHEN ?4 THEN ?5 ELSE created_at END
+        WHERE conversation_id = ?6
+        """,
+        (
+            new[-1].session_id,
+            new[-1].created_at,
+            optional_text(title),
+            is_first,
+            new[0].created_at,
+            conversation,
+        ),
+    )
+
+
+def _insert_events(connection: sqlite3.Connection, hearing: _Hearing, events: Sequence[Event]) -> None:
+    connection.executemany(
+        "INSERT INTO conversation_events (conversation_id, ordinal, after_seq, kind, native) VALUES (?, ?, ?, ?, ?)",
+        (
+            (hearing.conversation, hearing.events + i, event.after, well_formed(event.kind), to_json(event.native))
+            for i, event in enumerate(events, start=1)
+        ),
+    )
+    hearing.events += len(events)
+
+
+def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[Event]:
+    """Read what was recorded beside the messages, in order."""
+    rows = connection.execute(
+        """
+        SELECT e.kind, e.native, e.after_seq FROM conversation_events e JOIN conversations c USING (conversation_id)
+        WHERE c.session_key = ? AND c.active = 1 ORDER BY e.ordinal
+        """,
+        (conversation_key,),
+    )
+    return [Event(kind, json.loads(native), after) for kind, native, after in rows]
 
 
 def read_messages(connection: sqlite3.Connection, conversation_key: str | None) -> list[Message]:
@@ -83,8 +170,7 @@ def read_messages(connection: sqlite3.Connection, conversation_key: str | None) 
     return [_decode_message(row) for (key,) in conversations for row in _read_rows(connection, key)]
 
 
-def _encode_messages(messages: Iterable[Message]) -> Iterator[MessageRow]:
-    known = EPOCH
+def _encode_messages(messages: Iterable[Message], known: datetime) -> Iterator[MessageRow]:
     for message in messages:
         known = message.created_at or known
         yield _encode_message(message, known)
@@ -140,67 +226,60 @@ def _decode_part(row: PartRow) -> Part:
     )
 
 
-def _read_rows(connection: sqlite3.Connection, conversation: int) -> Iterator[MessageRow]:
+def _read_rows(
+    connection: sqlite3.Connection, conversation: int, first: int = 1, last: int = _NO_END
+) -> Iterator[MessageRow]:
+    """Read messages first to last, by seq."""
     part_rows = connection.execute(
         """
         SELECT m.seq, p.part_type, p.text_content, p.tool_call_id, p.tool_name, p.tool_input, p.tool_output,
                coalesce(p.metadata, '{}')
         FROM messages m JOIN message_parts p USING (message_id)
-        WHERE m.conversation_id = ? ORDER BY m.seq, p.ordinal
+        WHERE m.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq, p.ordinal
         """,
-        (conversation,),
+        (conversation, first, last),
     )
     parts = {seq: tuple(PartRow(*row[1:]) for row in rows) for seq, rows in groupby(part_rows, itemgetter(0))}
     message_rows = connection.execute(
         """
         SELECT seq, message_key, session_id, role, author, content, envelope, created_at
-        FROM messages WHERE conversation_id = ? ORDER BY seq
+        FROM messages WHERE conversation_id = ? AND seq BETWEEN ? AND ? ORDER BY seq
         """,
-        (conversation,),
+        (conversation, first, last),
     )
     for seq, *columns in message_rows:
         yield MessageRow._make((*columns, parts.get(seq, ())))
 
 
-def _require_prefix(stored: Sequence[MessageRow], rows: Sequence[MessageRow], conversation_key: str) -> None:
-    """Refuse a transcript in which a stored message is missing or is not what it was."""
-    at = next((i for i, pair in enumerate(zip(stored, rows, strict=False)) if pair[0] != pair[1]), len(rows))
-    if at >= len(stored):
+def _require_stored(connection: sqlite3.Connection, hearing: _Hearing, rows: Sequence[MessageRow], key: str) -> None:
+    """Refuse a piece in which a stored message is not what it was."""
+    before = hearing.messages
+    last = min(before + len(rows), hearing.stored)
+    if last <= before:
         return
-    problem = f"conversation {conversation_key!r}: message {at + 1} is stored as {stored[at].message_key!r}"
-    if at == len(rows):
+    stored = _read_rows(connection, hearing.conversation, before + 1, last)
+    for seq, (old, new) in enumerate(zip(stored, rows, strict=False), start=before):
+        if old != new:
+            raise StoreError(_changed(key, seq, old, new))
+
+
+def _changed(key: str, before: int, old: MessageRow, new: MessageRow | None) -> str:
+    problem = f"conversation {key!r}: message {before + 1} is stored as {old.message_key!r}"
+    if new is None:
         problem += ", where the transcript has ended"
-    elif stored[at].message_key != rows[at].message_key:
-        problem += f", but the transcript has {rows[at].message_key!r} there"
+    elif old.message_key != new.message_key:
+        problem += f", but the transcript has {new.message_key!r} there"
     else:
-        fields = zip(MessageRow._fields, stored[at], rows[at], strict=True)
-        changed = ", ".join(name for name, old, new in fields if old != new)
+        fields = zip(MessageRow._fields, old, new, strict=True)
+        changed = ", ".join(name for name, was, is_now in fields if was != is_now)
         problem += f", but the transcript has another {changed}"
-    raise StoreError(f"{problem}; a transcript may only grow: give the other one its own conversation id")
-
-
-def _add_conversation(connection: sqlite3.Connection, transcript: Transcript, rows: Sequence[MessageRow]) -> int:
-    cursor = connection.execute(
-        """
-        INSERT INTO conversations (session_id, session_key, title, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?)
-        """,
-        (
-            rows[-1].session_id,
-            transcript.conversation_id,
-            optional_text(transcript.title),
-            rows[0].created_at,
-            rows[-1].created_at,
-        ),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    return f"{problem}; a transcript may only grow: give the other one its own conversation id"
 
 
 def _insert(
     connection: sqlite3.Connection,
     conversation: int,
-    stored: int,
+    first_seq: int,
     rows: Sequence[MessageRow],
     token_counts: Sequence[int],
 ) -> None:
@@ -214,7 +293,7 @@ def _insert(
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
-            (first + i, conversation, stored + i + 1, count, *row[:-1])
+            (first + i, conversation, first_seq + i, count, *row[:-1])
             for i, (row, count) in enumerate(zip(rows, token_counts, strict=True))
         ),
     )
@@ -249,23 +328,24 @@ def _refusal(
     connection: sqlite3.Connection,
     conversation: int,
     conversation_key: str,
+    first_seq: int,
     rows: Sequence[MessageRow],
     err: sqlite3.IntegrityError,
 ) -> str:
     """Say which message of the transcript broke which constraint."""
     seen: set[str] = set()
-    for position, row in enumerate(rows, start=1):
+    for position, row in enumerate(rows, start=first_seq):
         named = f"conversation {conversation_key!r}: message {position} has the id {row.message_key!r}"
-        if row.message_key in seen:
-            return f"{named}, as an earlier one has; ids are unique within a workspace"
-        seen.add(row.message_key)
         holder = connection.execute(
             """
-            SELECT c.session_key FROM messages m JOIN conversations c USING (conversation_id)
-            WHERE m.message_key = ? AND m.conversation_id <> ?
+            SELECT c.conversation_id, c.session_key FROM messages m JOIN conversations c USING (conversation_id)
+            WHERE m.message_key = ? AND (m.conversation_id <> ? OR m.seq < ?)
             """,
-            (row.message_key, conversation),
+            (row.message_key, conversation, first_seq),
         ).fetchone()
+        if row.message_key in seen or (holder and holder[0] == conversation):
+            return f"{named}, as an earlier one has; ids are unique within a workspace"
         if holder:
-            return f"{named}, which belongs to conversation {holder[0]!r}; ids are unique within a workspace"
+            return f"{named}, which belongs to conversation {holder[1]!r}; ids are unique within a workspace"
+        seen.add(row.message_key)
     return f"conversation {conversation_key!r}: {err}"

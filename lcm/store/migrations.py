@@ -26,7 +26,22 @@ def create_schema(connection: sqlite3.Connection) -> None:
     run_script(connection, resources.files("lcm.store").joinpath("schema.sql").read_text(encoding="utf-8"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(1, "the first schema", create_schema),)
+_EVENTS = """
+-- What a session recorded beside its messages.
+CREATE TABLE conversation_events (
+  conversation_id INTEGER NOT NULL REFERENCES conversations(conversation_id) ON DELETE CASCADE,
+  ordinal         INTEGER NOT NULL,  -- from 1
+  after_seq       INTEGER NOT NULL,  -- of the last message before it; 0 = none
+  kind            TEXT NOT NULL,
+  native          TEXT NOT NULL,     -- JSON
+  PRIMARY KEY (conversation_id, ordinal)
+);
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "the first schema", create_schema),
+    Migration(2, "events beside the messages", _EVENTS),
+)
 
 
 def migrate(connection: sqlite3.Connection, applied_at: datetime, migrations: Sequence[Migration] = MIGRATIONS) -> None:

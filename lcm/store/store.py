@@ -1,6 +1,6 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Self
 import polars as pl
 
 from lcm.protocols import TokenEstimator
-from lcm.records import Document, Message, Transcript
+from lcm.records import Document, Event, Message, Transcript
 from lcm.store.connection import connect, transaction
 from lcm.store.documents import add_documents, document_frame
 from lcm.store.frames import INSTANT, frame
-from lcm.store.messages import add_messages, read_messages
+from lcm.store.messages import add_pieces, read_events, read_messages
 from lcm.store.migrations import migrate
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
@@ -83,8 +83,8 @@ class Store:
 
         Laws: the same transcript twice changes nothing; `messages` gives the records back, missing instants
         filled in by the last known one (1970 if there is none), half surrogate pairs in text replaced by
-        U+FFFD; `envelope` and part metadata come back exactly. A title is taken from the first version and
-        from every version that adds messages.
+        U+FFFD; `envelope` and part metadata come back exactly. A title is taken from every version that adds
+        messages. Events are those of the newest version: some formats rewrite their header.
 
         Returns:
             How many messages were added.
@@ -93,8 +93,20 @@ class Store:
             StoreError: if a stored message is missing or changed in the transcript, or a message id is taken;
                 nothing is written.
         """
+        return self.ingest_pieces([transcript], tokens)
+
+    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator) -> int:
+        """`ingest` of transcripts that come in pieces, never all in memory, as one transaction.
+
+        Each piece continues its conversation where the piece before it ended; those of several conversations may
+        alternate.
+        """
         with transaction(self._connection):
-            return add_messages(self._connection, transcript, tokens)
+            return add_pieces(self._connection, pieces, tokens)
+
+    def events(self, conversation_id: str) -> list[Event]:
+        """Read what was recorded beside a conversation's messages, in order."""
+        return read_events(self._connection, conversation_id)
 
     def conversations(self) -> pl.DataFrame:
         """Read `CONVERSATION_SCHEMA`, in the order of the first ingest."""

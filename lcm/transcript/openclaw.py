@@ -1,66 +1,154 @@
 """OpenClaw sessions: JSONL of format 3, and the early form of pi whose entries have no ids.
 
-A header, then one entry a line. Entries of type `message` become messages, in the order of the file; all other
-entries (model changes, labels, compactions, unknown types) are skipped.
+A header, then one entry a line. Entries of type `message` become messages; all others (model changes, labels,
+compactions, types unknown to us) are kept as events.
+
+Entries form a tree by `parentId`: whoever goes back and says something else leaves a branch behind. The live branch is
+the path from the last entry to the root.
 """
 
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Message, Transcript
-from lcm.transcript.identity import native_id, recorded_instant, unique_id
-from lcm.transcript.lines import first_value, json_lines, read_text, stem
-from lcm.transcript.parts import decompose, rebuild
+from lcm.protocols import Recorded
+from lcm.records import Event, Message
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.recorded_file import RecordedFile
+
+Branches = Literal["apart", "in_file_order"]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenClawReader:
     """Reads one session a file; its id names both the conversation and the session."""
 
+    branches: Branches = "apart"
+    """`apart`: the conversation is the live branch, and the messages of each abandoned one are a conversation named
+    by the session and its first message. `in_file_order`: all are one conversation, as lossless-claw 0.6.3 reads
+    them."""
+
     name = "openclaw"
 
-    def detects(self, path: Path) -> bool:
-        value, is_whole_file = first_value(path, read_text(path))
-        return not is_whole_file and _is_header(value)
+    def __post_init__(self) -> None:
+        if self.branches not in Branches.__args__:  # type: ignore[attr-defined]
+            raise ValueError(f"branches must be apart or in_file_order, got {self.branches!r}")
 
-    def read(self, path: Path) -> list[Transcript]:
-        entries = json_lines(path, read_text(path))
-        number, header = next(entries, (1, None))
-        if not _is_header(header):
-            raise TranscriptError(f'{path}:{number}: an OpenClaw session starts with a {{"type":"session"}} line')
-        conversation_id = native_id(header.get("id")) or stem(path)
-        messages: list[Message] = []
-        for number, entry in entries:
-            where = f"{path}:{number}"
-            if not isinstance(entry, dict):
-                raise TranscriptError(f"{where}: an entry must be a JSON object, got {type(entry).__name__}")
-            if entry.get("type") == "message":
-                messages.append(_message(entry, conversation_id, len(messages) + 1, where))
-        return [Transcript(conversation_id, tuple(messages))]
+    def detects(self, file: RecordedFile) -> bool:
+        first = file.first
+        return isinstance(first, list) and any(map(_is_header, first))
+
+    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        branches = _Branches(_abandoned(file.path) if self.branches == "apart" else ())
+        conversation_id, title, has_header = file.name, None, False
+        place = -1
+        for line, entry in file.values():
+            with file.record(line):
+                if not isinstance(entry, dict):
+                    raise TranscriptError(f"an entry must be a JSON object, got {type(entry).__name__}")
+                place += 1
+                if _is_header(entry) and not has_header:
+                    has_header = True
+                    conversation_id = native_id(entry.get("id")) or file.name
+                elif entry.get("type") == "session_info" and isinstance(entry.get("name"), str):
+                    title = well_formed(entry["name"])
+                if entry.get("type") == "message":
+                    message = _message(entry, conversation_id)
+                    yield Recorded(conversation_id + branches.suffix(place, message.message_id), message, title)
+                else:
+                    yield Recorded(conversation_id, Event(kind(entry), entry), title)
 
 
-def rebuild_entry(message: Message) -> dict[str, Any]:
-    """Give back the whole line that held the message: `rebuild` with the entry's own keys around it."""
-    return {**message.envelope["entry"], "message": rebuild(message)}
+def kind(record: Mapping[str, Any]) -> str:
+    """The type that a record names."""
+    named = record.get("type")
+    return well_formed(named) if isinstance(named, str) and named else "unknown"
 
 
-def _is_header(value: Any) -> TypeGuard[dict[str, Any]]:
+def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "session"
 
 
-def _message(entry: dict[str, Any], conversation_id: str, position: int, where: str) -> Message:
+def _message(entry: dict[str, Any], session_id: str) -> Message:
     native = entry.get("message")
     if not isinstance(native, dict) or not isinstance(native.get("role"), str):
-        raise TranscriptError(f"{where}: a message entry needs a `message` object with a `role`")
+        raise TranscriptError("a message entry needs a `message` object with a `role`")
     said = decompose(native)
     return Message(
-        message_id=unique_id(conversation_id, entry.get("id"), position),
+        message_id=native_id(entry.get("id")),
         role=said.role,
         content=said.content,
-        session_id=conversation_id,
-        created_at=recorded_instant(entry, ("timestamp",), where) or recorded_instant(native, ("timestamp",), where),
+        session_id=session_id,
+        created_at=recorded_instant(entry, ("timestamp",)) or recorded_instant(native, ("timestamp",)),
         parts=said.parts,
-        envelope={**said.envelope, "entry": {**entry, "message": None}},
+        envelope=enclosed(said.envelope, entry, "message"),
     )
+
+
+class _Branches:
+    """Which of the abandoned stretches an entry stands in."""
+
+    def __init__(self, stretches: Iterable[range]) -> None:
+        self._stretches = sorted(stretches, key=lambda stretch: stretch.start)
+        self._starts = [stretch.start for stretch in self._stretches]
+        self._names: dict[int, str] = {}
+
+    def suffix(self, place: int, message_id: str) -> str:
+        """What the branch at this place adds to the conversation's id: nothing, or the id of its first message."""
+        number = bisect_right(self._starts, place) - 1
+        if number < 0 or place not in self._stretches[number]:
+            return ""
+        return self._names.setdefault(number, f"~{message_id or place}")
+
+
+def _abandoned(path: Path) -> list[range]:
+    """The places, from 0, of the entries that do not lead to the last one: each stretch that begins somewhere else.
+
+    An entry without `parentId`, or whose parent is not in the file, follows the one before it.
+    """
+    ids, odd = array("Q"), dict[int, int]()  # digests of ids; place -> digest of a parent that is not the entry before
+    previous: object = None
+    for _, entry in RecordedFile(path).values():
+        if isinstance(entry, dict):
+            parent = entry.get("parentId")
+            if isinstance(parent, str) and parent != previous:
+                odd[len(ids)] = _digest(parent)
+            previous = None if _is_header(entry) else entry.get("id")
+            ids.append(_digest(previous) if isinstance(previous, str) else 0)
+    parents = _places(odd, np.frombuffer(ids, np.uint64))
+    forks = sorted(parents)
+    abandoned, end = [], len(ids)
+    for fork in reversed(forks):
+        if fork < end:
+            gap = range(parents[fork] + 1, fork)
+            cuts = [gap.start, *(place for place in forks if place in gap), gap.stop]
+            abandoned += [range(first, last) for first, last in pairwise(cuts) if first < last]
+            end = parents[fork] + 1
+    return abandoned
+
+
+def _places(wanted: Mapping[int, int], ids: npt.NDArray[np.uint64]) -> dict[int, int]:
+    """Where the wanted ids stand, for those that stand before the place that wants them."""
+    order = np.argsort(ids, kind="stable")
+    found = np.searchsorted(ids, np.fromiter(wanted.values(), np.uint64, len(wanted)), sorter=order)
+    places = {
+        place: int(order[at])
+        for (place, digest), at in zip(wanted.items(), found, strict=True)
+        if at < len(ids) and ids[order[at]] == digest
+    }
+    return {place: parent for place, parent in places.items() if parent < place - 1}
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) or 1

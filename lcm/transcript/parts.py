@@ -38,25 +38,31 @@ class Decomposed(NamedTuple):
     and whether the slot held a list of blocks or a single value."""
 
 
-def decompose(native: Mapping[str, Any]) -> Decomposed:
+def decompose(native: Mapping[str, Any], role: str | None = None) -> Decomposed:
     """Split a recorded message into its words, its blocks and the rest; `rebuild` undoes it.
+
+    Args:
+        native: the message.
+        role: who says it, for a message that does not name its `role` itself.
 
     Source: the storage shape of lossless-claw 0.6.3, extended by the `tool_calls` of OpenAI chat.
     """
     slots: dict[str, str] = {}
     parts: list[Part] = []
     content, calls = native.get("content"), native.get("tool_calls")
+    said = native if role is None else {**native, "role": role}
     if content is not None or ("content" in native and not calls):
         slots["content"] = "list" if isinstance(content, list) else "value"
-        parts += _content_parts(native, content)
+        parts += _content_parts(said, content)
     if isinstance(calls, list):
         slots["tool_calls"] = "list"
         parts += [_call_part(call) for call in calls]
     if not slots:
         parts.append(_slotless_part(native))
     rest = {key: None if key in slots else value for key, value in native.items()}
-    role = _ROLES.get(native["role"], "assistant")
-    return Decomposed(role, plain_text(native), tuple(parts), {"native": rest, "slots": slots})
+    return Decomposed(
+        _ROLES.get(said["role"], "assistant"), plain_text(native), tuple(parts), {"native": rest, "slots": slots}
+    )
 
 
 def rebuild(message: Message) -> dict[str, Any]:
@@ -74,6 +80,17 @@ def rebuild(message: Message) -> dict[str, Any]:
         native[slot] = blocks if shape == "list" else blocks[0]
     copy: dict[str, Any] = json.loads(json.dumps(native))
     return copy
+
+
+def enclosed(envelope: Mapping[str, Any], record: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The envelope of a message that stood under a key of a larger record; `rebuild_record` gives that back."""
+    return {**envelope, "record": {**record, key: None}, "within": key}
+
+
+def rebuild_record(message: Message) -> dict[str, Any]:
+    """Give back the whole record of the file that held the message: `rebuild` with what stood around it."""
+    native, record = rebuild(message), message.envelope.get("record")
+    return native if record is None else {**record, message.envelope["within"]: native}
 
 
 def _content_parts(native: Mapping[str, Any], content: object) -> Iterator[Part]:

@@ -16,7 +16,8 @@ RESULT_TYPES = frozenset({"function_call_output", "toolResult", "tool_result", "
 MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "document", "file", "input_file"}
 )
-_SILENT_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | {"text", "thinking", "redacted_thinking", "reasoning"}
+_SECRET_TYPES = frozenset({"redacted_thinking", "encrypted_content"})
+_SILENT_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | _SECRET_TYPES | {"text", "thinking", "reasoning"}
 """Blocks of these types have a known place for words: where that is empty, there are none."""
 
 _WORD_KEYS = ("text", "transcript", "transcription", "message", "summary")
@@ -78,7 +79,7 @@ def _words_in_json(text: str, depth: int) -> str | None:
 
 def _words_of_block(block: dict[str, Any], depth: int) -> str | None:
     kind = block_type(block)
-    if kind in CALL_TYPES:
+    if kind in CALL_TYPES | _SECRET_TYPES:
         return None
     if kind in RESULT_TYPES:
         return _first_words(block, _RESULT_KEYS, depth)

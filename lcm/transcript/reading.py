@@ -1,17 +1,40 @@
 """The one door for recorded sessions: any format that a reader knows, recognised by content."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.protocols import TranscriptReader
-from lcm.records import Transcript
+from lcm.records import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
+from lcm.transcript.claude_code import ClaudeCodeReader, comes_with_its_session
+from lcm.transcript.codex import CodexReader
+from lcm.transcript.foreign import foreign_name
+from lcm.transcript.gemini import GeminiReader
+from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.parquet import ParquetReader
+from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.sharegpt import ShareGptReader
+from lcm.transcript.swe_agent import SweAgentReader
+from lcm.transcript.tau_bench import TauBenchReader
 
-READERS: tuple[TranscriptReader, ...] = (OpenClawReader(), ChatReader())
+READERS: tuple[TranscriptReader, ...] = (
+    OpenClawReader(),
+    ClaudeCodeReader(),
+    CodexReader(),
+    GeminiReader(),
+    ShareGptReader(),
+    SweAgentReader(),
+    TauBenchReader(),
+    ParquetReader(),
+    ChatReader(),
+)
 """Asked in this order; the first that recognises a file reads it."""
+
+PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
+"""A piece ends where it reaches either, so that long messages do not add up."""
 
 
 def read_transcripts(
@@ -20,7 +43,7 @@ def read_transcripts(
     workspace_id: str = "default",
     readers: Sequence[TranscriptReader] = READERS,
 ) -> list[Transcript]:
-    """Read every conversation of a file, plain or gzip.
+    """Read every conversation of a file, plain or gzip, into memory; `read_pieces` does not hold the file.
 
     Args:
         path: the file.
@@ -29,20 +52,124 @@ def read_transcripts(
         readers: the formats that can be read.
 
     Raises:
-        TranscriptError: if no reader has that name or recognises the file, or a line is not what its format says.
+        TranscriptError: if no reader has that name or recognises the file, or anything in it cannot be read.
     """
-    reader = _reader(path, format, readers)
-    return [replace(transcript, workspace_id=workspace_id) for transcript in reader.read(path)]
+    file = RecordedFile(path, strict=True)
+    return joined(read_pieces(file, reader_of(file, format, readers), workspace_id))
 
 
-def _reader(path: Path, name: str, readers: Sequence[TranscriptReader]) -> TranscriptReader:
-    names = ", ".join(sorted(reader.name for reader in readers))
-    if name == "auto":
-        found = next((reader for reader in readers if reader.detects(path)), None)
-        if found is None:
-            raise TranscriptError(f"{path}: not a known transcript format; known are: {names}")
-        return found
-    found = next((reader for reader in readers if reader.name == name), None)
-    if found is None:
-        raise TranscriptError(f"unknown transcript format {name!r}; choose one of: auto, {names}")
+def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[RecordedFile]:
+    """The files that are named, and those in the folders that are named, in the order of their names.
+
+    A file in a folder is called by its path from there, so that two of the same name stay two. What a reader reads
+    along with another file (a session's sub-agents) is left to it.
+
+    Raises:
+        TranscriptError: if there is no such file or folder.
+    """
+    found: list[RecordedFile] = []
+    for path in paths:
+        if path.is_dir():
+            below = (file for file in sorted(path.rglob("*")) if file.is_file() and not comes_with_its_session(file))
+            found += [
+                RecordedFile(file, strict=strict, name=str(file.relative_to(path).with_name(without_ending(file))))
+                for file in below
+            ]
+        elif path.is_file():
+            found.append(RecordedFile(path, strict=strict))
+        else:
+            raise TranscriptError(f"{path}: no such file or folder")
     return found
+
+
+def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default") -> Iterator[Transcript]:
+    """Read a file piece by piece: each continues its conversation where the one before ended.
+
+    What cannot be read stands in `file.quarantine` afterwards.
+    """
+    ids = UniqueIds()
+    heard: dict[str, int] = {}
+    piece = _Piece("", 0)
+    for recorded in reader.read(file):
+        is_full = piece.items >= PIECE_ITEMS or file.bytes_read - piece.from_byte >= PIECE_BYTES
+        if recorded.conversation_id != piece.conversation_id or is_full:
+            if piece.items:
+                yield piece.transcript(workspace_id)
+            piece = _Piece(recorded.conversation_id, file.bytes_read)
+        position = heard.setdefault(recorded.conversation_id, 0)
+        item = recorded.item
+        if isinstance(item, Message):
+            position = heard[recorded.conversation_id] = position + 1
+            item = replace(item, message_id=ids.name(recorded.conversation_id, item.message_id, position))
+        else:
+            item = replace(item, after=position)
+        piece.add(item, recorded.title)
+    if piece.items:
+        yield piece.transcript(workspace_id)
+
+
+def joined(pieces: Iterable[Transcript]) -> list[Transcript]:
+    """Put the pieces of each conversation together, in the order of their beginnings."""
+    found: dict[str, list[Transcript]] = {}
+    for piece in pieces:
+        found.setdefault(piece.conversation_id, []).append(piece)
+    return [
+        replace(
+            parts[0],
+            messages=tuple(message for part in parts for message in part.messages),
+            events=tuple(event for part in parts for event in part.events),
+            title=next((part.title for part in reversed(parts) if part.title is not None), None),
+        )
+        for parts in found.values()
+    ]
+
+
+def reader_of(
+    file: RecordedFile, name: str = "auto", readers: Sequence[TranscriptReader] = READERS
+) -> TranscriptReader:
+    """Choose the reader by its name, or by what the file looks like.
+
+    Raises:
+        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do.
+    """
+    by_name = {reader.name: reader for reader in readers}
+    names = ", ".join(sorted(by_name))
+    if name != "auto" and name not in by_name:
+        raise TranscriptError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {names}")
+    found = next((reader for reader in readers if reader.detects(file)), None)
+    if name == "auto":
+        if found is None:
+            raise TranscriptError(f"{file.path}: {_unknown(file)}; lcm reads: {names}")
+        return found
+    named = by_name[name]
+    if found is not None and found is not named and not named.detects(file):
+        raise TranscriptError(f"{file.path}: looks like {found.name}, not like {name}; leave the format to be detected")
+    return named
+
+
+def _unknown(file: RecordedFile) -> str:
+    name = foreign_name(file)
+    return "not a known transcript format" if name is None else f"{name}, which is not a format that lcm reads"
+
+
+@dataclass(slots=True)
+class _Piece:
+    conversation_id: str
+    from_byte: int
+    title: str | None = None
+    messages: list[Message] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def items(self) -> int:
+        return len(self.messages) + len(self.events)
+
+    def add(self, item: Message | Event, title: str | None) -> None:
+        self.title = title or self.title
+        if isinstance(item, Message):
+            self.messages.append(item)
+        else:
+            self.events.append(item)
+
+    def transcript(self, workspace_id: str) -> Transcript:
+        return Transcript(self.conversation_id, tuple(self.messages), workspace_id, self.title, tuple(self.events))

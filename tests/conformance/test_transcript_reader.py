@@ -1,68 +1,146 @@
-"""The laws of `TranscriptReader`, over every reader and a recording of its format."""
+"""The laws of `TranscriptReader`, over every reader and recordings of its format.
+
+Recordings are `tests/recordings/<reader>.*`, written by hand, and the bundled sample.
+"""
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lcm.errors import TranscriptError
 from lcm.protocols import TranscriptReader
-from lcm.transcript.parts import rebuild
-from lcm.transcript.reading import READERS
+from lcm.records import Transcript
+from lcm.store.store import Store
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reading import READERS, joined, read_pieces, reader_of
+from lcm.transcript.recorded_file import RecordedFile
 from tests.conftest import ROOT
+from tests.lcm.store.contents import TOKENS
 
-RECORDINGS = ROOT / "data" / "sample" / "transcripts"
-OF_FORMAT = {"chat": ["assistant.jsonl", "ryokou.json", "zhongwen.json"], "openclaw": ["coding.jsonl"]}
-CASES = [(reader, RECORDINGS / name) for reader in READERS for name in OF_FORMAT[reader.name]]
+SAMPLE = ROOT / "data" / "sample" / "transcripts"
+FROM_SAMPLE = {"chat": ["assistant.jsonl", "ryokou.json", "zhongwen.json"], "openclaw": ["coding.jsonl"]}
+CASES = [
+    (reader, path)
+    for reader in READERS
+    for path in [
+        *(SAMPLE / name for name in FROM_SAMPLE.get(reader.name, [])),
+        *sorted((ROOT / "tests" / "recordings").glob(f"{reader.name}.*")),
+    ]
+]
 IDS = [f"{reader.name}-{path.name}" for reader, path in CASES]
+TEXTUAL = [case for case in CASES if case[0].name != "parquet"]
+TEXTUAL_IDS = [f"{reader.name}-{path.name}" for reader, path in TEXTUAL]
+NESTING = ("messages", "conversations", "traj", "history", "trajectory")
+"""Keys under which a record of a session holds its messages."""
 
 
-def recorded(path: Path) -> list[dict]:
-    """The native messages of a recording, read without our readers."""
+def read(reader: TranscriptReader, path: Path) -> tuple[list[Transcript], RecordedFile]:
+    file = RecordedFile(path)
+    return joined(read_pieces(file, reader)), file
+
+
+def records(path: Path) -> list[Any]:
+    """The records of a recording, read without our readers; lists of messages and steps unfolded."""
     text = path.read_text()
-    entries = json.loads(text) if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+    try:
+        document = json.loads(text)
+        entries = document if isinstance(document, list) else [document]
+    except json.JSONDecodeError:
+        entries = [json.loads(line) for line in text.splitlines() if line.strip()]
     found = []
     for entry in entries:
-        if "messages" in entry:
-            found += entry["messages"]
-        elif entry.get("type", "message") == "message":
-            found.append(entry.get("message", entry))
+        is_document = len(entries) == 1 and "\n" in text.strip()
+        lists = [
+            key for key in entry if isinstance(entry[key], list) and entry[key] and (is_document or key in NESTING)
+        ]
+        found.append({**entry, **dict.fromkeys(lists)} if lists else entry)
+        found += [element for key in lists for element in entry[key]]
     return found
 
 
-@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_only_its_own_format_is_detected(reader: TranscriptReader, path: Path) -> None:
-    assert [other.name for other in READERS if other.detects(path)] == [reader.name]
+def test_every_reader_has_a_recording() -> None:
+    assert {reader.name for reader, _ in CASES} == {reader.name for reader in READERS}
 
 
 @pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_every_message_rebuilds_exactly_and_in_order(reader: TranscriptReader, path: Path) -> None:
-    messages = [message for transcript in reader.read(path) for message in transcript.messages]
-    assert [json.dumps(rebuild(message)) for message in messages] == [json.dumps(native) for native in recorded(path)]
+def test_its_own_format_is_detected_and_no_other(reader: TranscriptReader, path: Path) -> None:
+    assert reader_of(RecordedFile(path)).name == reader.name
+
+
+@pytest.mark.parametrize(("reader", "path"), TEXTUAL, ids=TEXTUAL_IDS)
+def test_every_record_comes_back_exactly_from_the_store(reader: TranscriptReader, path: Path) -> None:
+    transcripts, file = read(reader, path)
+    assert file.quarantine == []
+    rebuilt = []
+    with Store() as store:
+        for transcript in transcripts:
+            store.ingest(transcript, TOKENS)
+            rebuilt += [event.native for event in store.events(transcript.conversation_id)]
+            rebuilt += [rebuild_record(message) for message in store.messages(transcript.conversation_id)]
+    assert Counter(map(json.dumps, rebuilt)) == Counter(map(json.dumps, records(path)))
 
 
 @pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_reading_twice_gives_equal_transcripts(reader: TranscriptReader, path: Path) -> None:
-    assert reader.read(path) == reader.read(path)
-
-
-@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_tool_calls_and_results_are_all_there(reader: TranscriptReader, path: Path) -> None:
-    messages = [message for transcript in reader.read(path) for message in transcript.messages]
-    calls = [part for m in messages for part in m.parts if part.part_type == "tool" and part.tool_input is not None]
-    native_calls = sum(
-        len(native.get("tool_calls") or [])
-        + sum(isinstance(block, dict) and block.get("type") == "toolCall" for block in native.get("content") or [])
-        for native in recorded(path)
+def test_messages_keep_their_order_and_their_ids_are_unique(reader: TranscriptReader, path: Path) -> None:
+    transcripts, _ = read(reader, path)
+    ids = [message.message_id for transcript in transcripts for message in transcript.messages]
+    assert len(ids) > 0
+    assert len(set(ids)) == len(ids)
+    places = (
+        {json.dumps(record): place for place, record in enumerate(records(path))} if reader.name != "parquet" else {}
     )
-    assert len(calls) == native_calls
+    for transcript in transcripts:
+        found = [places.get(json.dumps(rebuild_record(message)), 0) for message in transcript.messages]
+        assert found == sorted(found)
+        assert [event.after for event in transcript.events] == sorted(event.after for event in transcript.events)
+
+
+@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
+def test_reading_twice_and_in_small_pieces_gives_the_same(
+    reader: TranscriptReader, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = read(reader, path)
+    assert read(reader, path)[0] == whole
+    monkeypatch.setattr("lcm.transcript.reading.PIECE_ITEMS", 2)
+    assert read(reader, path)[0] == whole
+    with Store() as store, Store() as other:
+        store.ingest_pieces(read_pieces(RecordedFile(path), reader), TOKENS)
+        other.ingest_pieces(whole, TOKENS)
+        for transcript in whole:
+            assert store.messages(transcript.conversation_id) == other.messages(transcript.conversation_id)
+            assert store.events(transcript.conversation_id) == list(transcript.events)
+        assert store.conversations().equals(other.conversations())
+
+
+@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
+def test_tool_calls_have_a_name_and_an_id(reader: TranscriptReader, path: Path) -> None:
+    transcripts, _ = read(reader, path)
+    calls = [
+        part
+        for transcript in transcripts
+        for message in transcript.messages
+        for part in message.parts
+        if part.part_type == "tool" and part.tool_input is not None
+    ]
     assert all(part.tool_name and part.tool_call_id for part in calls)
 
 
-@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_a_bad_line_is_named(reader: TranscriptReader, path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reader", "path"), TEXTUAL, ids=TEXTUAL_IDS)
+def test_a_file_that_is_cut_off_is_put_aside_from_there_and_refused_strictly(
+    reader: TranscriptReader, path: Path, tmp_path: Path
+) -> None:
     damaged = tmp_path / path.name
     text = path.read_text()
-    damaged.write_text(text[: len(text) // 2])
-    with pytest.raises(TranscriptError, match=f"{damaged.name}:[0-9]+"):
-        reader.read(damaged)
+    damaged.write_text(text.rstrip()[:-1])
+    transcripts, file = read(reader, damaged)
+    ((_, line, _, reason),) = file.quarantine
+    assert 0 < line <= text.count("\n") + 1
+    assert "not JSON" in reason
+    whole, _ = read(reader, path)
+    heard = sum(len(transcript.messages) for transcript in transcripts)
+    assert heard <= sum(len(transcript.messages) for transcript in whole)
+    with pytest.raises(TranscriptError, match=f"{damaged.name}:{line}"):
+        list(read_pieces(RecordedFile(damaged, strict=True), reader))

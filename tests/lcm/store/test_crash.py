@@ -5,13 +5,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from lcm.records import Document
-from lcm.store.migrations import migrate
+from lcm.store.migrations import MIGRATIONS, migrate
 from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, is_sound, talk
 from tests.lcm.store.faults import FaultyConnection, InjectedError
@@ -70,14 +71,19 @@ def test_a_crash_between_any_two_statements_leaves_the_state_before_or_after(
     assert at > 10
 
 
-def test_a_crash_while_the_schema_is_made_leaves_an_empty_database() -> None:
+def test_a_crash_while_the_schema_is_made_leaves_a_whole_version_of_it() -> None:
+    versions = [{}, {"sqlite_sequence": []}]
+    for number in range(1, len(MIGRATIONS)):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            migrate(connection, OPENED_AT, MIGRATIONS[:number])
+            versions.append(dump_connection(connection))
     for at in count(1):
         connection = sqlite3.connect(":memory:", isolation_level=None)
         faulty = FaultyConnection(connection, at)
         try:
             migrate(faulty, OPENED_AT)
         except InjectedError:
-            assert dump_connection(connection) in ({}, {"sqlite_sequence": []})
+            assert dump_connection(connection) in versions
             migrate(connection, OPENED_AT)
         finished = faulty.statements < at
         with Store(opened_at=OPENED_AT) as whole:

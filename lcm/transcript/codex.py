@@ -1,0 +1,209 @@
+"""Codex sessions (rollouts): JSONL of both generations.
+
+The later one wraps each record in `timestamp`, `type` and `payload`. The items of the conversation, of type
+`response_item`, become messages; all others (the session's header, turn contexts, compactions, types unknown to us) are
+kept as events. So is `event_msg`: its user and agent messages repeat the items. The early one has the bare items, a
+header without a type, and `record_type` marks.
+
+Calls, their outputs and reasoning are items of their own, and so messages of their own: a call and reasoning are the
+assistant's and have no words, an output is the tool's. A call and its output share their `call_id`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.encoding import to_json, well_formed
+from lcm.errors import TranscriptError
+from lcm.protocols import Recorded
+from lcm.records import Event, Message, Part, Role
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.openclaw import kind
+from lcm.transcript.parts import Decomposed, decompose, enclosed
+from lcm.transcript.plain_text import plain_text
+from lcm.transcript.recorded_file import RecordedFile
+
+_WRAPPERS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
+_TOLD = ("message", "agent_message")
+_CALL_ENDING, _OUTPUT_ENDINGS = "_call", ("_output", "_result")
+_CALLS_OF_ANY_TOOL = ("function_call", "custom_tool_call", "tool_call", "mcp_tool_call")
+"""Other calls name their tool by their type, as `web_search_call` does."""
+
+_INPUT_KEYS = ("arguments", "input", "action", "revised_prompt")
+_OUTPUT_KEYS = ("output", "result", "tools", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class CodexReader:
+    """Reads one conversation a file, named by its first header.
+
+    Headers after it (a session resumed or forked) are events like others.
+    """
+
+    name = "codex"
+
+    def detects(self, file: RecordedFile) -> bool:
+        first = file.first
+        return isinstance(first, list) and any(map(_is_record, first))
+
+    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        values = (value for _, value in RecordedFile(file.path).values())
+        conversation_id = next(filter(None, map(_session_id, values)), file.name)
+        title: str | None = None
+        for line, record in file.values():
+            with file.record(line):
+                if not isinstance(record, dict):
+                    raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
+                title = _title(record) or title
+                yield Recorded(conversation_id, _item(record, conversation_id), title)
+
+
+def _item(record: dict[str, Any], session_id: str) -> Message | Event:
+    is_wrapped = "payload" in record
+    item = record["payload"] if is_wrapped else record
+    if is_wrapped and record.get("type") != "response_item":
+        return Event(kind(record), record)
+    if not isinstance(item, dict):
+        raise TranscriptError(f"a response_item needs a `payload` object, got {type(item).__name__}")
+    said = _said(item)
+    if said is None:
+        return Event(_event_kind(record), record)
+    author = item.get("author")
+    return Message(
+        message_id=native_id(item.get("id")),
+        role=said.role,
+        content=said.content,
+        session_id=session_id,
+        created_at=recorded_instant(record, ("timestamp", "created_at")),
+        author=well_formed(author) if isinstance(author, str) else None,
+        parts=said.parts,
+        envelope=enclosed(said.envelope, record, "payload") if is_wrapped else said.envelope,
+    )
+
+
+def _said(item: dict[str, Any]) -> Decomposed | None:
+    """What the item is as a message; None where it is none."""
+    named = item.get("type", "message" if "role" in item else "")
+    if not isinstance(named, str):
+        return None
+    if named in _TOLD:
+        return _told(item, named)
+    if named == "reasoning":
+        return _whole(item, "assistant", Part("reasoning", text=_reasoning(item)))
+    if named.endswith(_CALL_ENDING):
+        return _whole(item, "assistant", _call(item, named))
+    if named.endswith(_OUTPUT_ENDINGS):
+        output = next((item[key] for key in _OUTPUT_KEYS if item.get(key) is not None), None)
+        return _whole(item, "tool", _output(item, output), plain_text({"content": output}))
+    return None
+
+
+def _told(item: dict[str, Any], named: str) -> Decomposed:
+    role = item.get("role", "assistant" if named == "agent_message" else None)
+    if not isinstance(role, str):
+        raise TranscriptError("a message item needs a `role`")
+    words = item.get("message")
+    if "content" not in item and isinstance(words, str):  # as some early files have it
+        said = decompose({"content": words}, role)
+        return _whole(item, said.role, Part("text", text=well_formed(words)), said.content)
+    return decompose(item, role)
+
+
+def _whole(item: dict[str, Any], role: Role, part: Part, content: str = "") -> Decomposed:
+    """A message of one part whose envelope keeps the item whole."""
+    return Decomposed(role, content, (part,), {"native": item, "slots": {}})
+
+
+def _call(item: Mapping[str, Any], named: str) -> Part:
+    return Part(
+        "tool",
+        tool_call_id=_text(item, "call_id"),
+        tool_name=_tool_name(item) or (None if named in _CALLS_OF_ANY_TOOL else named.removesuffix(_CALL_ENDING)),
+        tool_input=_input(item),
+    )
+
+
+def _input(item: Mapping[str, Any]) -> str | None:
+    if isinstance(item.get("arguments"), str):
+        return _text(item, "arguments")  # JSON already, as the text that a custom tool takes is not
+    given = next((item[key] for key in _INPUT_KEYS if item.get(key) is not None), None)
+    return None if given is None else to_json(given)
+
+
+def _output(item: Mapping[str, Any], output: object) -> Part:
+    text = well_formed(output) if isinstance(output, str) else None
+    return Part(
+        "tool",
+        text=text,
+        tool_call_id=_text(item, "call_id"),
+        tool_name=_tool_name(item),
+        tool_output=to_json(output) if text is None and output is not None else None,
+    )
+
+
+def _tool_name(item: Mapping[str, Any]) -> str | None:
+    function = item.get("function")
+    return _text(item, "name") or (_text(function, "name") if isinstance(function, dict) else None)
+
+
+def _reasoning(item: Mapping[str, Any]) -> str | None:
+    """The summary and, where it is not encrypted, the reasoning itself."""
+    return well_formed("\n".join(_texts(item.get("summary"), item.get("content")))) or None
+
+
+def _texts(*lists: object) -> Iterable[str]:
+    for entries in lists:
+        for entry in entries if isinstance(entries, list) else [entries]:
+            text = entry.get("text") if isinstance(entry, dict) else entry
+            if isinstance(text, str) and text.strip():
+                yield text
+
+
+def _text(holder: Mapping[str, Any], key: str) -> str | None:
+    value = holder.get(key)
+    return well_formed(value) if isinstance(value, str) else None
+
+
+def _session_id(record: object) -> str:
+    """The id that a header names."""
+    if not isinstance(record, dict):
+        return ""
+    payload = record.get("payload")
+    if record.get("type") == "session_meta" and isinstance(payload, dict):
+        return native_id(payload.get("id"))
+    return native_id(record.get("id")) if _is_early_header(record) else ""
+
+
+def _title(record: Mapping[str, Any]) -> str | None:
+    payload = record.get("payload")
+    if record.get("type") != "event_msg" or not isinstance(payload, dict):
+        return None
+    return _text(payload, "thread_name") if payload.get("type") == "thread_name_updated" else None
+
+
+def _event_kind(record: Mapping[str, Any]) -> str:
+    """As the later generation would name it."""
+    return "session_meta" if _is_early_header(record) else _text(record, "record_type") or kind(record)
+
+
+def _is_early_header(record: Mapping[str, Any]) -> bool:
+    return "type" not in record and "id" in record and "timestamp" in record and "instructions" in record
+
+
+def _is_record(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    named = kind(value)
+    return (
+        (named in _WRAPPERS and "payload" in value)
+        or (named == "function_call" and "arguments" in value)
+        or (named == "message" and _is_early_content(value.get("content")))
+        or (named == "reasoning" and "encrypted_content" in value)
+        or value.get("record_type") == "state"
+        or _is_early_header(value)
+    )
+
+
+def _is_early_content(content: object) -> bool:
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, dict) and block.get("type") in ("input_text", "output_text") for block in blocks)

@@ -1,0 +1,247 @@
+"""Gemini CLI sessions: one JSON document, or JSONL with a header and a message a line; and saved chat histories.
+
+A message names its speaker by `type` (`user`, `gemini`, `info` …), or in a history by `role` (`user`, `model`). It
+holds its thoughts and its tool calls with their results, so the words of a result stand behind the model's own.
+
+JSONL is a log: a message is written again whenever it changed, and only the last writing is read as a message; those
+before it are events. What rewinds the session (`$rewindTo`) or replaces what the model sees (`$set`) is an event too,
+and takes no message away.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from lcm.encoding import to_json, well_formed
+from lcm.errors import TranscriptError
+from lcm.protocols import Recorded
+from lcm.records import Event, Message, Part, Role
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.plain_text import plain_text
+from lcm.transcript.recorded_file import RecordedFile
+
+_ROLES: dict[str, Role] = {
+    "user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant",
+    "info": "system", "warning": "system", "error": "system",
+}  # fmt: skip
+
+_LISTS = ("messages", "history")
+"""Where a session keeps its messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiReader:
+    """Reads one conversation a file, or a session a line; the `sessionId` names it.
+
+    What a session holds beside its messages is an event of type `session`, with null in their place.
+    """
+
+    name = "gemini"
+
+    def detects(self, file: RecordedFile) -> bool:
+        first = file.first
+        return _is_session(first) if isinstance(first, dict) else any(_is_session(v) or _is_record(v) for v in first)
+
+    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        yield from _document(file) if isinstance(file.first, dict) else _log(file)
+
+
+def _document(file: RecordedFile) -> Iterator[Recorded]:
+    """One session over many lines: its messages are never all in memory."""
+    conversation_id, title = _session_id(file.header) or file.name, _title(file.header)
+    yield Recorded(conversation_id, Event("session", file.header), title)
+    for member in file.members():
+        if member.is_element:
+            with file.record(member.line):
+                is_told = member.key in _LISTS
+                item = _item(member.value, conversation_id) if is_told else Event(str(member.key), member.value)
+                yield Recorded(conversation_id, item, title)
+
+
+def _log(file: RecordedFile) -> Iterator[Recorded]:
+    conversation_id, last_lines = _survey(file)
+    title: str | None = None
+    for line, value in file.values():
+        with file.record(line):
+            title = _title(value) or title
+            if _is_session(value):
+                yield from _session(value, file, line)
+            elif last_lines.get(_digest(_message_id(value)), line) != line:
+                yield Recorded(conversation_id, Event(_kind(value), value), title)
+            else:
+                yield Recorded(conversation_id, _item(value, conversation_id), title)
+
+
+def _survey(file: RecordedFile) -> tuple[str, dict[bytes, int]]:
+    """The id of the first header, and the digest of each message's id to where the message stands last."""
+    conversation_id, last_lines = "", dict[bytes, int]()
+    for line, value in RecordedFile(file.path).values():
+        conversation_id = conversation_id or _session_id(value)
+        if message_id := _message_id(value):
+            last_lines[_digest(message_id)] = line
+    return conversation_id or file.name, last_lines
+
+
+def _session(session: dict[str, Any], file: RecordedFile, line: int) -> Iterator[Recorded]:
+    """A whole session in one value."""
+    conversation_id, title = _session_id(session) or file.name, _title(session)
+    lists = [key for key in _LISTS if isinstance(session.get(key), list) and session[key]]
+    yield Recorded(conversation_id, Event("session", {**session, **dict.fromkeys(lists)}), title)
+    for number, native in enumerate((native for key in lists for native in session[key]), start=1):
+        with file.record(line, f"message {number}: "):
+            yield Recorded(conversation_id, _item(native, conversation_id), title)
+
+
+def _item(record: object, session_id: str) -> Message | Event:
+    if not isinstance(record, dict):
+        raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
+    speaker = _speaker(record)
+    if speaker is None:
+        return Event(_kind(record), record)
+    parts = tuple(_parts(record))
+    words = (part.text for part in parts if part.text and part.part_type == "text")
+    return Message(
+        message_id=_message_id(record),
+        role=_ROLES.get(speaker, "system"),
+        content="\n".join([*words, *map(well_formed, _results(record))]),
+        session_id=session_id,
+        created_at=recorded_instant(record, ("timestamp", "ts")),
+        parts=parts,
+        envelope={"native": record, "slots": {}},
+    )
+
+
+def _speaker(record: Mapping[str, Any]) -> str | None:
+    """Who says the message; None where the record is none."""
+    named = [name for key in ("type", "role") if isinstance(name := record.get(key), str)]
+    known = next((name for name in named if name in _ROLES), None)
+    is_told = named and any(key in record for key in ("content", "parts"))
+    return known or (named[0] if is_told else None)
+
+
+def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
+    """The thoughts, the words and files, and the calls, in this order."""
+    yield from (Part("reasoning", text=_thought(thought)) for thought in _listed(record.get("thoughts")))
+    yield from map(_part, _blocks(record))
+    yield from (_call(call, "result") for call in _listed(record.get("toolCalls")))
+
+
+def _part(block: object) -> Part:
+    if isinstance(block, str):
+        return Part("text", text=well_formed(block))
+    if not isinstance(block, dict):
+        return Part("agent")
+    if isinstance(block.get("text"), str):
+        return Part("reasoning" if block.get("thought") is True else "text", text=well_formed(block["text"]))
+    if "functionCall" in block or "functionResponse" in block:
+        return _call(block.get("functionCall", block.get("functionResponse")), "response")
+    return Part("file" if "inlineData" in block or "fileData" in block else "agent")
+
+
+def _call(call: object, output_key: str) -> Part:
+    """A call, its result, or both."""
+    held = call if isinstance(call, dict) else {}
+    return Part(
+        "tool",
+        tool_call_id=_text(held, "id"),
+        tool_name=_text(held, "name"),
+        tool_input=_json(held, "args"),
+        tool_output=_json(held, output_key),
+    )
+
+
+def _results(record: Mapping[str, Any]) -> Iterator[str]:
+    """The words of what tools gave back."""
+    results = [
+        *(call.get("result") for call in _listed(record.get("toolCalls")) if isinstance(call, dict)),
+        *(block for block in _blocks(record) if isinstance(block, dict) and "functionResponse" in block),
+    ]
+    for entry in (entry for result in results for entry in _listed(result)):
+        response = entry.get("functionResponse") if isinstance(entry, dict) else None
+        told = response.get("response") if isinstance(response, dict) else entry
+        if words := plain_text({"content": told}):
+            yield words
+
+
+def _blocks(record: Mapping[str, Any]) -> list[Any]:
+    """What the message says, under whichever key and in whichever shape."""
+    content = record["content"] if "content" in record else record.get("parts")
+    if isinstance(content, dict) and "parts" in content:
+        content = content["parts"]
+    return _listed(content)
+
+
+def _listed(value: object) -> list[Any]:
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _thought(thought: object) -> str | None:
+    if not isinstance(thought, dict):
+        return well_formed(thought) if isinstance(thought, str) else None
+    texts = (_text(thought, key) for key in ("subject", "description", "text"))
+    return "\n".join(text for text in texts if text) or None
+
+
+def _text(holder: Mapping[str, Any], key: str) -> str | None:
+    value = holder.get(key)
+    return well_formed(value) if isinstance(value, str) else None
+
+
+def _json(holder: Mapping[str, Any], key: str) -> str | None:
+    return None if holder.get(key) is None else to_json(holder[key])
+
+
+def _message_id(value: object) -> str:
+    """The recorded id of a message; empty for anything else."""
+    return native_id(value.get("id")) if isinstance(value, dict) and _speaker(value) is not None else ""
+
+
+def _session_id(value: object) -> str:
+    return native_id(value.get("sessionId")) if isinstance(value, dict) else ""
+
+
+def _title(value: object) -> str | None:
+    """What the session is about, as its header or a change to that says."""
+    changed = value.get("$set", value) if isinstance(value, dict) and _speaker(value) is None else None
+    return (_text(changed, "summary") if isinstance(changed, dict) else None) or None
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    """The type that a record names, or the change that it makes."""
+    change = next((key for key in record if key.startswith("$")), None)
+    named = _text(record, "type") or change or ("session" if "sessionId" in record else "unknown")
+    return well_formed(named)
+
+
+def _is_session(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    lists = [value[key] for key in _LISTS if isinstance(value.get(key), list)]
+    has_header = "sessionId" in value and "projectHash" in value
+    return bool(lists) and (has_header or any(_is_told(native) for told in lists for native in told[:3]))
+
+
+def _is_record(value: object) -> bool:
+    """Say whether this is a header or a message of JSONL, or of a saved history."""
+    if not isinstance(value, dict):
+        return False
+    is_header = "sessionId" in value and "projectHash" in value
+    return is_header or (_is_told(value) and (value.get("type") == "gemini" or "parts" in value))
+
+
+def _is_told(native: object) -> bool:
+    """Say whether this is a message: none of other formats has both such a speaker and its words beside it."""
+    if not isinstance(native, dict):
+        return False
+    if "role" not in native:
+        return native.get("type") in tuple(_ROLES) and ("content" in native or "parts" in native)
+    parts = native.get("parts")
+    is_history = isinstance(parts, list) and all(isinstance(part, dict) and "type" not in part for part in parts)
+    return native["role"] in ("user", "model", "gemini") and is_history
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=8).digest()

@@ -1,0 +1,185 @@
+"""One JSON value after another from text that arrives in chunks: a long list is never whole in memory."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+MAX_VALUE_CHARACTERS = 64 * 2**20
+"""A value longer than this is not read; a list's elements are values of their own."""
+
+MAX_DEPTH = 200
+"""Deeper nesting is not read: what can be parsed must also be written again."""
+
+_DECODER = json.JSONDecoder()
+_WHITE_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class JsonError(ValueError):
+    """What stands there is not JSON, or not JSON that can be read."""
+
+
+class Member(NamedTuple):
+    """A value of the outermost object or array of a document."""
+
+    line: int
+    """Where it begins, from 1."""
+    key: str | None
+    """None in an array."""
+    value: Any
+    is_element: bool
+    """One of a list: of the array itself, or of the list under `key`."""
+
+
+def parse(text: str) -> Any:
+    """Parse one value.
+
+    Raises:
+        JsonError: if it is not JSON, is nested too deeply, or holds a number of thousands of digits.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as err:
+        raise JsonError(f"not JSON: {err.msg} (character {err.pos + 1})") from err
+    except (RecursionError, ValueError) as err:
+        raise JsonError(f"JSON beyond what can be read: {err}") from err
+    _require_shallow(text, value)
+    return value
+
+
+def members(chunks: Iterator[str]) -> Iterator[Member]:
+    """Read a document's outermost value piece by piece; a list under a key of an object comes element by element.
+
+    An empty list under a key comes as a value of its own. A value that is neither object nor array comes alone, with
+    no key.
+
+    Raises:
+        JsonError: at the first place that is not JSON; what stood before it has been given.
+    """
+    scanner = _Scanner(chunks)
+    match scanner.peek():
+        case "[":
+            for line, value in scanner.elements():
+                yield Member(line, None, value, True)
+        case "{":
+            yield from _members_of_object(scanner)
+        case _:
+            yield Member(scanner.line, None, scanner.value(), False)
+    if scanner.peek():
+        raise JsonError("not JSON: more text after the end")
+
+
+def _members_of_object(scanner: "_Scanner") -> Iterator[Member]:
+    scanner.expect("{")
+    if scanner.peek() == "}":
+        scanner.expect("}")
+        return
+    while True:
+        line = scanner.line
+        key = scanner.value() if scanner.peek() == '"' else scanner.expect('"')
+        scanner.expect(":")
+        if scanner.peek() == "[":
+            is_empty = True
+            for line_of_element, value in scanner.elements():
+                is_empty = False
+                yield Member(line_of_element, key, value, True)
+            if is_empty:
+                yield Member(line, key, [], False)
+        else:
+            yield Member(line, key, scanner.value(), False)
+        if scanner.expect(",}") == "}":
+            return
+        scanner.peek()
+
+
+class _Scanner:
+    def __init__(self, chunks: Iterator[str]) -> None:
+        self.line = 1
+        self._chunks = chunks
+        self._buffer = ""
+        self._at = 0
+
+    def peek(self) -> str:
+        """The next character that is not white space, left where it is; empty at the end."""
+        while True:
+            space = _WHITE_SPACE.match(self._buffer, self._at)
+            assert space is not None  # it matches the empty text too
+            self.line += space[0].count("\n")
+            self._at = space.end()
+            if self._at < len(self._buffer) or not self._extend(1):
+                return self._buffer[self._at : self._at + 1]
+
+    def expect(self, characters: str) -> str:
+        """Take one of the characters.
+
+        Raises:
+            JsonError: if another one comes.
+        """
+        found = self.peek()
+        if not found or found not in characters:
+            raise JsonError(f"not JSON: expected {' or '.join(map(repr, characters))}, got {found or 'the end'!r}")
+        self._at += 1
+        return found
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """The values of an array, each with its line."""
+        self.expect("[")
+        if self.peek() == "]":
+            self.expect("]")
+            return
+        while True:
+            self.peek()
+            line = self.line
+            yield line, self.value()
+            if self.expect(",]") == "]":
+                return
+
+    def value(self) -> Any:
+        """Take one whole value, reading on for as long as it may only be cut off."""
+        self.peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as err:
+                if len(self._buffer) - self._at > MAX_VALUE_CHARACTERS:
+                    raise JsonError(f"not JSON: {err.msg}, or a value of more than 64 Mi characters") from err
+                if not self._extend(max(1, len(self._buffer) - self._at)):
+                    raise JsonError(f"not JSON: {err.msg}") from err
+            except (RecursionError, ValueError) as err:
+                raise JsonError(f"JSON beyond what can be read: {err}") from err
+            else:
+                # A number may go on behind the buffer, also where `1.5` is what can be read of `1.5e-`.
+                if end + len("e-") < len(self._buffer) or not self._extend(1):
+                    break
+        text = self._buffer[self._at : end]
+        _require_shallow(text, value)
+        self.line += text.count("\n")
+        self._at = end
+        return value
+
+    def _extend(self, characters: int) -> bool:
+        """Read at least so many characters more, forgetting what was taken; False at the end of the text."""
+        pieces: list[str] = []
+        while characters > 0 and (piece := next(self._chunks, "")):
+            pieces.append(piece)
+            characters -= len(piece)
+        if pieces:
+            self._buffer, self._at = "".join([self._buffer[self._at :], *pieces]), 0
+        return bool(pieces)
+
+
+def _require_shallow(text: str, value: Any) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise JsonError(f"JSON beyond what can be read: nested deeper than {MAX_DEPTH} levels")
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]

@@ -1,0 +1,259 @@
+"""A recorded file as a stream of JSON values. What cannot be read is put aside with its line and the reason."""
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
+
+from lcm.errors import TranscriptError
+from lcm.transcript.json_scanner import JsonError, Member, members, parse
+
+MAX_LINE_BYTES = 64 * 2**20
+"""A longer line of JSONL is put aside."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_HEAD_LINES, _HEAD_ELEMENTS = 50, 3
+_HEAD_BYTES = 8 * 2**20
+_CHUNK_BYTES = 2**18
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
+Shape = Literal["lines", "document"]
+
+
+class Quarantined(NamedTuple):
+    """Lines of a file that were not taken in; the file still holds them."""
+
+    path: Path
+    line: int
+    last_line: int | None
+    """None = to the end of the file."""
+    reason: str
+
+    def __str__(self) -> str:
+        until = "" if self.last_line == self.line else f"-{self.last_line or 'end'}"
+        return f"{self.path}:{self.line}{until}: {self.reason}"
+
+
+class RecordedFile:
+    """One file, plain or gzip, read from the beginning as often as asked and never whole.
+
+    It is either JSONL (`lines`: a value a line) or one JSON value over several lines (`document`).
+    """
+
+    def __init__(self, path: Path, *, strict: bool = False, name: str | None = None) -> None:
+        """Open nothing yet.
+
+        Args:
+            path: the file.
+            strict: raise at what cannot be read instead of putting it aside.
+            name: what names a conversation whose record does not; None = the file's name without its ending.
+        """
+        self.path = path
+        self.strict = strict
+        self.name = name or without_ending(path)
+        self.quarantine: list[Quarantined] = []
+        self.bytes_read = 0
+        """By all readings of the file so far, unpacked."""
+
+    def put_aside(self, line: int, reason: str, last_line: int | None = -1) -> None:
+        """Keep account of a line, or of lines, that cannot be read.
+
+        Raises:
+            TranscriptError: naming file and line, if the file is read strictly.
+        """
+        quarantined = Quarantined(self.path, line, line if last_line == -1 else last_line, reason)
+        if self.strict:
+            raise TranscriptError(str(quarantined))
+        self.quarantine.append(quarantined)
+
+    @contextmanager
+    def record(self, line: int, what: str = "") -> Iterator[None]:
+        """Put the line aside if a TranscriptError comes out of the body; `what` names the part of it that is meant."""
+        try:
+            yield
+        except TranscriptError as error:
+            self.put_aside(line, f"{what}{error}")
+
+    def values(self) -> Iterator[tuple[int, Any]]:
+        """Each value with its line: those of JSONL, the elements of a JSON array, or the one other value."""
+        if self.shape == "lines":
+            yield from self._line_values()
+        elif isinstance(self.first, list):
+            yield from ((member.line, member.value) for member in self.members())
+        else:
+            whole: dict[str, Any] = {}
+            for member in self.members():
+                if member.key is None:
+                    yield member.line, member.value
+                elif member.is_element:
+                    whole.setdefault(member.key, []).append(member.value)
+                else:
+                    whole[member.key] = member.value
+            if whole:
+                yield 1, whole
+
+    def members(self) -> Iterator[Member]:
+        """The outermost values of a document, in order; from where it stops being JSON it is put aside."""
+        line = 1
+        try:
+            for member in members(self._text()):
+                line = member.line
+                yield member
+        except JsonError as error:
+            self.put_aside(line, f"after the last value that could be read: {error}", None)
+        except UnicodeDecodeError as error:
+            self.put_aside(line, f"after the last value that could be read: not UTF-8 text: {error.reason}", None)
+        except _UNREADABLE as error:
+            self.put_aside(line, f"after the last value that could be read: {error}", None)
+
+    @cached_property
+    def first(self) -> list[Any] | dict[str, Any]:
+        """What formats are recognised by.
+
+        Of JSONL and of an array the first values that can be read; of an object its members, long lists cut after
+        a few elements.
+        """
+        if self.shape == "lines":
+            return [value for value in map(_parsed, self._head_lines) if value is not None]
+        return _first_members(self._text())
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        """The members of a document's object in order, with null for each list that is not empty."""
+        silent = RecordedFile(self.path)
+        return {m.key: None if m.is_element else m.value for m in silent.members() if m.key is not None}
+
+    @cached_property
+    def shape(self) -> Shape:
+        lines = self._head_lines
+        begins = lines[0].lstrip(b"\xef\xbb\xbf \t\r")[:1] if lines else b""
+        if begins not in (b"[", b"{"):
+            return "lines"
+        first, others = _parsed(lines[0]), [_parsed(line) for line in lines[1:]]
+        if first is not None:
+            return "document" if isinstance(first, list) else "lines"
+        # A line that was damaged has whole ones after it; the lines of a document are pieces.
+        return "lines" if 2 * sum(isinstance(value, dict) for value in others) > len(others) else "document"
+
+    @cached_property
+    def magic(self) -> bytes:
+        """The first four bytes of the file."""
+        with self._reading(), self.path.open("rb") as stream:
+            return stream.read(4)
+
+    @cached_property
+    def _head_lines(self) -> list[bytes]:
+        """The first lines that are not blank, as many as are soon read."""
+        lines: list[bytes] = []
+        with self._reading(), self._open() as stream:
+            while len(lines) < _HEAD_LINES and sum(map(len, lines)) < _HEAD_BYTES:
+                try:
+                    line = stream.readline(MAX_LINE_BYTES)
+                except _UNREADABLE:
+                    if not lines:
+                        raise
+                    break  # a torn file is read as far as it goes
+                if not line:
+                    break
+                if line.strip():
+                    lines.append(line)
+        return lines
+
+    def _line_values(self) -> Iterator[tuple[int, Any]]:
+        for number, line in self._lines():
+            if not line.strip():
+                continue
+            try:
+                value = parse(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            except JsonError as error:
+                self.put_aside(number, str(error))
+            except UnicodeDecodeError as error:
+                self.put_aside(number, f"not UTF-8 text: {error.reason} (byte {error.start + 1})")
+            else:
+                yield number, value
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        with self._reading(), self._open() as stream:
+            while True:
+                number += 1
+                try:
+                    line = stream.readline(MAX_LINE_BYTES)
+                    is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
+                    rest = line
+                    while is_cut and rest and not rest.endswith(b"\n"):
+                        rest = stream.readline(MAX_LINE_BYTES)
+                except _UNREADABLE as error:
+                    self.put_aside(number, f"cannot be read: {error}", None)
+                    return
+                if not line:
+                    return
+                self.bytes_read += len(line)
+                if is_cut:
+                    self.put_aside(number, f"a line of more than {MAX_LINE_BYTES // 2**20} MiB")
+                else:
+                    yield number, line
+
+    def _text(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        with self._open() as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                self.bytes_read += len(chunk)
+                yield decoder.decode(chunk)
+        yield decoder.decode(b"", final=True)
+
+    def _open(self) -> BinaryIO:
+        is_packed = self.magic.startswith(_GZIP_MAGIC)
+        return cast("BinaryIO", gzip.open(self.path)) if is_packed else self.path.open("rb")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except _UNREADABLE as err:
+            raise TranscriptError(f"{self.path}: cannot be read: {err}") from err
+
+
+def without_ending(path: Path) -> str:
+    """The file's name without its ending, that of gzip apart."""
+    return Path(path.name.removesuffix(".gz")).stem
+
+
+def _parsed(line: bytes) -> Any:
+    """The line's value; None where it is not JSON."""
+    try:
+        return parse(line.decode("utf-8-sig"))
+    except (JsonError, UnicodeDecodeError):
+        return None
+
+
+def _first_members(text: Iterator[str]) -> list[Any] | dict[str, Any]:
+    """A few elements of an array; of an object its members, lists cut short."""
+    found: dict[str, Any] = {}
+    elements: list[Any] = []
+    try:
+        for member in members(_limited(text)):
+            if member.key is None:
+                elements.append(member.value)
+                if len(elements) == _HEAD_ELEMENTS:
+                    break
+            elif not member.is_element:
+                found[member.key] = member.value
+            elif len(found.setdefault(member.key, [])) < _HEAD_ELEMENTS:
+                found[member.key].append(member.value)
+    except (JsonError, UnicodeDecodeError, *_UNREADABLE):
+        pass  # what is wrong is told when the file is read
+    return found or elements
+
+
+def _limited(text: Iterator[str]) -> Iterator[str]:
+    total = 0
+    for piece in text:
+        yield piece
+        total += len(piece)
+        if total > _HEAD_BYTES:
+            return

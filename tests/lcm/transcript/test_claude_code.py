@@ -1,0 +1,321 @@
+"""Claude Code sessions, with those of their sub-agents."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import TranscriptError
+from lcm.records import Transcript
+from lcm.transcript.claude_code import ClaudeCodeReader, comes_with_its_session
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reading import joined, read_pieces, reader_of
+from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.store.contents import json_objects, json_values
+
+READER = ClaudeCodeReader()
+
+ASKED = {
+    "parentUuid": None, "isSidechain": False, "sessionId": "s1", "type": "user", "uuid": "u1",
+    "timestamp": "2026-01-05T09:00:01.500Z", "message": {"role": "user", "content": "List the files"}, "cwd": "/home",
+}  # fmt: skip
+CALLED = {
+    "parentUuid": "u1", "sessionId": "s1", "type": "assistant", "uuid": "a1", "requestId": "r1",
+    "message": {
+        "id": "msg_1",
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "ls will do", "signature": "c2ln"},
+            {"type": "redacted_thinking", "data": "c2VjcmV0"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
+        ],
+        "usage": {"input_tokens": 3},
+    },
+}  # fmt: skip
+ANSWERED = {
+    "type": "user", "sessionId": "s1", "uuid": "u2", "toolUseResult": {"stdout": "a\nb"},
+    "message": {"role": "user", "content": [{"tool_use_id": "t1", "type": "tool_result", "content": "a\nb"}]},
+}  # fmt: skip
+
+
+def write(path: Path, *lines: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n")
+    return path
+
+
+def read(path: Path) -> tuple[dict[str, Transcript], RecordedFile]:
+    file = RecordedFile(path)
+    return {found.conversation_id: found for found in joined(read_pieces(file, READER))}, file
+
+
+def said(uuid: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "user", "uuid": uuid, "message": {"role": "user", "content": f"I am {uuid}"}} | fields
+
+
+def detected(path: Path, *lines: Any) -> bool:
+    return READER.detects(RecordedFile(write(path / "any.jsonl", *lines)))
+
+
+def test_user_and_assistant_records_are_messages(tmp_path: Path) -> None:
+    transcripts, file = read(write(tmp_path / "any name.jsonl", ASKED, CALLED, ANSWERED))
+    assert file.quarantine == []
+    assert list(transcripts) == ["s1"]
+    asked, called, answered = transcripts["s1"].messages
+    assert [m.message_id for m in (asked, called, answered)] == ["s1:u1", "s1:a1", "s1:u2"]
+    assert [m.role for m in (asked, called, answered)] == ["user", "assistant", "user"]
+    assert [m.content for m in (asked, called, answered)] == ["List the files", "I look.", "a\nb"]
+    assert asked.created_at == datetime(2026, 1, 5, 9, 0, 1, 500_000, tzinfo=UTC)
+    assert called.created_at is None
+    assert [part.part_type for part in called.parts] == ["reasoning", "reasoning", "text", "tool"]
+    call = called.parts[3]
+    assert (call.tool_call_id, call.tool_name, call.tool_input) == ("t1", "Bash", '{"command":"ls"}')
+    assert [(part.part_type, part.tool_call_id) for part in answered.parts] == [("tool", "t1")]
+
+
+def test_records_come_back_exactly(tmp_path: Path) -> None:
+    transcripts, _ = read(write(tmp_path / "s.jsonl", ASKED, CALLED, ANSWERED))
+    rebuilt = [json.dumps(rebuild_record(m)) for m in transcripts["s1"].messages]
+    assert rebuilt == [json.dumps(record) for record in (ASKED, CALLED, ANSWERED)]
+
+
+def test_a_message_without_role_is_said_by_its_type_and_gains_none(tmp_path: Path) -> None:
+    records = [{"type": kind, "message": {"content": kind}} for kind in ("user", "assistant")]
+    transcripts, _ = read(write(tmp_path / "night.jsonl", *records))
+    messages = transcripts["night"].messages
+    assert [(m.message_id, m.role, m.session_id) for m in messages] == [
+        ("night:1", "user", "night"),
+        ("night:2", "assistant", "night"),
+    ]
+    assert [rebuild_record(m) for m in messages] == records
+
+
+def test_a_recorded_role_wins_over_the_type(tmp_path: Path) -> None:
+    transcripts, _ = read(write(tmp_path / "s.jsonl", {"type": "user", "message": {"role": "system", "content": "x"}}))
+    assert transcripts["s"].messages[0].role == "system"
+
+
+def test_everything_else_is_an_event_in_its_place(tmp_path: Path) -> None:
+    others = [
+        {"type": "summary", "summary": "Files", "leafUuid": "u1"},
+        {"type": "tool_use", "name": "bash", "input": {}, "uuid": "x1"},
+        {"type": "tool_result", "output": "# Title"},
+        {"type": "from the future", "message": {"role": "user", "content": "not ours"}},
+        {"no": "type"},
+        {"type": 7},
+    ]
+    transcripts, file = read(write(tmp_path / "s.jsonl", others[0], ASKED, *others[1:]))
+    assert file.quarantine == []
+    events = transcripts["s1"].events
+    assert [event.native for event in events] == others
+    kinds = ["summary", "tool_use", "tool_result", "from the future", "unknown", "unknown"]
+    assert [event.kind for event in events] == kinds
+    assert [event.after for event in events] == [0, 1, 1, 1, 1, 1]
+
+
+def test_the_first_session_names_the_conversation_and_each_message_keeps_its_own(tmp_path: Path) -> None:
+    records = [{"type": "mode", "mode": "x"}, said("a", sessionId="old"), said("b", sessionId="new"), said("c")]
+    transcripts, _ = read(write(tmp_path / "s.jsonl", *records))
+    assert list(transcripts) == ["old"]
+    assert [m.session_id for m in transcripts["old"].messages] == ["old", "new", "old"]
+
+
+CUSTOM = {"type": "custom-title", "customTitle": "Mine"}
+MADE = {"type": "ai-title", "aiTitle": "Made"}
+ABOUT = {"type": "summary", "summary": "About"}
+
+
+@pytest.mark.parametrize(
+    ("records", "title"),
+    [
+        ([ABOUT], "About"),
+        ([ABOUT, MADE], "Made"),
+        ([MADE, ABOUT], "Made"),
+        ([CUSTOM, MADE, ABOUT], "Mine"),
+        ([CUSTOM, CUSTOM | {"customTitle": "Renamed"}], "Renamed"),
+        ([CUSTOM | {"customTitle": " "}, ABOUT | {"summary": None}, {"type": "user", "": "x"}], None),
+    ],
+)
+def test_the_title_is_the_users_then_the_made_one_then_the_summary(
+    tmp_path: Path, records: list[Any], title: str | None
+) -> None:
+    transcripts, _ = read(write(tmp_path / "s.jsonl", said("u1"), *records))
+    assert transcripts["s"].title == title
+
+
+def test_a_sidechain_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+    records = [
+        said("u1", sessionId="s1"),
+        said("p1", isSidechain=True, parentUuid="u1"),
+        said("q1", isSidechain=True, parentUuid=None),
+        {"type": "attachment", "uuid": "p2", "isSidechain": True, "parentUuid": "p1"},
+        said("p3", isSidechain=True, parentUuid="p2"),
+        said("q2", isSidechain=True, parentUuid="q1"),
+        said("b1", isSidechain=True, parentUuid="q1", agentId="b"),
+        said("u2", isSidechain=False, parentUuid="p3", agentId="b"),
+        {"type": "progress", "isSidechain": True},
+        CUSTOM,
+    ]
+    transcripts, file = read(write(tmp_path / "s.jsonl", *records))
+    assert file.quarantine == []
+    assert {name: [m.envelope["record"]["uuid"] for m in found.messages] for name, found in transcripts.items()} == {
+        "s1": ["u1", "u2"],
+        "s1/sidechain-p1": ["p1", "p3"],
+        "s1/sidechain-q1": ["q1", "q2"],
+        "s1/agent-b": ["b1"],
+        "s1/sidechain-9": [],
+    }
+    assert [event.after for event in transcripts["s1/sidechain-p1"].events] == [1]
+    assert {name: found.title for name, found in transcripts.items() if found.title} == {"s1": "Mine"}
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    """A session with two sub-agents, one of them damaged."""
+    subagents = tmp_path / "s1" / "subagents"
+    agent: dict[str, Any] = {"isSidechain": True, "sessionId": "s1"}
+    write(subagents / "agent-b.jsonl", said("b1", agentId="b", **agent), "{broken", said("b2", agentId="b", **agent))
+    write(subagents / "agent-a.jsonl", said("a1", agentId="a", **agent))
+    write(subagents / "agent-a.meta.json", {"agentType": "general-purpose", "spawnDepth": 1})
+    write(subagents / "agent-b.meta.json", {"agentType": "Explore", "description": "search files"})
+    (subagents / "agent-c.jsonl").mkdir()
+    return write(tmp_path / "s1.jsonl", ASKED, CALLED)
+
+
+def test_sub_agents_are_read_after_their_session(session: Path) -> None:
+    transcripts, file = read(session)
+    assert [(name, len(found.messages), found.title) for name, found in transcripts.items()] == [
+        ("s1", 2, None),
+        ("s1/agent-a", 1, "general-purpose"),
+        ("s1/agent-b", 2, "search files"),
+    ]
+    (meta,) = transcripts["s1/agent-a"].events
+    assert (meta.kind, meta.native, meta.after) == ("meta", {"agentType": "general-purpose", "spawnDepth": 1}, 1)
+    assert [(lost.path.name, lost.line) for lost in file.quarantine] == [("agent-b.jsonl", 2)]
+    with pytest.raises(TranscriptError, match=r"agent-b\.jsonl:2: not JSON"):
+        list(read_pieces(RecordedFile(session, strict=True), READER))
+
+
+def test_a_sub_agent_read_by_itself_is_the_same(session: Path) -> None:
+    together, _ = read(session)
+    path = session.parent / "s1" / "subagents" / "agent-b.jsonl"
+    assert reader_of(RecordedFile(path)).name == "claude_code"
+    assert read(path)[0] == {"s1/agent-b": together["s1/agent-b"]}
+
+
+def test_a_sub_agents_file_belongs_to_its_session(session: Path) -> None:
+    subagents = session.parent / "s1" / "subagents"
+    assert comes_with_its_session(subagents / "agent-b.jsonl")
+    assert comes_with_its_session(subagents / "agent-b.meta.json")
+    assert not comes_with_its_session(session)
+    session.unlink()
+    assert not comes_with_its_session(subagents / "agent-b.jsonl")
+
+
+def test_sub_agents_count_towards_the_size_of_a_piece(session: Path) -> None:
+    files = [session, *(session.parent / "s1" / "subagents").glob("agent-[ab].jsonl")]
+    _, file = read(session)
+    assert file.bytes_read == sum(path.stat().st_size for path in files)
+
+
+def test_a_damaged_meta_file_is_put_aside(session: Path) -> None:
+    meta = session.parent / "s1" / "subagents" / "agent-a.meta.json"
+    meta.write_text("{")
+    transcripts, file = read(session)
+    assert transcripts["s1/agent-a"].title is None
+    assert [(lost.path.name, lost.line) for lost in file.quarantine] == [("agent-a.meta.json", 1), ("agent-b.jsonl", 2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('"words"', "a record must be a JSON object, got str"),
+        ("[1]", "a record must be a JSON object, got list"),
+        ({"type": "user", "message": "words"}, "a record of type user needs a `message` object"),
+        ({"type": "assistant"}, "a record of type assistant needs a `message` object"),
+        ({"type": "user", "message": {"role": ["user"]}}, "the `role` of a message must be text, got list"),
+        (said("u9", timestamp="noon"), "an instant must be ISO 8601 text or an epoch number, got 'noon'"),
+    ],
+)
+def test_a_bad_line_is_put_aside_with_the_reason(tmp_path: Path, line: Any, reason: str) -> None:
+    transcripts, file = read(write(tmp_path / "s.jsonl", ASKED, line, ANSWERED))
+    assert [(lost.line, lost.reason) for lost in file.quarantine] == [(2, reason)]
+    assert len(transcripts["s1"].messages) == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [ASKED],
+        ["{broken", "7", ASKED, CALLED, ANSWERED],
+        [{"type": "summary", "summary": "About", "leafUuid": "u1"}],
+        [{"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}}],
+        [{"type": "attachment", "isSidechain": False}],
+        [{"type": "user", "message": {"content": "x"}}],
+    ],
+)
+def test_it_is_detected_behind_summaries_and_damage(tmp_path: Path, lines: list[Any]) -> None:
+    assert detected(tmp_path, *lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"uuid": "1", "parentUuid": None, "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}},
+        {"uuid": "1", "type": "assistant", "message": {"role": "model", "parts": [{"text": "x"}]}},
+        {"type": "message", "id": "m1", "message": {"role": "user", "content": "x"}},
+        {"type": "user.message", "data": {"content": "x"}},
+        {"type": "system", "sessionId": "s", "subtype": "init"},
+        {"type": "user", "id": "1", "content": [{"text": "x"}]},
+        {"timestamp": "2026-01-05T09:00:01Z", "type": "response_item", "payload": {}},
+        {"role": "user", "content": "x"},
+        {"type": "user", "message": "words"},
+        {"type": ["user"], "message": {}},
+    ],
+)
+def test_other_formats_are_not_taken(tmp_path: Path, line: Any) -> None:
+    assert not detected(tmp_path, line)
+
+
+_records = st.one_of(
+    json_values,
+    st.builds(
+        lambda known, message, other: known | message | other,
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["user", "assistant", "summary", "custom-title", "system"]) | json_values},
+            optional={
+                "uuid": st.sampled_from(["a", "b"]) | json_values,
+                "parentUuid": st.sampled_from(["a", "b"]) | json_values,
+                "sessionId": json_values,
+                "isSidechain": st.booleans() | json_values,
+                "agentId": json_values,
+                "timestamp": json_values,
+                "summary": json_values,
+            },
+        ),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "message": st.fixed_dictionaries({}, optional={"role": json_values, "content": json_values})
+                | json_values
+            },
+        ),
+        json_objects,
+    ),
+)
+
+
+@given(st.lists(_records, max_size=5))
+def test_whatever_stands_there_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
+    records = [{"type": "mode"}, *records]  # a first line that is a list would be a document
+    path = write(tmp_path_factory.mktemp("any") / "s.jsonl", *map(json.dumps, records))
+    transcripts, file = read(path)
+    kept = [json.dumps(rebuild_record(m)) for found in transcripts.values() for m in found.messages]
+    kept += [json.dumps(event.native) for found in transcripts.values() for event in found.events]
+    kept += [json.dumps(records[lost.line - 1]) for lost in file.quarantine]
+    assert sorted(kept) == sorted(map(json.dumps, records))
