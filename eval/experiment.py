@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from eval.arms import Oracle
 from eval.datasets.dataset import Dataset
 from eval.measures.latency import Latency, percentiles
-from eval.measures.retrieval import Retrieval
+from eval.measures.retrieval import Retrieval, judged_queries
 from eval.replay.bulk import Bulk
+from lcm.errors import DatasetError
 from lcm.memory import System
 from lcm.protocols import Embedder
 from lcm.ranking.pipeline import Ranking
@@ -67,8 +69,18 @@ class Experiment:
     latency: Latency
     live_embedder: Embedder
     """The system's embedder without a cache, for timing live queries."""
-    arms: Mapping[str, Ranking] = field(default_factory=dict)
+    arms: Mapping[str, Ranking | Oracle] = field(default_factory=dict)
     """Control arms: other rankings over the very same memory."""
+
+    def __post_init__(self) -> None:
+        dataset = self.dataset
+        if judged_queries(dataset).is_empty():
+            raise DatasetError(
+                f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
+                f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
+                f"references and {dataset.options['query_id'].n_unique()} queries with options: choose one whose "
+                "queries have evidence, as dataset=sample has"
+            )
 
     def run(self, progress: Progress) -> Outcome:
         started = time.perf_counter()
@@ -78,6 +90,9 @@ class Experiment:
         sizes: dict[str, list[int]] = {"message": [], "session": []}
         timed = {query.query_id for query in self.latency.chosen(self.dataset.queries)}
         workspaces = list(dict.fromkeys(t.workspace_id for t in self.dataset.transcripts))
+        rankings = {SYSTEM_ARM: self.system.ranking}
+        for arm, control in self.arms.items():
+            rankings[arm] = control.ranking(self.dataset) if isinstance(control, Oracle) else control
         answered = 0
         for workspace in workspaces:
             transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
@@ -86,7 +101,7 @@ class Experiment:
                 for heard, asked in self.replay.steps(transcripts, queries):
                     for transcript in heard:
                         memory.ingest(transcript)
-                    for arm, ranking in {SYSTEM_ARM: self.system.ranking, **self.arms}.items():
+                    for arm, ranking in rankings.items():
                         ranked = memory.rank(asked, ranking)
                         runs.append(
                             ranked.with_columns(arm=pl.lit(arm), workspace_id=pl.lit(workspace)).select(
@@ -105,10 +120,10 @@ class Experiment:
         progress("measuring", 0, 1)
         run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *runs])
         every_document = pl.concat(documents)
-        values = self.retrieval.values(run, every_document, self.dataset, [SYSTEM_ARM, *self.arms])
+        values = self.retrieval.values(run, every_document, self.dataset, list(rankings))
         means = self.retrieval.means(values, self.dataset)
         progress("measuring", 1, 1)
-        judged = self.dataset.qrels.filter(pl.col("relevance") > 0)["query_id"].n_unique()
+        judged = len(judged_queries(self.dataset))
         return Outcome(
             run=run,
             documents=every_document.join(run.select("document_id").unique(), on="document_id", how="semi"),

@@ -25,7 +25,12 @@ from eval import experiment
 from eval.experiment import SYSTEM_ARM
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
-"""The columns of the printed table, as far as they were measured; the run folder holds the rest."""
+"""The columns of the printed table, as far as they were measured; the run folder holds the rest.
+
+A session measure stands in for one of messages where no message is judged.
+"""
+WIDE_MEASURES = ("recall", "tokens")
+"""Further columns where there is room for them: what all that was returned holds and costs."""
 
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
@@ -124,18 +129,24 @@ def show_points(points: Sequence[tuple[str, Measures | None]], folder: Path) -> 
 
 
 def _shown(measures: Measures) -> list[str]:
-    return [name for name in ARM_MEASURES if name in measures] or list(measures)[:6]
+    known = {name: name for name in measures} | {
+        name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
+    }
+    names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *WIDE_MEASURES) if name in known)
+    return list(names) or list(measures)[:6]
 
 
 def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str) -> None:
-    """Print the fullest table that fits: first the intervals go, then columns from the right."""
+    """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
     room = out.options.update(width=10_000)
-    table = _table(heading, rows, names, with_intervals=True)
-    kept = len(names)
-    while out.measure(table, options=room).maximum > out.width and kept > 0:
-        table = _table(heading, rows, names[:kept], with_intervals=False)
+    narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
+    choices = [(names, True), (narrow or names, True), *((names[:kept], False) for kept in range(len(names), 0, -1))]
+    for shown, with_intervals in choices:
+        table = _table(heading, rows, shown, with_intervals=with_intervals)
+        if out.measure(table, options=room).maximum <= out.width:
+            break
+    if not with_intervals:
         title = title.partition(" [")[0]
-        kept -= 1
     table.columns[0].max_width = out.width // 2
     out.print(title, highlight=False, markup=False)
     out.print(table, highlight=False, soft_wrap=False)
@@ -152,15 +163,18 @@ def _table(heading: str, rows: Mapping[str, Measures], names: Sequence[str], *, 
         table.add_column(name, justify="right", no_wrap=True)
     for label, measures in rows.items():
         n = max((entry["n"] or 0 for entry in measures.values()), default=0)
-        table.add_row(escape(label), f"{n:g}", *(_cell(measures.get(name), with_intervals) for name in names))
+        cells = (_cell(measures.get(name), n, with_intervals) for name in names)
+        table.add_row(escape(label), f"{n:g}", *cells)
     return table
 
 
-def _cell(entry: Mapping[str, float | None] | None, with_interval: bool) -> str:
+def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: bool) -> str:
+    """A mean, with its own n where that is not the row's."""
     if entry is None or entry["value"] is None:
         return "-"
+    own = "" if entry["n"] == n else f" n={entry['n']:g}"
     if entry["value"] > 5:  # tokens, not a share
-        return f"{entry['value']:.0f}"
+        return f"{entry['value']:.0f}{own}"
     if not with_interval or entry["low"] is None or entry["high"] is None:
-        return f"{entry['value']:.3f}"
-    return f"{entry['value']:.3f} [dim][{entry['low']:.2f} {entry['high']:.2f}][/dim]"
+        return f"{entry['value']:.3f}{own}"
+    return f"{entry['value']:.3f} [dim][{entry['low']:.2f} {entry['high']:.2f}][/dim]{own}"

@@ -25,6 +25,7 @@ from tests.small_locomo import write_small_locomo
 REASONS = {
     "arms/controls:last_n.order": "this arm has no stage",
     "arms/controls:random.order": "this arm has no stage",
+    "arms/controls:whole_history.order": "this arm has no stage",
     "config:cache": "rows from the cache are those of the embedder, bit for bit",
     "config:latency.warmup_queries": "asked first and not counted",
     "dataset/locomo:directory": "where the files lie; their digests are pinned",
@@ -45,6 +46,8 @@ CHANGED: Mapping[str, Any] = {
     "arms/controls:dense.stages.score.column": "bm25",
     "arms/controls:last_n.order": [],
     "arms/controls:random.order": [],
+    "arms/controls:whole_history.order": [],
+    "arms/controls:whole_history.source.pool_size": 7,
     "config:latency.queries": 3,
     "dataset/locomo:directory": lambda here: str(shutil.copytree(here / "locomo", here / "copy")),
     "dataset/locomo:evidence": "repaired",

@@ -3,12 +3,20 @@
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
-from eval.datasets.dataset import QRELS_SCHEMA, Dataset
+from eval.datasets.dataset import (
+    OPTIONS_SCHEMA,
+    QRELS_SCHEMA,
+    REFERENCES_SCHEMA,
+    SESSION_QRELS_SCHEMA,
+    Dataset,
+)
 from eval.experiment import SYSTEM_ARM, Experiment, Outcome
 from eval.measures.latency import PARTS, Latency
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
+from lcm.errors import DatasetError
 from lcm.ranking.min_score import MinScore
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Query
@@ -104,3 +112,58 @@ def test_workspaces_may_share_their_ids() -> None:
     )
     means = run(dataset=twice).means.filter(arm=SYSTEM_ARM, group="all")
     assert means["value"].to_list() == once["value"].to_list()
+
+
+def test_a_query_judged_by_session_only_counts_as_judged() -> None:
+    by_session = pl.DataFrame([("unjudged", "talk:session 0", 1)], SESSION_QRELS_SCHEMA, orient="row")
+    outcome = run(dataset=replace(dataset(), session_qrels=by_session))
+    assert (outcome.counts["judged_queries"], outcome.counts["unjudged_queries"]) == (4, 0)
+    means = outcome.means.filter(arm=SYSTEM_ARM, group="all")
+    assert dict(means.select("measure", "n").iter_rows()) == {
+        "recall@1": 3,
+        "recall@2": 3,
+        "session.recall@1": 4,
+        "session.recall@2": 4,
+        "tokens@2": 4,
+    }
+
+
+def nothing_judged(**changes: object) -> Dataset:
+    return replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA), **changes)
+
+
+@pytest.mark.parametrize(
+    ("unjudged", "has"),
+    [
+        (nothing_judged(), "1 transcripts, 4 queries, 0 references and 0 queries with options"),
+        (
+            nothing_judged(
+                queries=(), references=pl.DataFrame([("talk", None, "They talk.")], REFERENCES_SCHEMA, orient="row")
+            ),
+            "1 transcripts, 0 queries, 1 references",
+        ),
+        (
+            nothing_judged(
+                options=pl.DataFrame(
+                    [("q0", "a", "blue", True), ("q0", "b", "red", False)], OPTIONS_SCHEMA, orient="row"
+                )
+            ),
+            "1 queries with options",
+        ),
+        (
+            nothing_judged(
+                session_qrels=pl.DataFrame([("q0", "talk:session 0", 0)], SESSION_QRELS_SCHEMA, orient="row")
+            ),
+            "has no judgements",
+        ),
+    ],
+    ids=["queries", "references", "options", "relevance 0"],
+)
+def test_a_dataset_with_nothing_judged_is_refused_in_one_line(unjudged: Dataset, has: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        run(dataset=unjudged)
+    said = str(caught.value)
+    assert said.startswith("dataset 'tiny' (tiny) has no judgements")
+    assert has in said
+    assert "dataset=sample" in said
+    assert "\n" not in said

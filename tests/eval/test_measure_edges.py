@@ -3,14 +3,16 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
-from eval.datasets.dataset import QRELS_SCHEMA, Dataset
+from eval.datasets.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment import SYSTEM_ARM, Experiment
 from eval.measures.latency import Latency
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
 from eval.replay.bulk import Bulk
+from eval.significance import bootstrap_means
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Message, Query, Transcript
 from lcm.source.recent import Recent
@@ -21,23 +23,28 @@ SINGLE = {name: [name] for name in MESSAGES}
 Judged = dict[str, dict[str, int]]
 
 
-def dataset(judged: Judged) -> Dataset:
-    """Eight messages in two sessions (m0-m3, m4-m7), judged as told."""
+def dataset(judged: Judged, by_session: Judged | None = None) -> Dataset:
+    """Eight messages in two sessions (s0: m0-m3, s1: m4-m7), judged as told."""
+    by_session = by_session or {}
     messages = tuple(Message(name, "user", name, f"s{i // 4}", minute(i)) for i, name in enumerate(MESSAGES))
-    rows = [(query, name, relevance) for query, of in judged.items() for name, relevance in of.items()]
+    rows, session_rows = (
+        [(query, name, relevance) for query, of in table.items() for name, relevance in of.items()]
+        for table in (judged, by_session)
+    )
     return Dataset(
         name="tiny",
         protocol="tiny",
         digest="0",
         transcripts=(Transcript("c", messages),),
-        queries=tuple(Query(query, query, minute(99)) for query in judged),
+        queries=tuple(Query(query, query, minute(99)) for query in judged | by_session),
         qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
+        session_qrels=pl.DataFrame(session_rows, schema=SESSION_QRELS_SCHEMA, orient="row"),
     )
 
 
-def values(
-    names: tuple[str, ...], ranked: dict[str, list[str]], judged: Judged, covers: dict[str, list[str]] = SINGLE
-) -> dict[tuple[str, str], float]:
+def measured(
+    names: tuple[str, ...], ranked: dict[str, list[str]], data: Dataset, covers: dict[str, list[str]] = SINGLE
+) -> pl.DataFrame:
     run = pl.DataFrame(
         [
             ("system", "default", query, document, i)
@@ -50,8 +57,18 @@ def values(
     documents = pl.DataFrame(
         {"document_id": list(covers), "source_message_ids": list(covers.values()), "tokens": [10] * len(covers)}
     ).with_columns(workspace_id=pl.lit("default"))
-    measured = Retrieval(names=names).values(run, documents, dataset(judged))
-    return {(row["query_id"], row["measure"]): row["value"] for row in measured.iter_rows(named=True)}
+    return Retrieval(names=names).values(run, documents, data)
+
+
+def values(
+    names: tuple[str, ...],
+    ranked: dict[str, list[str]],
+    judged: Judged,
+    covers: dict[str, list[str]] = SINGLE,
+    by_session: Judged | None = None,
+) -> dict[tuple[str, str], float]:
+    found = measured(names, ranked, dataset(judged, by_session), covers)
+    return {(row["query_id"], row["measure"]): row["value"] for row in found.iter_rows(named=True)}
 
 
 def test_recall_all_needs_every_one() -> None:
@@ -96,6 +113,95 @@ def test_a_judged_query_without_results_is_zero_by_every_measure() -> None:
     of_empty = {measure: value for (query, measure), value in found.items() if query == "empty"}
     by_session = [f"session.{name}" for name in DEFAULT_NAMES if not name.startswith("tokens")]
     assert of_empty == dict.fromkeys([*DEFAULT_NAMES, *by_session], 0.0)
+
+
+def test_a_query_judged_by_session_only_has_no_measure_of_messages() -> None:
+    found = values(
+        ("recall@1", "MRR", "tokens@2"),
+        {"by session": ["m0", "m4"], "by message": ["m0"]},
+        {"by message": {"m0": 1}},
+        by_session={"by session": {"s1": 1}},
+    )
+    assert found == {
+        ("by message", "recall@1"): 1,
+        ("by message", "MRR"): 1,
+        ("by message", "session.recall@1"): 1,
+        ("by message", "session.MRR"): 1,
+        ("by message", "tokens@2"): 10,
+        ("by session", "session.recall@1"): 0,
+        ("by session", "session.MRR"): 1 / 2,
+        ("by session", "tokens@2"): 20,
+    }
+
+
+def test_sessions_judged_by_themselves_and_through_messages_are_one_set() -> None:
+    found = values(
+        ("recall@1", "recall@2", "recall_all@1"),
+        {"q": ["m1", "m4"]},
+        {"q": {"m0": 1, "m1": 1}},
+        by_session={"q": {"s0": 1, "s1": 1}},
+    )
+    assert (found["q", "recall@1"], found["q", "recall@2"]) == (1 / 2, 1 / 2)
+    assert (found["q", "session.recall@1"], found["q", "session.recall@2"]) == (1 / 2, 1)
+    assert found["q", "session.recall_all@1"] == 0
+
+
+def test_a_session_takes_the_higher_of_two_grades() -> None:
+    """By itself s0 is graded 1, through its message 2; s1 is graded 1."""
+    ranked = {"best first": ["m0", "m4"], "best last": ["m4", "m0"]}
+    judged = {query: {"m3": 2} for query in ranked}
+    found = values(("nDCG@2",), ranked, judged, by_session={query: {"s0": 1, "s1": 1} for query in ranked})
+    second = 1 / math.log2(3)
+    assert found["best first", "session.nDCG@2"] == pytest.approx(1)
+    assert found["best last", "session.nDCG@2"] == pytest.approx((1 + 2 * second) / (2 + 1 * second))
+
+
+def test_a_judged_message_or_session_that_nobody_recorded_is_never_found() -> None:
+    found = values(
+        ("recall@2",),
+        {"lost message": ["m0", "m4"], "lost session": ["m0", "m4"], "zero": ["m0"]},
+        {"lost message": {"nowhere": 1}},
+        by_session={"lost session": {"nowhere": 1, "s0": 1}, "zero": {"s0": 0}},
+    )
+    assert found == {
+        ("lost message", "recall@2"): 0,
+        ("lost message", "session.recall@2"): 0,
+        ("lost session", "session.recall@2"): 1 / 2,
+    }
+
+
+def test_each_mean_is_over_the_queries_judged_at_its_level() -> None:
+    """Three queries are judged by message, and two more by session only; their categories are means of their own."""
+    data = dataset({"a": {"m0": 1}, "b": {"m1": 1}, "c": {"m2": 1}}, {"d": {"s1": 1}, "e": {"s0": 1}})
+    of = {"a": "facts", "b": "facts", "c": "facts", "d": "sessions", "e": "sessions"}
+    data = replace(data, queries=tuple(replace(query, category=of[query.query_id]) for query in data.queries))
+    names = ("recall@1", "tokens@1")
+    found = measured(names, {"a": ["m0"], "b": ["m5"], "c": ["m2"], "d": ["m4"], "e": ["m4"]}, data)
+    retrieval = Retrieval(names=names, resamples=50, seed=3)
+    means = {(row["group"], row["measure"]): row for row in retrieval.means(found, data).iter_rows(named=True)}
+    expected = {
+        ("all", "recall@1"): [1, 0, 1],
+        ("all", "session.recall@1"): [1, 0, 1, 1, 0],
+        ("all", "tokens@1"): [10] * 5,
+        ("facts", "recall@1"): [1, 0, 1],
+        ("facts", "session.recall@1"): [1, 0, 1],
+        ("facts", "tokens@1"): [10] * 3,
+        ("sessions", "session.recall@1"): [1, 0],
+        ("sessions", "tokens@1"): [10] * 2,
+    }
+    assert set(means) == set(expected)
+    for key, column in expected.items():
+        (low,), (high,) = bootstrap_means(np.array(column, dtype=np.float64)[:, None], 50, 0.95, 3)
+        row = means[key]
+        assert (row["n"], row["value"]) == (len(column), pytest.approx(sum(column) / len(column)))
+        assert (row["low"], row["high"]) == (low, high)
+
+
+def test_nothing_judged_has_no_mean() -> None:
+    data = dataset({"q": {}})
+    found = measured(DEFAULT_NAMES, {"q": ["m0"]}, data)
+    assert found.is_empty()
+    assert Retrieval().means(found, data).is_empty()
 
 
 def test_each_query_is_answered_from_its_own_workspace_only() -> None:

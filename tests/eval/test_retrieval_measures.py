@@ -131,7 +131,53 @@ def test_means_are_per_category_and_over_all() -> None:
     assert math.isnan(means["b"]["low"])
 
 
-@pytest.mark.parametrize("name", ["recall", "precision@5", "recall@0", "recall@-1", "nDCG", "MRR@5"])
+def test_without_a_cutoff_everything_returned_counts() -> None:
+    ranked = {"q": ["m5", "m6", "m7", "m0"], "none": ["m4"]}
+    found = values(["recall@3", "recall", "tokens@3", "tokens"], ranked, {"q": ["m0", "m1"], "none": ["m0"]})
+    assert (found["q", "recall@3"], found["q", "recall"]) == (0, 1 / 2)
+    assert (found["q", "tokens@3"], found["q", "tokens"]) == (30, 40)
+    assert (found["none", "recall"], found["none", "tokens"]) == (0, 10)
+    assert (found["q", "session.recall"], found["none", "session.recall"]) == (1, 0)
+
+
+def log2_gains(*positions: int) -> float:
+    return sum(1.0 if position == 1 else 1 / math.log2(position) for position in positions)
+
+
+@pytest.mark.parametrize(
+    ("ranked", "relevant", "k", "expected"),
+    [
+        (["m0"], ["m0"], 5, 1),
+        (["m5", "m0"], ["m0"], 5, 1),  # rank 2 costs nothing
+        (["m5", "m6", "m0"], ["m0"], 5, 1 / math.log2(3)),
+        (["m5", "m0", "m6", "m1"], ["m0", "m1", "m2"], 5, log2_gains(2, 4) / log2_gains(1, 2, 3)),
+        (["m5", "m0", "m6", "m1"], ["m0", "m1", "m2"], 2, 1 / 2),
+        (["m5", "m0"], ["m0"], 1, 0),
+        (["m5"], ["m0"], 5, 0),
+    ],
+)
+def test_longmemevals_ndcg_leaves_rank_two_undiscounted(
+    ranked: list[str], relevant: list[str], k: int, expected: float
+) -> None:
+    found = values([f"nDCG_longmemeval@{k}"], {"q": ranked}, {"q": relevant})
+    assert found["q", f"nDCG_longmemeval@{k}"] == pytest.approx(expected, abs=1e-15)
+
+
+def test_longmemevals_ndcg_counts_sessions_at_session_level() -> None:
+    found = values(["nDCG_longmemeval@3", "nDCG@3"], {"q": ["m4", "m5", "m6", "m0"]}, {"q": ["m0"]})
+    assert found["q", "session.nDCG_longmemeval@3"] == 1
+    assert found["q", "session.nDCG@3"] == pytest.approx(1 / math.log2(3))
+
+
+def test_a_measure_that_is_not_asked_for_is_not_there() -> None:
+    found = values(["nDCG_longmemeval@3"], {"q": ["m0"]}, {"q": ["m0"]})
+    assert {measure for _, measure in found} == {"nDCG_longmemeval@3", "session.nDCG_longmemeval@3"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["precision@5", "recall@0", "recall@-1", "recall_any", "tokens@0", "nDCG", "nDCG_longmemeval", "MRR@5", "tokens "],
+)
 def test_an_unknown_measure_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match=f"unknown measure '{name}'"):
         Retrieval(names=[name])

@@ -17,6 +17,7 @@ import pytest
 
 from eval.datasets.dataset import Dataset
 from eval.datasets.sample import Sample
+from eval.replay.bulk import Bulk
 from eval.run_folder import read_summary
 from tests.lcm.embedder.conftest import exported_by_two  # noqa: F401 - a fixture
 from tests.pipelines.conftest import QUICK, Lcm
@@ -57,7 +58,7 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
         "timing",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
-    assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random"}
+    assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random", "oracle", "whole_history"}
     assert set(summary["measures"]["recall@10"]) == {"value", "n", "low", "high"}
     assert set(summary["timing"]) == {"latency_ms", "seconds"}
     assert summary["timing"]["latency_ms"]["total"]["n"] == 3
@@ -89,24 +90,84 @@ def test_unjudged_queries_are_counted_and_not_averaged(lcm: Lcm) -> None:
     assert "91 of 102 queries are judged" in finished.stdout
 
 
-@pytest.mark.parametrize(("judged", "n"), [(0, None), (1, 1)])
-def test_few_judgements_make_no_number_that_is_not_json(
-    lcm: Lcm, monkeypatch: pytest.MonkeyPatch, judged: int, n: int | None
-) -> None:
-    """One judged query has a mean and no interval; none has neither."""
+def change_sample(monkeypatch: pytest.MonkeyPatch, change: Callable[[Dataset], Dataset]) -> None:
     load: Callable[[Sample], Dataset] = Sample.load
+    monkeypatch.setattr(Sample, "load", lambda self: change(load(self)))
 
-    def load_few(self: Sample) -> Dataset:
-        dataset = load(self)
-        few = dataset.qrels["query_id"].unique(maintain_order=True).head(judged)
-        return replace(dataset, qrels=dataset.qrels.filter(pl.col("query_id").is_in(few.to_list())))
 
-    monkeypatch.setattr(Sample, "load", load_few)
+def judged_only(dataset: Dataset, n: int) -> Dataset:
+    """The dataset with judgements for its first n judged queries alone."""
+    few = dataset.qrels["query_id"].unique(maintain_order=True).head(n)
+    return replace(dataset, qrels=dataset.qrels.filter(pl.col("query_id").is_in(few.to_list())))
+
+
+def by_session_from(dataset: Dataset, n: int) -> Dataset:
+    """The dataset with judgements by message for its first n judged queries, for the others by session alone."""
+    messages = judged_only(dataset, n)
+    session_of = {m.message_id: m.session_id for t in dataset.transcripts for m in t.messages}
+    others = dataset.qrels.join(messages.qrels, on="query_id", how="anti")
+    sessions = others.select(
+        "query_id", pl.col("message_id").replace_strict(session_of).alias("session_id"), "relevance"
+    )
+    return replace(messages, session_qrels=sessions.unique(maintain_order=True))
+
+
+def test_one_judgement_makes_no_number_that_is_not_json(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One judged query has a mean and no interval."""
+    change_sample(monkeypatch, lambda dataset: judged_only(dataset, 1))
     finished = lcm("evaluate", *QUICK)
     assert finished.code == 0, finished.stderr
     measures = strict(finished.folder)["measures"]
-    assert measures.get("MRR", {}).get("n") == n
+    assert measures["MRR"]["n"] == 1
     assert all(entry["low"] is None and entry["high"] is None for entry in measures.values())
+
+
+def test_a_dataset_without_judgements_is_refused_before_anything_is_replayed(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_sample(monkeypatch, lambda dataset: judged_only(dataset, 0))
+    monkeypatch.setattr(Bulk, "steps", lambda *_: pytest.fail("replayed"))
+    finished = lcm("evaluate", *QUICK)
+    assert finished.code == 2
+    assert finished.stderr.startswith("lcm: dataset 'sample' (evidence=original unit=message) has no judgements")
+    assert finished.stderr.count("\n") == 1
+    assert finished.summaries == []
+
+
+def test_judgements_of_messages_and_of_sessions_each_have_their_n(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_sample(monkeypatch, lambda dataset: by_session_from(dataset, 40))
+    finished = lcm("evaluate", *QUICK)
+    assert finished.code == 0, finished.stderr
+    measures = finished.summary["measures"]
+    assert (measures["recall@10"]["n"], measures["session.recall@10"]["n"], measures["tokens@10"]["n"]) == (40, 91, 91)
+    assert finished.summary["counts"]["judged_queries"] == 91
+    (row,) = [line for line in finished.stdout.splitlines() if line.startswith("│ system")]
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert cells[:2] == ["system", "91"]
+    assert [cell.endswith(" n=40") for cell in cells[2:]] == [True, True, True, True, True, False, False]
+
+
+def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_sample(monkeypatch, lambda dataset: by_session_from(dataset, 0))
+    finished = lcm("evaluate", *QUICK)
+    assert finished.code == 0, finished.stderr
+    header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
+    assert [cell.strip() for cell in header.strip("┃").split("┃")] == [
+        "arm", "n", "session.recall@5", "session.recall@10", "session.recall_all@10", "session.nDCG@10", "session.MRR",
+        "tokens@10", "session.recall", "tokens",
+    ]  # fmt: skip
+
+
+def test_what_the_whole_history_costs_is_kept(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK, "arms=controls").folder
+    whole = strict(folder)["arms"]["whole_history"]
+    assert whole["recall"]["value"] == 1
+    run = pl.read_parquet(folder / "run.parquet").filter(arm="whole_history")
+    documents = pl.read_parquet(folder / "documents.parquet")
+    costs = run.join(documents, on=["workspace_id", "document_id"]).group_by("query_id").agg(pl.col("tokens").sum())
+    judged = pl.read_parquet(folder / "per_query.parquet").filter(arm="whole_history", measure="tokens")
+    assert dict(judged.select("query_id", "value").iter_rows()).items() <= dict(costs.iter_rows()).items()
+    assert whole["tokens"]["value"] == pytest.approx(judged["value"].mean())
 
 
 def forget_half(cache: Path) -> None:
