@@ -35,6 +35,9 @@ def main(arguments: Sequence[str]) -> int:
             f"  origin         {card.origin}",
             f"  how to get it  {card.how_to_get}",
         ]
+        if not card.files:
+            console().print("\n".join([*lines, ""]), highlight=False, markup=False)
+            continue
         try:
             where = folder(card, loader.directory or (str(bundled_directory()) if card.bundled else None))
         except DatasetError as error:

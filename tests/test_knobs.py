@@ -6,8 +6,9 @@ embedder's name, a dataset's digest) hold all settings by construction and are n
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,27 @@ from lcm.embedder.export import find_export
 from lcm.embedder.minilm import WEIGHTS_SHA256
 from pipelines import configuration
 from tests.component_results import result
+from tests.eval.datasets.test_beam import write_small_beam
+from tests.eval.datasets.test_dialogsum import write_small_dialogsum
+from tests.eval.datasets.test_longmemeval import write_small_longmemeval
+from tests.eval.datasets.test_personamem import write_small_personamem
+from tests.eval.datasets.test_qmsum import write_small_qmsum
 from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.small_locomo import write_small_locomo
+
+SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
+    "beam": write_small_beam,
+    "dialogsum": write_small_dialogsum,
+    "locomo": write_small_locomo,
+    "longmemeval": write_small_longmemeval,
+    "personamem": write_small_personamem,
+    "qmsum": write_small_qmsum,
+}
+
+
+def _copy(name: str, here: Path) -> str:
+    return str(shutil.copytree(here / name, here / "copy"))
+
 
 REASONS = {
     "arms/controls:last_n.order": "this arm has no stage",
@@ -28,8 +48,12 @@ REASONS = {
     "arms/controls:whole_history.order": "this arm has no stage",
     "config:cache": "rows from the cache are those of the embedder, bit for bit",
     "config:latency.warmup_queries": "asked first and not counted",
-    "dataset/locomo:directory": "where the files lie; their digests are pinned",
-    "dataset/sample:directory": "where the files lie; their digests are pinned",
+    **{
+        f"dataset/{name}:directory": "where the files lie; their digests are pinned"
+        for name in (*SMALL_DATASETS, "sample")
+    },
+    "dataset/transcripts:format": "the format that is detected and the same one named read the same",
+    "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
     "embedder/minilm:directory": "where the weights lie",
     "embedder/minilm:threads": "a row depends on nothing but its text",
     "embedder/nomic:threads": "a row depends on nothing but its text",
@@ -49,9 +73,14 @@ CHANGED: Mapping[str, Any] = {
     "arms/controls:whole_history.order": [],
     "arms/controls:whole_history.source.pool_size": 7,
     "config:latency.queries": 3,
-    "dataset/locomo:directory": lambda here: str(shutil.copytree(here / "locomo", here / "copy")),
+    **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
+    "dataset/beam:size": "500K",
     "dataset/locomo:evidence": "repaired",
+    "dataset/longmemeval:protocol": "all",
+    "dataset/qmsum:marks": "keep",
     "dataset/sample:directory": lambda here: str(bundled_directory()),
+    "dataset/transcripts:format": "chat",
+    "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
     "embedder/minilm:precision": "fp32",
     "embedder/minilm:threads": 1,
@@ -86,6 +115,7 @@ CHANGED: Mapping[str, Any] = {
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     "config:cache": {"latency.queries": 0},
     "config:latency.warmup_queries": {"latency.queries": 3},
+    "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
     "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
@@ -207,10 +237,13 @@ def place(
         request.getfixturevalue("minilm_cache")
         return {}
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    group, _, choice = knob.place.partition("/")
+    if group == "dataset" and choice in SMALL_DATASETS:
+        (tmp_path / choice).mkdir()
+        return {"dataset.directory": SMALL_DATASETS[choice](tmp_path / choice, monkeypatch)}
     match knob.place:
-        case "dataset/locomo":
-            (tmp_path / "locomo").mkdir()
-            return {"dataset.directory": write_small_locomo(tmp_path / "locomo", monkeypatch)}
+        case "dataset/transcripts":
+            return {"dataset.paths": [str(bundled_directory() / "transcripts" / "zhongwen.json")]}
         case "embedder/onnx" | "embedder/nomic":
             build = request.getfixturevalue("build_model")
             directory, another = build("tiny"), build("another", seed=1)

@@ -119,6 +119,33 @@ class ExactIndex:
                 answers += [best(ids, row, k) for row in scores]
             return answers
 
+    def rank(self, queries: Vectors, places: _Positions, k: int) -> list[Ranked]:
+        """The best k among some ids of each query, where every id has one vector.
+
+        Args:
+            queries: made by `to_grid`.
+            places: shape (queries, candidates): the candidates of a query by the order of adding their ids, from 0.
+            k: as in `search`.
+        """
+        with self._lock:
+            self._settle()
+            queries_a_block = max(1, _BLOCK_NUMBERS // (places.shape[1] * self._dim))
+            answers: list[Ranked] = []
+            for start in range(0, len(queries), queries_a_block):
+                block = places[start : start + queries_a_block]
+                left = queries[start : start + queries_a_block].astype(np.float64)
+                scores = np.einsum("qcd,qd->qc", self._rows[block].astype(np.float64), left)
+                np.clip(scores, -1, 1, out=scores)
+                scores += 0.0
+                order = np.lexsort((block, -scores), axis=1)[:, :k]
+                best_places = np.take_along_axis(block, order, axis=1).tolist()
+                best_scores = np.take_along_axis(scores, order, axis=1).tolist()
+                answers += [
+                    ([self._ids[place] for place in row], values)
+                    for row, values in zip(best_places, best_scores, strict=True)
+                ]
+            return answers
+
     def save(self, path: Path) -> None:
         ids, vectors = self.contents()
         write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(vectors)})

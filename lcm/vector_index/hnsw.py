@@ -25,6 +25,7 @@ from pathlib import Path
 
 import hnswlib
 import numpy as np
+import numpy.typing as npt
 
 from lcm.indexing import Ranked, refuse_negative
 from lcm.protocols import Vectors
@@ -135,6 +136,11 @@ class HnswIndex:
                 return self._exact.search(queries, k, allowed)
             wanted = min(k, len(known))
             width = max(self._settings.ef, math.ceil(_CANDIDATES_A_RESULT * wanted * total / len(known)))
+            # One vector an id and none removed: a label of the graph is the place in the exact index.
+            if allowed is None and self._graph.size == len(known) == total and wanted > 0 and len(queries):
+                places = self._graph.best(queries, wanted, width) if width <= total * _LARGEST_SHARE else None
+                if places is not None:
+                    return self._exact.rank(queries, places, wanted)
             candidates: dict[int, list[str]] = {}
             waiting = list(range(len(queries)))
             while waiting and width <= visible * _LARGEST_SHARE:
@@ -224,13 +230,34 @@ class _Graph:
 
     def nearest(self, queries: Vectors, width: int) -> list[list[str | None]]:
         """The ids of about the `width` nearest vectors of each query; none where the graph is torn apart."""
+        found = self._query(queries, width)
+        return [[self.ids[label] for label in row] for row in found[0].tolist()] if found else [[] for _ in queries]
+
+    def best(self, queries: Vectors, k: int, width: int) -> npt.NDArray[np.int64] | None:
+        """Those of about the `width` nearest labels that can be among a query's best k once they are scored exactly.
+
+        Returns:
+            shape (queries, as many as the query with most of them has); None where the graph is torn apart.
+        """
+        found = self._query(queries, width)
+        if found is None:
+            return None
+        labels, distances = found
+        # Summed in float32, a product of unit vectors is off by so much at most; distances ascend.
+        error = (queries.shape[1] + 2) * 2.0**-24
+        farthest = distances[:, k - 1 : k].astype(np.float64) + 2 * error
+        kept = int((distances <= farthest).sum(axis=1).max())
+        return labels[:, :kept].astype(np.int64)
+
+    def _query(self, queries: Vectors, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]] | None:
+        """Labels and distances, nearest first; None where the graph is torn apart."""
         self._graph.set_ef(width)
         try:
-            labels, _ = self._graph.knn_query(queries, width)
+            labels, distances = self._graph.knn_query(queries, width)
         except RuntimeError as err:  # hnswlib's way to say that it reached fewer than `width`
             _log.info("hnswlib found fewer than %d vectors (%s): looking at all", width, err)
-            return [[] for _ in queries]
-        return [[self.ids[label] for label in row] for row in labels.tolist()]
+            return None
+        return labels, distances
 
     def to_bytes(self) -> bytes:
         if not self.size:

@@ -80,7 +80,7 @@ def test_every_number_of_the_summary_is_a_metric(logged: Logged) -> None:
     places = {"": summary["measures"]}
     places |= {f"arm/{arm}/": measures for arm, measures in summary["arms"].items()}
     places |= {f"category/{category}/": measures for category, measures in summary["categories"].items()}
-    assert len(places) == 1 + 4 + 5
+    assert len(places) == 1 + 6 + 5
     for prefix, measures in places.items():
         for measure, entry in measures.items():
             metric = prefix + metric_name(measure)

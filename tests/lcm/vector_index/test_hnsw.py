@@ -170,3 +170,15 @@ def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -
     loaded = Hnsw(exact_below=100).build(DIM)
     loaded.load(tmp_path / "index")
     assert [ids[0] for ids, _ in loaded.search(vectors[:20], 1)] == [str(i) for i in range(20)]
+
+
+@pytest.mark.parametrize("k", [1, 7, 40, 400])
+def test_many_queries_at_once_are_answered_as_each_with_its_ids_named(k: int) -> None:
+    """Where no id is disallowed the candidates are scored together; the bits and the order of ties are the same."""
+    index = Hnsw(ef=50, exact_below=0).build(DIM)
+    vectors = unit(900, 0)
+    vectors[100:130] = vectors[40]
+    index.add(names(900), vectors)
+    queries = np.concatenate([unit(60, 1), vectors[30:60]])
+    assert index.search(queries, k) == index.search(queries, k, allowed=names(900))
+    assert index.search(queries[:0], k) == []

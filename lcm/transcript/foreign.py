@@ -1,0 +1,127 @@
+"""Formats that are known but not read, so that a file can be refused by name."""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lcm.transcript.recorded_file import RecordedFile
+
+_HEAD_BYTES = 2**16
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"SQLite format 3\0", "a SQLite database"),
+    (0, b"PK\x03\x04", "a zip archive"),
+    (257, b"ustar", "a tar archive"),
+    (0, b"\x28\xb5\x2f\xfd", "a file packed by zstd"),
+    (0, b"\xfd7zXZ\0", "a file packed by xz"),
+    (0, b"BZh", "a file packed by bzip2"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (0, b"%PDF-", "a PDF"),
+    (0, b"PAR1", "a Parquet file without readable columns role and content"),
+    (0, b"ARROW1", "an Arrow file"),
+)
+"""Offset, bytes there, name."""
+
+_COPILOT_TYPES = frozenset({"user.message", "assistant.message", "assistant.turn_start", "tool.execution_start"})
+_KIMI_TYPES = frozenset({"config.update", "turn.prompt", "usage.record"})
+
+
+def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda record: all(key in record for key in keys)
+
+
+def _is_copilot(record: Mapping[str, Any]) -> bool:
+    kind = _kind(record)
+    return isinstance(record.get("data"), dict) and (kind.startswith("session.") or kind in _COPILOT_TYPES)
+
+
+def _is_droid_log(record: Mapping[str, Any]) -> bool:
+    has_session = "session_id" in record or "sessionId" in record
+    says = _kind(record) == "message" and "text" in record and "role" in record
+    return has_session and (says or (_kind(record) == "tool_call" and "toolName" in record))
+
+
+def _is_kimi(record: Mapping[str, Any]) -> bool:
+    kind = _kind(record)
+    return kind.startswith("context.") or kind in _KIMI_TYPES or (kind == "metadata" and "protocol_version" in record)
+
+
+def _is_qwen(record: Mapping[str, Any]) -> bool:
+    message = record.get("message")
+    return "sessionId" in record and isinstance(message, dict) and isinstance(message.get("parts"), list)
+
+
+_RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
+    (_is_copilot, "a Copilot CLI session"),
+    (lambda record: _kind(record) == "session_start", "a Droid (Factory) session"),
+    (_is_droid_log, "a Droid (Factory) stream-json log"),
+    (_is_kimi, "a Kimi session"),
+    (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
+    (_is_qwen, "a Qwen Code session"),
+    (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
+    (_has("session_meta", "conversation_list"), "a multi-party chat export"),
+    (_has("mapping", "current_node"), "a ChatGPT export"),
+    (_has("chat_messages"), "a Claude.ai export"),
+    (_has("simulations", "tasks"), "tau2-bench results"),
+    (_has("features", "rows"), "a page of a Hugging Face dataset"),
+    (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),
+    (_has("prompt", "completion"), "a Hugging Face style dataset of prompts"),
+    (_has("chosen", "rejected"), "a Hugging Face style dataset of preferences"),
+)
+"""Asked in this order, of each of the first records."""
+
+
+def foreign_name(file: RecordedFile) -> str | None:
+    """Name the format of a file that no reader recognises; None where we do not know it either."""
+    head = _head(file)
+    for offset, magic, name in _MAGIC:
+        if head[offset:].startswith(magic):
+            return name
+    values = [file.first] if isinstance(file.first, dict) else file.first
+    records = [value for value in values if isinstance(value, dict)]
+    for recognises, name in _RECORDS:
+        if any(map(recognises, records)):
+            return name
+    return None if values else _text_name(head)
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    kind = record.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _head(file: RecordedFile) -> bytes:
+    """How the file begins, unpacked."""
+    try:
+        with gzip.open(file.path, "rb") if file.magic.startswith(b"\x1f\x8b") else file.path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES)
+    except _UNREADABLE:
+        return b""
+
+
+def _text_name(head: bytes) -> str | None:
+    if not head.strip() or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return None
+    # The head may end inside a character.
+    text = head.decode("utf-8", "ignore" if len(head) == _HEAD_BYTES else "replace")
+    if "\0" in text or "\ufffd" in text:
+        return "a binary file"
+    lines = text.splitlines()[:-1] if len(head) == _HEAD_BYTES else text.splitlines()
+    if any(line.startswith(("# aider chat", "#### ")) for line in lines):
+        return "a Markdown chat history"
+    return "a CSV table" if _is_table([line for line in lines if line.strip()]) else "plain text"
+
+
+def _is_table(lines: list[str]) -> bool:
+    """Say whether all lines have as many fields as the first, and more than one."""
+    for delimiter in (",", "\t", ";"):
+        try:
+            widths = {len(fields) for fields in csv.reader(lines, delimiter=delimiter)}
+        except csv.Error:
+            continue
+        if len(widths) == 1 and len(lines) > 1 and widths.pop() > 1:
+            return True
+    return False

@@ -1,0 +1,338 @@
+"""Transcripts as Parquet, in and out: a row is a message or an event.
+
+Out, a message has its parts and its envelope as JSON text, so that reading it again gives the same; an event has its
+kind and its record as JSON text, and stands where it stood between the messages.
+
+In, any table with columns `role` and `content` is read, the columns of `write_parquet` or others: `conversation_id`
+(else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`, `author` or `name`,
+`created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or one as JSON text).
+What is recorded of a row without `parts` and `envelope` is the row itself as an object; else columns unknown to us are
+kept as `columns` of the envelope. Values that JSON lacks are text there: instants, dates and times in ISO 8601, bytes
+in base64, decimals, durations and numbers that are not finite as Python writes them.
+
+`workspace_id` is written for other readers; who reads the file here says which workspace it goes to.
+
+Through PyArrow: it reads within a row group and writes on the caller's thread, so neither depends on the file's size.
+"""
+
+import json
+import math
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
+from lcm.errors import TranscriptError
+from lcm.protocols import Recorded
+from lcm.records import PART_TYPES, ROLES, Event, Message, Part, Transcript
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.parts import Decomposed, decompose
+from lcm.transcript.recorded_file import RecordedFile
+
+SCHEMA = pa.schema(
+    [
+        ("workspace_id", pa.string()),
+        ("conversation_id", pa.string()),
+        ("title", pa.string()),
+        ("message_id", pa.string()),
+        ("session_id", pa.string()),
+        ("role", pa.string()),
+        ("author", pa.string()),
+        ("created_at", pa.timestamp("ms", "UTC")),
+        ("content", pa.string()),
+        ("parts", pa.string()),
+        ("envelope", pa.string()),
+        ("event_kind", pa.string()),
+        ("event", pa.string()),
+    ]
+)
+
+_REPEATING = ["workspace_id", "conversation_id", "title", "session_id", "role", "author", "event_kind"]
+_WRITTEN = frozenset(SCHEMA.names)
+_MAGIC = b"PAR1"
+_REQUIRED = ("role", "content")
+_BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
+_ROW_GROUP_BYTES = 16 * 2**20
+_BUFFER_BYTES = 2**20
+_PART_FIELDS = frozenset(field.name for field in fields(Part))
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+_Json = TypeVar("_Json", list[Any], dict[str, Any])
+
+
+class Written(NamedTuple):
+    """What a file holds."""
+
+    conversations: int
+    messages: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetReader:
+    """Reads the conversations that the rows name; a line of such a file is a row, from 1."""
+
+    name = "parquet"
+
+    def detects(self, file: RecordedFile) -> bool:
+        if file.magic != _MAGIC:
+            return False
+        try:
+            names = pq.read_schema(file.path).names
+        except _UNREADABLE:
+            return False
+        return all(name in names for name in _REQUIRED)
+
+    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        for number, columns, place in _places(file):
+            with file.record(number, f"row {number}: "):
+                yield _recorded(_row(columns, place), file.name)
+
+
+def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
+    """Write transcripts, or their pieces in order, as rows; the file is whole or absent.
+
+    Raises:
+        StoreError: if UTF-8 cannot carry an id.
+    """
+    heard: dict[tuple[str, str], int] = {}
+    events = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal events
+        for piece in pieces:
+            conversation = (piece.workspace_id, piece.conversation_id)
+            events += len(piece.events)
+            yield from _rows(piece, heard.setdefault(conversation, 0))
+            heard[conversation] += len(piece.messages)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            with pq.ParquetWriter(stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING) as writer:
+                for row_group in _row_groups(rows()):
+                    writer.write_table(row_group)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return Written(len(heard), sum(heard.values()), events)
+
+
+def _row_groups(rows: Iterator[dict[str, Any]]) -> Iterator[pa.Table]:
+    tables: list[pa.Table] = []
+    for chunk in _chunks(rows):
+        tables.append(pa.Table.from_pylist(chunk, SCHEMA))
+        if sum(table.nbytes for table in tables) >= _ROW_GROUP_BYTES:
+            yield pa.concat_tables(tables)
+            tables = []
+    if tables:
+        yield pa.concat_tables(tables)
+
+
+def _chunks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(len(value) for value in row.values() if isinstance(value, str))
+        if len(chunk) == _BATCH_ROWS or characters >= _BATCH_BYTES:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _rows(piece: Transcript, before: int) -> Iterator[dict[str, Any]]:
+    """The messages of a piece, `before` of which are in earlier ones, and its events at their places."""
+    shared = {
+        "workspace_id": require_id(piece.workspace_id, "workspace id"),
+        "conversation_id": require_id(piece.conversation_id, "conversation id"),
+        "title": optional_text(piece.title),
+    }
+    events = list(reversed(piece.events))
+    for place, message in enumerate(piece.messages, start=before):
+        while events and events[-1].after <= place:
+            yield shared | _event_row(events.pop())
+        yield shared | _message_row(message)
+    while events:
+        yield shared | _event_row(events.pop())
+
+
+def _message_row(message: Message) -> dict[str, Any]:
+    return {
+        "message_id": require_id(message.message_id, "message id"),
+        "session_id": require_id(message.session_id, "session id"),
+        "role": message.role,
+        "author": optional_text(message.author),
+        "created_at": message.created_at,
+        "content": well_formed(message.content),
+        "parts": to_json([_part_object(part) for part in message.parts]),
+        "envelope": mapping_json(message.envelope),
+    }
+
+
+def _event_row(event: Event) -> dict[str, Any]:
+    return {"event_kind": well_formed(event.kind), "event": to_json(event.native)}
+
+
+def _part_object(part: Part) -> dict[str, Any]:
+    values = {field.name: getattr(part, field.name) for field in fields(Part)}
+    return {name: value for name, value in values.items() if value is not None and value != {}}
+
+
+def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]]:
+    """Each row's number, from 1, and where it stands in which columns; what cannot be read is put aside."""
+    number = 0
+    try:
+        with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:
+            missing = [name for name in _REQUIRED if name not in table.schema_arrow.names]
+            if missing:
+                raise ValueError(f"there is no column {missing[0]}; a table of messages has role and content")
+            for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                bytes_per_row = batch.nbytes // max(1, batch.num_rows)
+                for place in range(batch.num_rows):
+                    number += 1
+                    file.bytes_read += bytes_per_row
+                    yield number, columns, place
+    except _UNREADABLE as err:
+        file.put_aside(number + 1, f"row {number + 1} and all after it: {_one_line(err)}", None)
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    """So many rows that long ones do not add up."""
+    total = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    rows: int = max(1, min(_BATCH_ROWS, _BATCH_BYTES * metadata.num_rows // max(1, total)))
+    return rows
+
+
+def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
+    """One row as JSON."""
+    try:
+        return {name: _json(column[place].as_py()) for name, column in columns.items()}
+    except _UNREADABLE as err:
+        raise TranscriptError(_one_line(err)) from err
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(key): _json(held) for key, held in value.items()}
+        case list() | tuple():
+            return [_json(held) for held in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return b64encode(value).decode()
+    return str(value)
+
+
+def _recorded(row: dict[str, Any], file_name: str) -> Recorded:
+    conversation_id = native_id(row.get("conversation_id")) or file_name
+    title = row.get("title")
+    title = title if isinstance(title, str) else None
+    if row.get("event_kind") is not None:
+        if not isinstance(row["event_kind"], str):
+            raise TranscriptError(f"event_kind must be text, got {row['event_kind']!r:.80}")
+        return Recorded(conversation_id, Event(row["event_kind"], _native(row.get("event"))), title)
+    if not isinstance(row["role"], str):
+        raise TranscriptError(f"role must be text, got {row['role']!r:.80}")
+    has_original = row.get("parts") is not None or row.get("envelope") is not None
+    said = _written(row) if has_original else _foreign(row)
+    author = row.get("name") if row.get("author") is None and said.role != "tool" else row.get("author")
+    message = Message(
+        # Reading puts the conversation before the id, as it did when the message was first read.
+        message_id=(native_id(row.get("message_id")) or native_id(row.get("id"))).removeprefix(f"{conversation_id}:"),
+        role=said.role,
+        content=said.content,
+        session_id=native_id(row.get("session_id")) or conversation_id,
+        created_at=recorded_instant(row, ("created_at", "timestamp")),
+        author=author if isinstance(author, str) else None,
+        parts=said.parts,
+        envelope=said.envelope,
+    )
+    return Recorded(conversation_id, message, title)
+
+
+def _written(row: Mapping[str, Any]) -> Decomposed:
+    """A message with its parts and envelope, as `write_parquet` leaves it."""
+    role, content = row["role"], "" if row["content"] is None else row["content"]
+    if role not in ROLES:
+        raise TranscriptError(f"role must be one of {', '.join(ROLES)} beside parts or an envelope, got {role!r:.80}")
+    if not isinstance(content, str):
+        raise TranscriptError(f"content must be text beside parts or an envelope, got {content!r:.80}")
+    parts = tuple(map(_part, _parsed(row, "parts", [])))
+    others = {name: value for name, value in row.items() if name not in _WRITTEN}
+    envelope = _parsed(row, "envelope", {})
+    return Decomposed(role, content, parts, envelope | {"columns": others} if others else envelope)
+
+
+def _foreign(row: dict[str, Any]) -> Decomposed:
+    calls = row.get("tool_calls")
+    if not isinstance(calls, str):
+        return decompose(row)
+    try:
+        listed = json.loads(calls)
+    except (RecursionError, ValueError):
+        return decompose(row)
+    said = decompose({**row, "tool_calls": listed})
+    slots = {slot: shape for slot, shape in said.envelope["slots"].items() if slot != "tool_calls"}
+    return said._replace(envelope={"native": {**said.envelope["native"], "tool_calls": calls}, "slots": slots})
+
+
+def _native(text: Any) -> Any:
+    """The record of an event; a value that is not JSON text is itself the record."""
+    try:
+        return json.loads(text)
+    except (RecursionError, TypeError, ValueError):
+        return text
+
+
+def _parsed(row: Mapping[str, Any], name: str, default: _Json) -> _Json:
+    """The JSON text of a column; the default where it is null."""
+    text = row.get(name)
+    if text is None:
+        return default
+    kind = type(default)
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except (RecursionError, ValueError) as err:
+        raise TranscriptError(f"{name} must be JSON text: {_one_line(err)}") from err
+    if not isinstance(value, kind):
+        raise TranscriptError(f"{name} must be JSON text of a {kind.__name__}, got {text!r:.80}")
+    return value
+
+
+def _part(value: Any) -> Part:
+    """One entry of `parts`.
+
+    Raises:
+        TranscriptError: if it is not what `write_parquet` leaves.
+    """
+    if (
+        not isinstance(value, dict)
+        or value.get("part_type") not in PART_TYPES
+        or not all(isinstance(held, dict if name == "metadata" else str) for name, held in value.items())
+        or not _PART_FIELDS.issuperset(value)
+    ):
+        raise TranscriptError(f"an entry of parts must be as write_parquet leaves it, got {value!r:.80}")
+    return Part(**value)
+
+
+def _one_line(err: Exception) -> str:
+    return " ".join(str(err).split())

@@ -1,0 +1,165 @@
+"""What lcm does not read is refused by its name."""
+
+import gzip
+import io
+import json
+import os
+import sqlite3
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import TranscriptError
+from lcm.transcript.foreign import foreign_name
+from lcm.transcript.reading import READERS, read_transcripts
+from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.store.contents import json_objects, json_values
+
+COPILOT = "a Copilot CLI session"
+DROID, DROID_LOG = "a Droid (Factory) session", "a Droid (Factory) stream-json log"
+KIMI, KIMI_STATE = "a Kimi session", "the state of a Kimi session"
+QWEN = "a Qwen Code session"
+PARTY = "a multi-party chat export"
+INSTRUCTIONS = "a Hugging Face style dataset of instructions"
+
+
+def name_of(path: Path, content: bytes | str) -> str | None:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    name = foreign_name(RecordedFile(path))
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert foreign_name(RecordedFile(packed)) == name
+    return name
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ({"type": "session.start", "data": {"version": 1}, "id": "e1"}, COPILOT),
+        ({"type": "user.message", "data": {"content": "hello"}}, COPILOT),
+        ({"type": "session_start", "id": "d1", "title": "Fix"}, DROID),
+        ({"type": "message", "session_id": "d1", "role": "user", "text": "hello"}, DROID_LOG),
+        ({"type": "tool_call", "sessionId": "d1", "toolName": "Shell"}, DROID_LOG),
+        ({"type": "metadata", "protocol_version": "1.4"}, KIMI),
+        ({"type": "context.append_message", "message": {}}, KIMI),
+        ({"agents": {}, "workDir": "/", "lastPrompt": "hi"}, KIMI_STATE),
+        ({"sessionId": "q", "type": "assistant", "message": {"role": "model", "parts": [{"text": "hi"}]}}, QWEN),
+        ({"agentType": "general-purpose", "spawnDepth": 1}, "what Claude Code notes beside a sub-agent"),
+        ({"session_meta": {}, "conversation_list": [{"sender": "a", "content": "hi"}]}, PARTY),
+        ({"mapping": {}, "current_node": "n"}, "a ChatGPT export"),
+        ({"chat_messages": []}, "a Claude.ai export"),
+        ({"simulations": [], "tasks": []}, "tau2-bench results"),
+        ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
+        ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),
+        ({"prompt": "1+1=", "completion": "2"}, "a Hugging Face style dataset of prompts"),
+        ({"chosen": "a", "rejected": "b"}, "a Hugging Face style dataset of preferences"),
+        ({"some": "record"}, None),
+    ],
+)
+def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name: str | None) -> None:
+    assert name_of(tmp_path / "a", json.dumps(record)) == name
+    assert name_of(tmp_path / "b", json.dumps(record, indent=1)) == name
+    assert name_of(tmp_path / "c", json.dumps([record])) == name
+    assert name_of(tmp_path / "d", f"{json.dumps({'other': 1})}\n{json.dumps(record)}\n") == name
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("# aider chat started at 2026-01-05 09:00:00\n\n#### fix it\n", "a Markdown chat history"),
+        ("hello\n\n#### fix it\n\nDone.\n", "a Markdown chat history"),
+        ("# Notes\n\nWords, and more words.\n", "plain text"),
+        ("role,content\nuser,hello\nassistant,\"hi, you\"\n", "a CSV table"),
+        ("role\tcontent\nuser\thello\n", "a CSV table"),
+        ("one line, with a comma\n", "plain text"),
+        ("über " * 20_000, "plain text"),
+        ("a,b\n" + "ü,x\n" * 30_000, "a CSV table"),
+        ('"' + "x" * 2**18 + "\n" * 2, "plain text"),
+        (b"\xff\xfe\x00words", "a binary file"),
+        (b"words\0words", "a binary file"),
+        ("", None),
+        (" \n", None),
+        ("{broken", None),
+        ("\ufeff[broken", None),
+        (b"%PDF-1.7\n", "a PDF"),
+        (b"\x28\xb5\x2f\xfd....", "a file packed by zstd"),
+        (b"\xfd7zXZ\0....", "a file packed by xz"),
+        (b"BZh91AY", "a file packed by bzip2"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"ARROW1\0\0", "an Arrow file"),
+        (b"PAR1....PAR1", "a Parquet file without readable columns role and content"),
+    ],
+)  # fmt: skip
+def test_what_is_not_json_has_a_name(tmp_path: Path, content: bytes | str, name: str | None) -> None:
+    assert name_of(tmp_path / "a", content) == name
+
+
+def test_archives_and_databases_have_a_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("a", "b")
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("a"), io.BytesIO())
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a"), io.BytesIO())
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("CREATE TABLE a (b)")
+    connection.close()
+    pl.DataFrame({"text": ["a"]}).write_parquet(tmp_path / "a.parquet")
+    assert {path.name: foreign_name(RecordedFile(path)) for path in tmp_path.iterdir()} == {
+        "a.zip": "a zip archive",
+        "a.tar": "a tar archive",
+        "a.tar.gz": "a tar archive",
+        "a.db": "a SQLite database",
+        "a.parquet": "a Parquet file without readable columns role and content",
+    }
+
+
+def test_the_refusal_names_what_it_is_and_what_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps({"type": "session.start", "data": {}}))
+    with pytest.raises(TranscriptError) as refused:
+        read_transcripts(path)
+    names = ", ".join(sorted(reader.name for reader in READERS))
+    assert str(refused.value) == f"{path}: {COPILOT}, which is not a format that lcm reads; lcm reads: {names}"
+    path.write_text('{"some": "record"}')
+    with pytest.raises(TranscriptError, match="not a known transcript format; lcm reads: "):
+        read_transcripts(path)
+
+
+@given(values=st.lists(json_values | json_objects, min_size=1, max_size=3), head=st.binary(max_size=4))
+def test_any_file_has_a_name_or_none(tmp_path_factory: pytest.TempPathFactory, values: list[Any], head: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(head + "\n".join(map(json.dumps, values)).encode())
+    assert isinstance(foreign_name(RecordedFile(path)), str | None)
+
+
+if os.environ.get("LCM_DATASETS_DIR"):
+    FOLDER = Path(os.environ["LCM_DATASETS_DIR"]) / "agent_transcripts"
+    NAMES = {
+        "README.md": "plain text",
+        "multi_agent_fixtures/claude/*/*/subagents/*.meta.json": "what Claude Code notes beside a sub-agent",
+        "multi_agent_fixtures/copilot/**/*.jsonl": COPILOT,
+        "multi_agent_fixtures/droid/session_store_*.jsonl": DROID,
+        "multi_agent_fixtures/droid/stream_json_*.jsonl": DROID_LOG,
+        "multi_agent_fixtures/kimi/*.jsonl": KIMI,
+        "multi_agent_fixtures/kimi/*state.json": KIMI_STATE,
+        "multi_agent_fixtures/qwen/*.jsonl": QWEN,
+        "multi_party/*.json": PARTY,
+        "markdown_chat/*": "a Markdown chat history",
+    }
+
+    def test_every_recording_is_read_or_refused_by_name() -> None:
+        refused = {path: name for pattern, name in NAMES.items() for path in FOLDER.glob(pattern)}
+        assert len(refused) >= 25
+        for path in sorted(FOLDER.rglob("*")):
+            file = RecordedFile(path) if path.is_file() and path.name != "MANIFEST.json" else None
+            if file is not None:
+                is_read = any(reader.detects(file) for reader in READERS)
+                assert is_read == (path not in refused), path
+                assert is_read or foreign_name(file) == refused[path], path

@@ -1,0 +1,352 @@
+"""Parquet: what was written comes back, and tables of others are read."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import StoreError
+from lcm.records import Event, Message, Part, Transcript
+from lcm.store.store import Store
+from lcm.transcript.parquet import SCHEMA, ParquetReader, Written, write_parquet
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reading import joined, read_pieces, read_transcripts
+from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.store.contents import TOKENS, json_values, transcripts
+
+READER = ParquetReader()
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+_MAX_ROWS = 500
+
+
+def read(path: Path) -> tuple[list[Transcript], list[str]]:
+    file = RecordedFile(path)
+    found = joined(read_pieces(file, READER))
+    return found, [f"{q.line}-{q.last_line}: {q.reason}" for q in file.quarantine]
+
+
+def table(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def read_row(path: Path, **columns: Any) -> Message:
+    found, aside = read(
+        table(path, **{name: value if isinstance(value, pa.Array) else [value] for name, value in columns.items()})
+    )
+    assert aside == []
+    return found[0].messages[0]
+
+
+def _talk(said: Transcript, places: list[tuple[int, str, Any]]) -> Transcript:
+    """The generated transcript with ids as reading gives them, and events."""
+    name = said.conversation_id or "talk"
+    messages = tuple(
+        replace(m, message_id=f"{name}:{m.message_id or 'none'}", session_id=m.session_id or "s") for m in said.messages
+    )
+    events = tuple(
+        Event(kind, native, min(place, len(messages))) for place, kind, native in sorted(places, key=lambda p: p[0])
+    )
+    return replace(said, conversation_id=name, messages=messages, title=said.title or None, events=events)
+
+
+_events = st.lists(st.tuples(st.integers(0, 5), st.text(max_size=5), json_values), max_size=3)
+_talks = st.builds(_talk, transcripts, _events).filter(
+    lambda t: len({m.message_id for m in t.messages}) == len(t.messages)
+)
+
+
+def in_pieces(talk: Transcript, size: int) -> Iterator[Transcript]:
+    for start in range(0, len(talk.messages), size):
+        end = start + size
+        is_last = end >= len(talk.messages)
+        events = tuple(e for e in talk.events if start <= e.after and (e.after < end or is_last))
+        yield replace(talk, messages=talk.messages[start:end], events=events)
+
+
+@given(talks=st.lists(_talks, max_size=3, unique_by=lambda t: t.conversation_id), size=st.integers(1, 6))
+def test_what_is_written_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, talks: list[Transcript], size: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "talks.parquet"
+    written = write_parquet((piece for talk in talks for piece in in_pieces(talk, size)), path)
+    assert written == Written(len(talks), sum(len(t.messages) for t in talks), sum(len(t.events) for t in talks))
+    assert read(path) == (talks, [])
+
+
+def test_what_is_stored_comes_back(tmp_path: Path) -> None:
+    message = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "half \ud800"}, {"type": "image", "data": "x"}],
+    }
+    source = tmp_path / "chat.jsonl"
+    source.write_text("\n".join(map(json.dumps, [{"role": "user", "content": "hello", "created_at": 7}, message])))
+    with Store() as store:
+        for talk in read_transcripts(source):
+            store.ingest(talk, TOKENS)
+        stored = tuple(store.messages("chat"))
+        path = tmp_path / "stored.parquet"
+        # On the caller's thread: a connection belongs to one.
+        assert write_parquet((Transcript(name, tuple(store.messages(name))) for name in ["chat"]), path) == (1, 2, 0)
+    (again,) = read_transcripts(path)
+    assert again.messages == stored
+    assert rebuild_record(again.messages[1]) == message
+    assert write_parquet([again], tmp_path / "again.parquet") == (1, 2, 0)
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
+
+
+def test_a_row_is_a_message_or_an_event(tmp_path: Path) -> None:
+    said = Message(
+        "t:1", "user", "hello", "s1", NOON, "Ada", (Part("text", "hello", metadata={"slot": "content"}),), {"a": 1}
+    )
+    talk = Transcript("t", (said,), "w1", "Hi", (Event("session", {"id": 1}, 0), Event("label", [2], 1)))
+    path = tmp_path / "deep" / "t.parquet"
+    assert write_parquet([talk], path) == (1, 1, 2)
+    frame = pl.read_parquet(path)
+    assert frame.columns == SCHEMA.names
+    assert frame.schema["created_at"] == pl.Datetime("ms", "UTC")
+    shared = {"workspace_id": "w1", "conversation_id": "t", "title": "Hi"}
+    header, row, label = frame.rows(named=True)
+    assert {k: v for k, v in header.items() if v is not None} == {
+        **shared,
+        "event_kind": "session",
+        "event": '{"id":1}',
+    }
+    assert {k: v for k, v in label.items() if v is not None} == {**shared, "event_kind": "label", "event": "[2]"}
+    assert {k: v for k, v in row.items() if v is not None} == {
+        **shared,
+        "message_id": "t:1",
+        "session_id": "s1",
+        "role": "user",
+        "author": "Ada",
+        "created_at": NOON,
+        "content": "hello",
+        "parts": '[{"part_type":"text","text":"hello","metadata":{"slot":"content"}}]',
+        "envelope": '{"a":1}',
+    }
+    assert joined(read_pieces(RecordedFile(path), READER, "w1")) == [talk]
+
+
+def test_many_rows_are_read_and_written_in_order(tmp_path: Path) -> None:
+    words = "word " * 2000
+    talk = Transcript("t", tuple(Message(f"t:{i}", "user", f"{i} {words}", "s") for i in range(1, 3 * _MAX_ROWS)))
+    path = tmp_path / "t.parquet"
+    write_parquet(in_pieces(talk, 400), path)
+    assert pq.ParquetFile(path).metadata.num_row_groups == 1
+    write_parquet(in_pieces(replace(talk, messages=talk.messages * 2), 400), path)
+    assert pq.ParquetFile(path).metadata.num_row_groups == 2
+    file = RecordedFile(path)
+    pieces = list(read_pieces(file, READER))
+    assert max(len(piece.messages) for piece in pieces) <= _MAX_ROWS
+    assert [m.content for piece in pieces for m in piece.messages] == [m.content for m in talk.messages * 2]
+    assert file.bytes_read > 2 * len(talk.messages) * len(words)
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    class TornError(Exception):
+        pass
+
+    def torn() -> Iterator[Transcript]:
+        yield Transcript("t", (Message("t:1", "user", "hello", "s"),))
+        raise TornError
+
+    with pytest.raises(TornError):
+        write_parquet(torn(), tmp_path / "t.parquet")
+    with pytest.raises(StoreError, match="half of a surrogate pair"):
+        write_parquet([Transcript("\ud800", (Message("t:1", "user", "hello", "s"),))], tmp_path / "t.parquet")
+    assert list(tmp_path.iterdir()) == []
+    assert write_parquet([], tmp_path / "t.parquet") == (0, 0, 0)
+    assert read(tmp_path / "t.parquet") == ([], [])
+
+
+def test_a_table_of_another_is_read(tmp_path: Path) -> None:
+    path = table(tmp_path / "them.parquet", role=["user", "assistant"], content=["hello", "hi"])
+    assert READER.detects(RecordedFile(path))
+    ((transcript,), aside) = read(path)
+    assert (transcript.conversation_id, aside) == ("them", [])
+    assert [(m.message_id, m.role, m.content, m.session_id) for m in transcript.messages] == [
+        ("them:1", "user", "hello", "them"),
+        ("them:2", "assistant", "hi", "them"),
+    ]
+    assert [rebuild_record(m) for m in transcript.messages] == [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "hi"},
+    ]
+
+
+def test_optional_columns_are_used(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "them.parquet",
+        conversation_id=[7, 7, None],
+        title=["Plans", None, "?"],
+        session_id=["s1", None, "s2"],
+        id=["m1", None, "them:m3"],
+        role=["user", "tool", "developer"],
+        name=["Ada", "search", None],
+        content=["hello", "found", None],
+        timestamp=[NOON, NOON + timedelta(seconds=1), None],
+    )
+    (seven, them), aside = read(path)
+    assert aside == []
+    assert (seven.conversation_id, seven.title, them.conversation_id, them.title) == ("7", "Plans", "them", "?")
+    assert [
+        (m.message_id, m.session_id, m.role, m.author, m.created_at) for m in (*seven.messages, *them.messages)
+    ] == [
+        ("7:m1", "s1", "user", "Ada", NOON),
+        ("7:2", "7", "tool", None, NOON + timedelta(seconds=1)),
+        ("them:m3", "s2", "system", None, None),
+    ]
+    assert rebuild_record(seven.messages[0])["timestamp"] == "2026-01-05T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "instant",
+    [
+        NOON,
+        NOON.replace(tzinfo=None),
+        "2026-01-05T13:00:00+01:00",
+        NOON.timestamp(),
+        int(NOON.timestamp()) * 1000,
+        pa.array([int(NOON.timestamp()) * 10**9], pa.timestamp("ns")),
+        pa.array([int(NOON.timestamp())], pa.timestamp("s", "Europe/Berlin")),
+    ],
+)
+@pytest.mark.parametrize("column", ["created_at", "timestamp"])
+def test_an_instant_may_be_written_in_many_ways(tmp_path: Path, column: str, instant: Any) -> None:
+    message = read_row(tmp_path / "t.parquet", role="user", content="hello", **{column: instant})
+    assert message.created_at == NOON
+
+
+def test_tool_calls_are_a_list_or_json_text(tmp_path: Path) -> None:
+    calls = [{"id": "c1", "function": {"name": "search", "arguments": '{"q":"pens"}'}}]
+    for given_calls, content in ((calls, None), (json.dumps(calls), None), (json.dumps(calls), "words")):
+        row = {"role": "assistant", "content": content, "tool_calls": given_calls}
+        message = read_row(tmp_path / "t.parquet", **row)
+        assert rebuild_record(message) == row
+        part = message.parts[-1]
+        assert (part.tool_call_id, part.tool_name, part.tool_input) == ("c1", "search", '{"q":"pens"}')
+        assert message.content == (content or "")
+    for odd in ("search(pens)", "7", "null", "[" * 5000):
+        row = {"role": "assistant", "content": "words", "tool_calls": odd}
+        assert rebuild_record(read_row(tmp_path / "t.parquet", **row)) == row
+
+
+def test_blocks_may_be_lists_of_structs(tmp_path: Path) -> None:
+    row = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+    message = read_row(tmp_path / "t.parquet", **row)
+    assert (message.content, rebuild_record(message)) == ("a\nb", row)
+
+
+def test_unknown_columns_are_kept_as_json(tmp_path: Path) -> None:
+    columns = {
+        "day": date(2026, 1, 5),
+        "price": Decimal("1.50"),
+        "data": b"\xff\x00",
+        "took": timedelta(seconds=90),
+        "score": float("inf"),
+        "odds": float("nan"),
+        "half": 0.5,
+        "nested": {"at": NOON, "many": [1, None]},
+        "pairs": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+        "kind": pa.array(["a"]).dictionary_encode(),
+        "nothing": None,
+        "yes": True,
+    }
+    kept = {
+        "day": "2026-01-05",
+        "price": "1.50",
+        "data": "/wA=",
+        "took": "0:01:30",
+        "score": "inf",
+        "odds": "nan",
+        "half": 0.5,
+        "nested": {"at": "2026-01-05T12:00:00+00:00", "many": [1, None]},
+        "pairs": [["k", 1]],
+        "kind": "a",
+        "nothing": None,
+        "yes": True,
+    }
+    message = read_row(tmp_path / "t.parquet", role="user", content="hello", **columns)
+    assert rebuild_record(message) == {"role": "user", "content": "hello", **kept}
+    written = read_row(tmp_path / "t.parquet", role="user", content="hello", envelope='{"a": 1}', **columns)
+    assert written.envelope == {"a": 1, "columns": kept}
+
+
+def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "t.parquet",
+        role=["user", None, "user", "user", "human", "user", "user", "user", "user"],
+        content=["a", "b", "c", "d", "e", None, "f", "g", "h"],
+        created_at=["2026-01-05", None, "noon", None, None, None, None, None, None],
+        parts=[None, None, None, "{}", "[]", "[]", '[{"part_type": "odd"}]', "[", '[{"part_type": "text", "text": 1}]'],
+        event_kind=pa.nulls(9, pa.int64()),
+    )
+    ((transcript,), aside) = read(path)
+    assert [m.content for m in transcript.messages] == ["a", ""]
+    assert aside == [
+        "2-2: row 2: role must be text, got None",
+        "3-3: row 3: an instant must be ISO 8601 text or an epoch number, got 'noon'",
+        "4-4: row 4: parts must be JSON text of a list, got '{}'",
+        "5-5: row 5: role must be one of system, user, assistant, tool beside parts or an envelope, got 'human'",
+        """7-7: row 7: an entry of parts must be as write_parquet leaves it, got {'part_type': 'odd'}""",
+        "8-8: row 8: parts must be JSON text: Expecting value: line 1 column 2 (char 1)",
+        """9-9: row 9: an entry of parts must be as write_parquet leaves it, got {'part_type': 'text', 'text': 1}""",
+    ]
+    numbers = table(tmp_path / "n.parquet", role=["user"], content=[7], envelope=["{}"])
+    assert read(numbers) == ([], ["1-1: row 1: content must be text beside parts or an envelope, got 7"])
+    roles = table(tmp_path / "r.parquet", role=[1], content=["x"], event_kind=[None])
+    assert read(roles) == ([], ["1-1: row 1: role must be text, got 1"])
+    kinds = table(tmp_path / "k.parquet", role=[None], content=[None], event_kind=[5])
+    assert read(kinds) == ([], ["1-1: row 1: event_kind must be text, got 5"])
+
+
+def test_an_event_may_be_other_than_json_text(tmp_path: Path) -> None:
+    columns = {"role": [None] * 3, "content": [None] * 3, "event_kind": ["a", "b", "c"], "event": ["{", None, "[1]"]}
+    ((transcript,), aside) = read(table(tmp_path / "t.parquet", **columns))
+    assert [event.native for event in transcript.events] == ["{", None, [1]]
+    assert aside == []
+
+
+def test_a_table_without_the_columns_is_not_one_of_messages(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.parquet", role=["user"], text=["hello"])
+    assert not READER.detects(RecordedFile(path))
+    aside = "1-None: row 1 and all after it: there is no column content; a table of messages has role and content"
+    assert read(path) == ([], [aside])
+
+
+def test_a_damaged_file_is_put_aside_from_there(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    said = [Message(f"t:{i}", "user", f"{i * 7919 % 10007} words " * 300, "s") for i in range(20_000)]
+    write_parquet([Transcript("t", tuple(said))], path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * 3 // 4] + b"\xff" * 1000 + whole[len(whole) * 3 // 4 + 1000 :])
+    assert READER.detects(RecordedFile(path))
+    found, (aside,) = read(path)
+    kept = len(found[0].messages)
+    assert 0 < kept < 20_000
+    assert aside.startswith(f"{kept + 1}-None: row {kept + 1} and all after it: ")
+    for torn in (whole[:-1000], whole[:4], b"PAR1" * 5, b""):
+        path.write_bytes(torn)
+        assert not READER.detects(RecordedFile(path))
+        assert [a.startswith("1-None: row 1 and all after it: ") for a in read(path)[1]] == [True]
+
+
+@given(place=st.integers(0, 10**6), byte=st.integers(0, 255))
+def test_no_damage_raises(tmp_path_factory: pytest.TempPathFactory, place: int, byte: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.parquet"
+    write_parquet([Transcript("t", (Message("t:1", "user", "hello", "s", NOON),), events=(Event("e", 1),))], path)
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] = byte
+    path.write_bytes(content)
+    READER.detects(RecordedFile(path))
+    read(path)

@@ -1,0 +1,114 @@
+"""Files of any shape as a stream of values; every line is given, blank, or put aside."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lcm.errors import TranscriptError
+from lcm.transcript import recorded_file
+from lcm.transcript.recorded_file import Quarantined, RecordedFile
+
+
+def written(tmp_path: Path, content: str | bytes, name: str = "f.jsonl") -> RecordedFile:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return RecordedFile(path)
+
+
+def test_lines_are_values_and_bad_ones_are_put_aside(tmp_path: Path) -> None:
+    content = b'{"a":1}\n\n  \r\n{"a":\n\xff\xfe\n7\n"NUL \x00"\n[' + b"9" * 5000 + b']\n{"b":2}'
+    file = written(tmp_path, content)
+    assert list(file.values()) == [(1, {"a": 1}), (6, 7), (9, {"b": 2})]
+    assert [(line, last, reason.partition(" (")[0]) for _, line, last, reason in file.quarantine] == [
+        (4, 4, "not JSON: Expecting value"),
+        (5, 5, "not UTF-8 text: invalid start byte"),
+        (7, 7, "not JSON: Invalid control character at"),
+        (8, 8, "JSON beyond what can be read: Exceeds the limit"),
+    ]
+    assert str(file.quarantine[0]).startswith(f"{file.path}:4: not JSON")
+    assert str(Quarantined(file.path, 4, None, "why")) == f"{file.path}:4-end: why"
+    assert str(Quarantined(file.path, 4, 9, "why")) == f"{file.path}:4-9: why"
+
+
+def test_a_strict_file_raises_at_the_first_bad_line(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"a":1}\n{\n').path
+    with pytest.raises(TranscriptError, match=rf"{path}:2: not JSON"):
+        list(RecordedFile(path, strict=True).values())
+
+
+@pytest.mark.parametrize(
+    ("content", "shape", "values"),
+    [
+        ('{"a":1}', "lines", [{"a": 1}]),
+        ('{"a":1}\n{"b":2}', "lines", [{"a": 1}, {"b": 2}]),
+        ('{"a":\n1}', "document", [{"a": 1}]),
+        ('{\n"a": [1,\n2], "b": []}', "document", [{"a": [1, 2], "b": []}]),
+        ('[{"a":1},{"b":2}]', "document", [{"a": 1}, {"b": 2}]),
+        ('[\n{"a":1},\n{"b":2}\n]', "document", [{"a": 1}, {"b": 2}]),
+        ('\ufeff[{"a":1},\n{"b":2}]', "document", [{"a": 1}, {"b": 2}]),
+        ('\ufeff{"a":1}\n', "lines", [{"a": 1}]),
+        ('{"cut": "of\n{"a":1}\n{"b":2}', "lines", [{"a": 1}, {"b": 2}]),
+        ('[[[[\n{"a":1}\n{"b":2}', "lines", [{"a": 1}, {"b": 2}]),
+        ('\n\noops\n{"a":1}', "lines", [{"a": 1}]),
+        ("", "lines", []),
+        ("# Notes", "lines", []),
+    ],
+)
+def test_lines_and_documents_are_told_apart(tmp_path: Path, content: str, shape: str, values: list) -> None:
+    file = written(tmp_path, content)
+    assert file.shape == shape
+    assert [value for _, value in file.values()] == values
+
+
+def test_a_document_gives_its_header_and_its_first_elements(tmp_path: Path) -> None:
+    document = {"a": list(range(9)), "b": {"c": []}, "d": []}
+    file = written(tmp_path, json.dumps(document, indent=1))
+    assert file.first == {"a": [0, 1, 2], "b": {"c": []}, "d": []}
+    assert file.header == {"a": None, "b": {"c": []}, "d": []}
+    assert [member.value for member in file.members() if member.is_element] == list(range(9))
+    assert written(tmp_path, json.dumps([*range(9)])).first == [0, 1, 2]
+
+
+def test_a_damaged_document_is_put_aside_from_there(tmp_path: Path) -> None:
+    file = written(tmp_path, '[\n{"a":1},\n{"b":\n')
+    assert [value for _, value in file.values()] == [{"a": 1}]
+    ((_, line, last, reason),) = file.quarantine
+    assert (line, last) == (2, None)
+    assert reason.startswith("after the last value that could be read: not JSON")
+    file = written(tmp_path, b'[\n{"a":1},\n"\xff"]')
+    assert [value for _, value in file.values()] in ([{"a": 1}], [])
+    assert "not UTF-8" in file.quarantine[0].reason
+
+
+def test_gzip_is_known_by_content_and_a_torn_one_is_put_aside_from_the_tear(tmp_path: Path) -> None:
+    lines = [json.dumps({"n": n, "noise": str(hash(n * 7919)) * 20}) for n in range(2000)]
+    packed = gzip.compress("\n".join(lines).encode())
+    assert len(list(written(tmp_path, packed).values())) == 2000
+    torn = written(tmp_path, packed[: len(packed) // 2])
+    read = list(torn.values())
+    assert 0 < len(read) < 2000
+    (quarantined,) = torn.quarantine
+    assert (quarantined.line, quarantined.last_line) == (len(read) + 1, None)
+    assert "cannot be read" in quarantined.reason
+
+
+def test_a_line_without_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_file, "MAX_LINE_BYTES", 2**20)
+    long = '{"a":"' + "x" * (3 * 2**20) + '"}'
+    file = written(tmp_path, f'{{"a":1}}\n{long}\n{{"b":2}}')
+    assert list(file.values()) == [(1, {"a": 1}), (3, {"b": 2})]
+    assert [(line, reason) for _, line, _, reason in file.quarantine] == [(2, "a line of more than 1 MiB")]
+
+
+def test_a_missing_file_or_a_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match=r"nowhere\.jsonl: cannot be read: .*No such file"):
+        _ = RecordedFile(tmp_path / "nowhere.jsonl").first
+    with pytest.raises(TranscriptError, match=r"cannot be read: .*directory"):
+        _ = RecordedFile(tmp_path).first
+
+
+@pytest.mark.parametrize(("name", "stem"), [("a.b.jsonl.gz", "a.b"), ("x.traj", "x"), ("plain", "plain")])
+def test_the_name_is_without_endings(name: str, stem: str) -> None:
+    assert RecordedFile(Path("/somewhere") / name).name == stem
