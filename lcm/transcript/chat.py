@@ -5,24 +5,23 @@ Sessions that name the same conversation are one, in the order of the file. A me
 author), `session_id`, and `created_at` or `timestamp`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from lcm.encoding import well_formed
-from lcm.errors import TranscriptError
 from lcm.protocols import Recorded
-from lcm.records import Event, Message
+from lcm.records import Event
 from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.parts import decompose
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.sessions import Session, chat_message, sessions
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReader:
     """Reads one conversation a file, or as many as its sessions name.
 
-    What a session holds beside its messages is an event of type `session`, with null in their place.
+    What a session holds beside its messages is an event of type `session`, with null in place of its lists; the
+    elements of other lists than `messages` are events too.
     """
 
     name = "chat"
@@ -32,73 +31,32 @@ class ChatReader:
         return any(_is_session(value) or _is_telling(value) for value in values)
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
-        if isinstance(file.first, dict):
-            yield from _document(file)
-        elif _is_session(next((value for value in file.first if _is_session(value) or _is_message(value)), None)):
-            for line, session in file.values():
-                with file.record(line):
-                    yield from _session(session, file, line)
+        first = [file.first] if isinstance(file.first, dict) else file.first
+        known = next((value for value in first if _is_session(value) or _is_message(value)), None)
+        if _is_session(known):
+            for session in sessions(file):
+                yield from _session(session, file)
         else:
             for line, native in file.values():
                 with file.record(line):
-                    yield Recorded(file.name, _message(native, {}, file.name, is_first=False))
+                    yield Recorded(file.name, chat_message(native, file.name))
 
 
-def _document(file: RecordedFile) -> Iterator[Recorded]:
-    """One session over many lines: its messages are never all in memory."""
-    conversation_id, title = _conversation_id(file.header, file), _title(file.header)
-    yield Recorded(conversation_id, Event("session", file.header), title)
-    is_first = True
-    for member in file.members():
-        if not member.is_element:
-            continue
-        with file.record(member.line):
-            if member.key == "messages":
-                said = _message(member.value, file.header, conversation_id, is_first=is_first)
-                is_first = False
+def _session(session: Session, file: RecordedFile) -> Iterator[Recorded]:
+    """A session and its messages; its own instant is that of its first message, unless that has one."""
+    header = session.header
+    conversation_id = native_id(header.get("conversation_id")) or file.name
+    session_id = native_id(header.get("session_id")) or conversation_id
+    title = well_formed(header["title"]) if isinstance(header.get("title"), str) else None
+    yield Recorded(conversation_id, Event("session", header), title)
+    for element in session.elements:
+        with file.record(element.line, element.place):
+            if element.key == "messages":
+                started_at = recorded_instant(header, ("created_at",)) if element.number == 1 else None
+                said = chat_message(element.value, session_id, started_at)
                 yield Recorded(conversation_id, said, title)
             else:
-                yield Recorded(conversation_id, Event(str(member.key), member.value), title)
-
-
-def _session(session: object, file: RecordedFile, line: int) -> Iterator[Recorded]:
-    if not isinstance(session, dict) or not isinstance(session.get("messages"), list):
-        raise TranscriptError("expected a session, an object with a list of `messages`")
-    conversation_id, title = _conversation_id(session, file), _title(session)
-    yield Recorded(conversation_id, Event("session", {**session, "messages": None}), title)
-    for number, native in enumerate(session["messages"], start=1):
-        with file.record(line, f"message {number}: "):
-            said = _message(native, session, conversation_id, is_first=number == 1)
-            yield Recorded(conversation_id, said, title)
-
-
-def _message(native: object, session: Mapping[str, Any], conversation_id: str, *, is_first: bool) -> Message:
-    """Read a message; the instant of its session is that of the first one, unless that has its own."""
-    if not isinstance(native, dict) or not _is_message(native):
-        raise TranscriptError("expected a message, an object with a `role`")
-    said = decompose(native)
-    created_at = recorded_instant(native, ("created_at", "timestamp"))
-    author = native.get("name")
-    return Message(
-        message_id=native_id(native.get("id")),
-        role=said.role,
-        content=said.content,
-        session_id=native_id(native.get("session_id")) or native_id(session.get("session_id")) or conversation_id,
-        created_at=created_at or (recorded_instant(session, ("created_at",)) if is_first else None),
-        # The name on a tool's message is the tool's; its parts keep it.
-        author=well_formed(author) if isinstance(author, str) and said.role != "tool" else None,
-        parts=said.parts,
-        envelope=said.envelope,
-    )
-
-
-def _conversation_id(session: Mapping[str, Any], file: RecordedFile) -> str:
-    return native_id(session.get("conversation_id")) or file.name
-
-
-def _title(session: Mapping[str, Any]) -> str | None:
-    title = session.get("title")
-    return well_formed(title) if isinstance(title, str) else None
+                yield Recorded(conversation_id, Event(well_formed(element.key), element.value), title)
 
 
 def _is_session(value: object) -> bool:

@@ -26,12 +26,13 @@ class UniqueIds:
 
     def __init__(self) -> None:
         self._given: set[bytes] = set()  # digests: a tenth of what the ids would take
+        self._copies: dict[str, int] = {}
 
     def name(self, conversation_id: str, recorded_id: str, position: int) -> str:
         wanted = f"{conversation_id}:{recorded_id or position}"
-        message_id, copies = wanted, 1
+        message_id = wanted
         while (digest := blake2b(message_id.encode(), digest_size=8).digest()) in self._given:
-            copies += 1
+            copies = self._copies[wanted] = self._copies.get(wanted, 1) + 1
             message_id = f"{wanted}#{copies}"
         self._given.add(digest)
         return message_id

@@ -119,7 +119,8 @@ class RecordedFile:
         """
         if self.shape == "lines":
             return [value for value in map(_parsed, self._head_lines) if value is not None]
-        return _first_members(self._text())
+        found = _first_members(self._text())
+        return found or ({} if self._begins == b"{" else [])
 
     @cached_property
     def header(self) -> dict[str, Any]:
@@ -130,8 +131,7 @@ class RecordedFile:
     @cached_property
     def shape(self) -> Shape:
         lines = self._head_lines
-        begins = lines[0].lstrip(b"\xef\xbb\xbf \t\r")[:1] if lines else b""
-        if begins not in (b"[", b"{"):
+        if self._begins not in (b"[", b"{"):
             return "lines"
         first, others = _parsed(lines[0]), [_parsed(line) for line in lines[1:]]
         if first is not None:
@@ -144,6 +144,11 @@ class RecordedFile:
         """The first four bytes of the file."""
         with self._reading(), self.path.open("rb") as stream:
             return stream.read(4)
+
+    @cached_property
+    def _begins(self) -> bytes:
+        """The first byte that is not white space."""
+        return self._head_lines[0].lstrip(b"\xef\xbb\xbf \t\r")[:1] if self._head_lines else b""
 
     @cached_property
     def _head_lines(self) -> list[bytes]:

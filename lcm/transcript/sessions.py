@@ -1,6 +1,7 @@
 """Sessions that are JSON objects with lists: alone in a file, in an array, or one a line."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from lcm.encoding import is_well_formed, well_formed
@@ -65,8 +66,13 @@ class ConversationIds:
         return name
 
 
-def chat_message(native: object, session_id: str) -> Message:
+def chat_message(native: object, session_id: str, started_at: datetime | None = None) -> Message:
     """Read one message of OpenAI-style chat.
+
+    Args:
+        native: what was recorded.
+        session_id: the session's, where the message names none.
+        started_at: when it was said, where the message names no instant.
 
     Raises:
         TranscriptError: if it is not an object with a `role`, or its instant cannot be read.
@@ -79,8 +85,8 @@ def chat_message(native: object, session_id: str) -> Message:
         message_id=native_id(native.get("id")),
         role=said.role,
         content=said.content,
-        session_id=session_id,
-        created_at=recorded_instant(native, ("created_at", "timestamp")),
+        session_id=native_id(native.get("session_id")) or session_id,
+        created_at=recorded_instant(native, ("created_at", "timestamp")) or started_at,
         # The name on a tool's message is the tool's; its parts keep it.
         author=well_formed(author) if isinstance(author, str) and said.role != "tool" else None,
         parts=said.parts,
