@@ -19,8 +19,10 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
+    "ingest": "take recorded transcripts of any format into a store or a Parquet file",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
     "log": "log run folders to MLflow that did not get there",
+    "benchmark": "time lcm against the libraries it stands on",
 }
 BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
 

@@ -41,6 +41,9 @@ from lcm.errors import LcmError
 from pipelines.setting_types import expected, fits, misfits
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
+EVALUATE = "evaluate"
+_CONFIG_NAMES = {EVALUATE: "config"}
+"""Pipeline -> its file in `conf`, where that is not named like it."""
 
 
 def conf_dir() -> Path:
@@ -61,6 +64,8 @@ class Command:
     is_multirun: bool
     is_run: bool
     """Asks for runs of the project's own configuration, rather than for help or for a look at the configuration."""
+    pipeline: str = EVALUATE
+    """Whose configuration it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +77,23 @@ class Point:
     """Below the folder of the command."""
 
 
-def command(arguments: Sequence[str]) -> Command:
+def command(arguments: Sequence[str], pipeline: str = EVALUATE) -> Command:
     """Read a command line."""
     parser = get_args_parser()
     parser.exit_on_error = False
     try:
         read, unknown = parser.parse_known_intermixed_args(list(arguments))
     except argparse.ArgumentError as error:
-        raise LcmError(f"{error}; `lcm evaluate --help` tells more") from error
+        raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
-        raise LcmError(f"no such option: {unknown[0]!r}; `lcm evaluate --help` tells more")
+        raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
     elsewhere = (read.config_dir, read.config_name, read.config_path, read.experimental_rerun)
     return Command(
         options=tuple(argument for argument in arguments if argument not in read.overrides),
         overrides=tuple(read.overrides),
         is_multirun=read.multirun,
         is_run=not any((read.help, read.hydra_help, read.cfg, read.info, read.shell_completion, *elsewhere)),
+        pipeline=pipeline,
     )
 
 
@@ -105,10 +111,10 @@ def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | N
             failures.append(error)
 
     pinned = [] if folder is None else ["{}='{}'".format(_folder_key(asked), str(folder).replace("'", r"\'"))]
-    sys.argv = ["lcm evaluate", *asked.options, *asked.overrides, *pinned]
+    sys.argv = [f"lcm {asked.pipeline}", *asked.options, *asked.overrides, *pinned]
     # Hydra writes a line of its own about a task that raises: of use only where it says which point did.
     called = task if asked.is_multirun else attempt
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(called)()
+    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=_config_name(asked.pipeline))(called)()
     if failures:
         raise failures[0]
 
@@ -182,7 +188,7 @@ def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
 
 def claimed_folder(asked: Command) -> Path:
     """Make the folder of a command: the one that it names, else one that no other run has."""
-    whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN)
+    whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN, asked.pipeline)
     wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
     is_named = any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides)
     try:
@@ -205,9 +211,9 @@ def made_folder(wanted: Path, may_exist: bool = False) -> Path:
     return folder
 
 
-def composed(overrides: Sequence[str]) -> DictConfig:
+def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
     """Compose the configuration without running anything."""
-    return _without_hydra(_composed_whole(overrides))
+    return _without_hydra(_composed_whole(overrides, pipeline=pipeline))
 
 
 def groups() -> dict[str, list[str]]:
@@ -220,15 +226,15 @@ def groups() -> dict[str, list[str]]:
 
 
 @contextmanager
-def explained(overrides: Sequence[str] = ()) -> Iterator[None]:
+def explained(overrides: Sequence[str] = (), pipeline: str = EVALUATE) -> Iterator[None]:
     """What goes wrong inside becomes an LcmError that names the key, the value and the remedy."""
     try:
         yield
     except CONFIGURATION_ERRORS as error:
-        raise LcmError(explain(error, overrides)) from error
+        raise LcmError(explain(error, overrides, pipeline)) from error
 
 
-def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
+def explain(error: BaseException, overrides: Sequence[str] = (), pipeline: str = EVALUATE) -> str:
     """One line: the key, the value, and what to do; `overrides` are those that led to the error."""
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", _flat(error)).strip()
@@ -242,12 +248,12 @@ def explain(error: BaseException, overrides: Sequence[str] = ()) -> str:
         return _choice(error)
     if isinstance(error, ConfigCompositionException):
         cause = error.__cause__ or error
-        return _unknown_key(f"{text} {cause}", overrides) or _flat(cause if error.__cause__ else error)
+        return _unknown_key(f"{text} {cause}", overrides, pipeline) or _flat(cause if error.__cause__ else error)
     if isinstance(error, MissingMandatoryValue):
         return f"{error.full_key} has no value: give it one with {error.full_key}=VALUE"
     if isinstance(error, OmegaConfBaseException):
         key = getattr(error, "full_key", None)
-        message = _unknown_key(text, overrides) or _flat(error)
+        message = _unknown_key(text, overrides, pipeline) or _flat(error)
         return f"{key}: {message}" if key and str(key) not in message else message
     return _flat(error)
 
@@ -267,8 +273,10 @@ def _refused(error: InstantiationException, config: DictConfig, key: str) -> str
         cause = cause.__cause__
     message = _flat(cause) if cause is not error else _flat(error).split(" full_key:")[0]
     node = OmegaConf.select(config, path)
-    names_setting = isinstance(node, DictConfig) and re.split(r"\W", message)[0] in node
-    return f"{path}.{message}" if names_setting else f"{path}: {message}"
+    setting = re.split(r"\W", message)[0]
+    if not (isinstance(node, DictConfig) and setting in node):
+        return f"{path}: {message}"
+    return _written_as(config, f"{path}.{setting}") + message.removeprefix(setting)
 
 
 def _written_as(config: DictConfig, path: str) -> str:
@@ -283,14 +291,14 @@ def _written_as(config: DictConfig, path: str) -> str:
     return path
 
 
-def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
+def _unknown_key(text: str, overrides: Sequence[str], pipeline: str) -> str | None:
     """A misspelt key or group, with the nearest that exist."""
     match = re.search(r"Could not override '([^']+)'|Key '([^']+)' is not in struct", text)
     if match is None:
         return None
     full = re.search(r"full_key: (\S+)", text)
     key = full.group(1) if full else str(match.group(1) or match.group(2))
-    chosen = _chosen(overrides)
+    chosen = _chosen([override for override in overrides if override.partition("=")[0] != key], pipeline)
     keys = [path for path in _paths("", OmegaConf.to_container(chosen)) if not path.endswith("_target_")]
     written = _written_as(chosen, key)
     if written != key:
@@ -300,16 +308,16 @@ def _unknown_key(text: str, overrides: Sequence[str]) -> str | None:
     # Never the key itself: in a multirun another point may have it.
     known = sorted({*groups(), *keys} - {key})
     near = difflib.get_close_matches(key, known, n=3, cutoff=0.7)
-    remedy = f"did you mean {' or '.join(near)}?" if near else "`lcm evaluate --cfg job` shows every key"
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
 
 
-def _chosen(overrides: Sequence[str]) -> DictConfig:
+def _chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
     """The configuration with the choices that the overrides make, and nothing else of them."""
     choosing = {"hydra.searchpath", *groups()}
     chosen = [override for override in overrides if override.partition("=")[0] in choosing]
     parsed = OverridesParser.create().parse_overrides(chosen)
-    return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()])
+    return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()], pipeline)
 
 
 def _paths(prefix: str, node: Any) -> Iterator[str]:
@@ -336,16 +344,20 @@ def _hydra_of_its_own() -> Iterator[None]:
         GlobalHydra.instance().hydra = at_work
 
 
-def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN) -> DictConfig:
+def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeline: str = EVALUATE) -> DictConfig:
     """Compose, Hydra's own settings included."""
     for override in overrides:
         group, _, choice = override.partition("=")
         if choice in ("", "null") and group in groups() and group not in ("system", "experiment"):
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
-    with explained(overrides), _hydra_of_its_own():
+    with explained(overrides, pipeline), _hydra_of_its_own():
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
-        return hydra.compose_config("config", list(overrides), run_mode=mode)
+        return hydra.compose_config(_config_name(pipeline), list(overrides), run_mode=mode)
+
+
+def _config_name(pipeline: str) -> str:
+    return _CONFIG_NAMES.get(pipeline, pipeline)
 
 
 def _without_hydra(whole: DictConfig) -> DictConfig:

@@ -61,17 +61,17 @@ class MiniLM:
 
     @property
     def name(self) -> str:
-        return f"minilm-{self._embedder().name}"
+        return f"minilm-{self.onnx().name}"
 
     @property
     def dim(self) -> int:
         return _DIM
 
     def windows(self, texts: Sequence[str]) -> list[list[str]]:
-        return self._embedder().windows(texts)
+        return self.onnx().windows(texts)
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        return self._embedder().embed(texts, kind)
+        return self.onnx().embed(texts, kind)
 
     def close(self) -> None:
         """Let go of the model; the next use opens it again."""
@@ -80,7 +80,7 @@ class MiniLM:
                 self._opened.embedder.close()
                 self._opened.embedder = None
 
-    def _embedder(self) -> Onnx:
+    def onnx(self) -> Onnx:
         with self._opened.lock:
             if self._opened.embedder is None:
                 embedder = self._embedder_of(self._model_path())

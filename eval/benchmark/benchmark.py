@@ -1,0 +1,58 @@
+"""A benchmark: comparisons with the raw libraries, growth curves, and the memory that a long ingest needs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from eval.benchmark.growth import Growth
+from eval.benchmark.peak_memory import PeakMemory
+from eval.benchmark.report import Report
+from eval.benchmark.timing import Comparison
+from eval.experiment import Progress
+
+
+class ComparisonChoice(Protocol):
+    """What can be compared."""
+
+    def run(self, repeats: int, seed: int) -> list[Comparison]:
+        """Compare, `repeats` rounds after one that warms up, over synthetic inputs that `seed` decides.
+
+        Raises:
+            DisagreementError: if the two sides give different answers.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What is timed; null leaves a part out."""
+
+    repeats: int
+    seed: int
+    comparisons: Mapping[str, ComparisonChoice | None]
+    growth: Growth | None
+    memory: PeakMemory | None
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats must be >= 1, got {self.repeats}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
+
+    def run(self, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress) -> Report:
+        """Run everything, one part after the other.
+
+        Args:
+            peak_of_ingest: takes a transcript in, in a new process; gives its peak of memory in MiB and its seconds.
+            progress: hears what is being done.
+        """
+        chosen = [comparison for comparison in self.comparisons.values() if comparison is not None]
+        comparisons: list[Comparison] = []
+        for done, choice in enumerate(chosen):
+            progress("comparing", done, len(chosen))
+            comparisons += choice.run(self.repeats, self.seed)
+        progress("comparing", len(chosen), len(chosen))
+        curves = self.growth.run(self.repeats, self.seed, progress) if self.growth else []
+        peaks = self.memory.run(self.seed, peak_of_ingest, progress) if self.memory else []
+        return Report(comparisons, curves, peaks)

@@ -1,0 +1,77 @@
+"""How much memory a process needs at most while it takes in a long transcript."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval.benchmark import corpus
+from eval.experiment import Progress
+
+# Between us and the command stands a process that is small when it forks: what a child needed at most counts what
+# its parent held when it was forked off, and we hold a lot.
+_OBSERVER = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+_MB = 2**20
+_SMALL_BYTES = _MB // 16
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """A transcript's way into a workspace, in a process of its own."""
+
+    transcript_bytes: int
+    messages: int
+    peak_mb: float
+    """Resident memory at most, in MiB; the interpreter and its libraries included."""
+    seconds: float
+    """Of the whole process."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakMemory:
+    """Peaks for a transcript of `transcript_mb` MiB and, to tell what the process needs anyway, for one of 64 KiB."""
+
+    transcript_mb: float
+
+    def __post_init__(self) -> None:
+        if not self.transcript_mb > 0:
+            raise ValueError(f"transcript_mb must be > 0, got {self.transcript_mb}")
+
+    def run(self, seed: int, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress) -> list[Peak]:
+        """Write the transcripts and have them taken in; see `Benchmark.run`."""
+        sizes = (_SMALL_BYTES, int(self.transcript_mb * _MB))
+        peaks = []
+        with tempfile.TemporaryDirectory() as folder:
+            for done, size in enumerate(sizes):
+                progress("watching memory", done, len(sizes))
+                file = Path(folder) / f"{size}.jsonl"
+                messages = corpus.write_chat(file, size, seed)
+                peaks.append(Peak(file.stat().st_size, messages, *peak_of_ingest(file)))
+                file.unlink()
+        progress("watching memory", len(sizes), len(sizes))
+        return peaks
+
+
+def peak_of(command: list[str], folder: Path) -> tuple[float, float]:
+    """Run a command in a folder; returns its peak of resident memory in MiB and its seconds.
+
+    Raises:
+        RuntimeError: if it fails, with the end of what it said.
+    """
+    started = time.perf_counter()
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", _OBSERVER, *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-500:]
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {said}")
+    return int(done.stdout) / 1024, seconds

@@ -1,0 +1,144 @@
+"""Many queries to the text indexes, against SQLite's FTS5 and the bm25s library themselves."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import bm25s
+import numpy as np
+import Stemmer
+
+from eval.benchmark import corpus
+from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, median_seconds, take_turns
+from lcm.indexing import Ranked
+from lcm.text_index.bm25s import Bm25s
+from lcm.text_index.fts5 import Fts5
+from lcm.text_index.words import load_stop_words, query_words, split_words
+
+TARGET = Target("at most", 1.2)
+_TOLERANCE = 1e-9
+
+_Scores = list[list[float]]
+"""Of the results of each query, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fts5Search:
+    """`Fts5Index.search` against the same MATCH expressions on an equal table.
+
+    Ours makes the expressions, and names its results.
+    """
+
+    index: Fts5
+    documents: int
+    queries: int
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.documents, self.queries, self.k)
+
+    def run(self, repeats: int, seed: int) -> list[Comparison]:
+        texts, queries = _texts(self.documents, self.queries, seed)
+        index = self.index.build()
+        index.add([f"d{i}" for i in range(len(texts))], texts)
+        matches = [" OR ".join(f'"{word}"' for word in _words(query, self.index.stop_words)) for query in queries]
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            connection.execute(
+                "CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2')"
+            )
+            connection.execute("BEGIN")
+            rows = [(row_id, " ".join(split_words(text)[0])) for row_id, text in enumerate(texts, start=1)]
+            connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
+            connection.execute("COMMIT")
+
+            def bare() -> list[list[tuple[int, float]]]:
+                return [
+                    connection.execute(
+                        "SELECT rowid, -bm25(words) AS score FROM words WHERE words MATCH ? "
+                        "ORDER BY score DESC, rowid LIMIT ?",
+                        (match, self.k),
+                    ).fetchall()
+                    for match in matches
+                ]
+
+            rounds = take_turns(
+                lambda: lambda: index.search(queries, self.k),
+                lambda: bare,
+                lambda mine, theirs: _check(mine, [[score for _, score in rows] for rows in theirs]),
+                repeats,
+            )
+        facts = {"documents": self.documents, "k": self.k}
+        return [compared_times("fts5 search", "µs a query", 1e6 / self.queries, rounds, TARGET, facts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25sSearch:
+    """`Bm25sIndex.search` against `bm25s.BM25.retrieve` of the same tokens.
+
+    Ours makes the tokens, and names its results. The fact `scores_alone_us` is what the library takes for a query's
+    scores, without picking the best.
+    """
+
+    index: Bm25s
+    documents: int
+    queries: int
+    k: int
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.documents, self.queries, self.k)
+
+    def run(self, repeats: int, seed: int) -> list[Comparison]:
+        texts, queries = _texts(self.documents, self.queries, seed)
+        index = self.index.build()
+        index.add([f"d{i}" for i in range(len(texts))], texts)
+        stem = (lambda words: words) if self.index.stemmer == "none" else Stemmer.Stemmer(self.index.stemmer).stemWords
+        numbers: dict[str, int] = {}
+        numbered = [[numbers.setdefault(t, len(numbers)) for t in stem(split_words(text)[0])] for text in texts]
+        library = bm25s.BM25(k1=self.index.k1, b=self.index.b, method="lucene", dtype="float64")
+        library.index((numbered, dict(numbers)), show_progress=False)  # it adds a word to the map that it is given
+        terms = [[numbers.get(term) for term in stem(_words(query, self.index.stop_words))] for query in queries]
+        known = [[number for number in row if number is not None] for row in terms]
+        # The library refuses a query without a word that it knows.
+        asked = [row for row in known if row]
+        queries = [query for query, row in zip(queries, known, strict=True) if row]
+
+        def bare() -> bm25s.Results:
+            return library.retrieve(asked, k=self.k, sorted=True, show_progress=False)
+
+        rounds = take_turns(
+            lambda: lambda: index.search(queries, self.k),
+            lambda: bare,
+            lambda mine, theirs: _check(mine, [row[row > 0].tolist() for row in theirs.scores]),
+            repeats,
+        )
+        scored_s = median_seconds(lambda: lambda: [library.get_scores_from_ids(row) for row in asked], repeats)
+        facts = {"documents": self.documents, "k": self.k, "scores_alone_us": 1e6 * scored_s / len(asked)}
+        return [compared_times("bm25s search", "µs a query", 1e6 / len(asked), rounds, TARGET, facts)]
+
+
+def _check_sizes(documents: int, queries: int, k: int) -> None:
+    for name, value in (("documents", documents), ("queries", queries), ("k", k)):
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}")
+    if k > documents:
+        raise ValueError(f"k must be <= documents ({documents}), got {k}")
+
+
+def _texts(documents: int, queries: int, seed: int) -> tuple[list[str], list[str]]:
+    texts = [message.content for message in corpus.transcript(documents, seed).messages]
+    return texts, [query.text for query in corpus.queries(queries, seed)]
+
+
+def _words(query: str, stop_words: str) -> list[str]:
+    return query_words(split_words(query)[0], load_stop_words(stop_words), is_alone=True)
+
+
+def _check(ours: Sequence[Ranked], bare: _Scores) -> None:
+    """At every rank both sides have the same score; which of two equal documents it is may differ."""
+    same = len(ours) == len(bare) and all(
+        len(mine) == len(theirs) and np.allclose(mine, theirs, rtol=0, atol=_TOLERANCE)
+        for (_, mine), theirs in zip(ours, bare, strict=True)
+    )
+    if not same:
+        raise DisagreementError("the text index and the bare search gave different scores")

@@ -1,0 +1,113 @@
+"""Benchmark: time lcm against the raw libraries it stands on, draw how it grows, watch its memory."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.table import Table
+
+from eval.benchmark.benchmark import Benchmark
+from eval.benchmark.growth import Curve
+from eval.benchmark.peak_memory import Peak, peak_of
+from eval.benchmark.report import FIGURES, Report, write_report
+from eval.benchmark.timing import Comparison
+from eval.run_folder import CONFIG
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.terminal import console, progress
+
+BENCHMARK = "benchmark"
+TARGET_MISSED = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm benchmark [KEY=VALUE ...] [GROUP=CHOICE ...]`."""
+    command = configuration.command(arguments, BENCHMARK)
+    if command.is_multirun:
+        raise LcmError("`lcm benchmark` makes one run at a time: leave -m out")
+    codes: list[int] = []
+    with configuration.explained(command.overrides, BENCHMARK):
+        folder = configuration.claimed_folder(command) if command.is_run else None
+        try:
+            configuration.run_task(lambda config: codes.append(benchmark(config)), command, folder)
+        finally:
+            if folder is not None and not any(folder.iterdir()):
+                folder.rmdir()
+    return max(codes, default=0)
+
+
+def benchmark(config: DictConfig) -> int:
+    """One run; returns the exit code."""
+    started = time.perf_counter()
+    folder = configuration.run_dir()
+    if (folder / FIGURES).exists():
+        raise LcmError(f"hydra.run.dir={folder} holds a benchmark already: name another folder, or remove that first")
+    timed: Benchmark = configuration.build(config, BENCHMARK)
+    is_strict = configuration.flag(config, "strict")
+    with progress() as show:
+        report = timed.run(peak_of_ingest, show)
+    (folder / CONFIG).write_text(configuration.resolved_text(config))
+    write_report(folder, report, configuration.resolved(config), time.perf_counter() - started)
+    show_report(report, folder)
+    return TARGET_MISSED if is_strict and report.missed else 0
+
+
+def peak_of_ingest(path: Path) -> tuple[float, float]:
+    """Run `lcm ingest` on a transcript in a new process; returns its peak of resident memory in MiB and its seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pipelines.cli", "ingest", str(path.resolve()), "into=workspace.db"]
+        return peak_of(command, Path(folder))
+
+
+def show_report(report: Report, folder: Path) -> None:
+    """Print what was measured: comparisons, curves, peaks."""
+    out = console()
+    if report.comparisons:
+        out.print(_comparisons(report.comparisons), highlight=False)
+    if report.curves:
+        out.print(_curves(report.curves), highlight=False)
+    if report.peaks:
+        out.print(_peaks(report.peaks), highlight=False)
+    for comparison in report.comparisons:
+        if comparison.facts:
+            facts = ", ".join(f"{name} {value:g}" for name, value in comparison.facts.items())
+            out.print(f"{comparison.name}: {facts}", highlight=False, markup=False)
+    if report.missed:
+        out.print(f"missed: {', '.join(report.missed)}", highlight=False, markup=False)
+    out.print(f"Kept: {folder}", highlight=False, markup=False)
+
+
+def _comparisons(comparisons: Sequence[Comparison]) -> Table:
+    table = Table("comparison", "unit", "ours", "bare", "ratio", "of a round", "target", "met?")
+    for comparison in comparisons:
+        target = comparison.target
+        table.add_row(
+            comparison.name,
+            comparison.unit,
+            f"{comparison.ours:,.4g}",
+            f"{comparison.bare:,.4g}",
+            f"{comparison.ratio:.3f}",
+            f"{comparison.ratio_low:.3f}-{comparison.ratio_high:.3f}",
+            f"{target.bound} {target.limit:g}" if target else "-",
+            {True: "yes", False: "missed", None: "-"}[comparison.is_met],
+        )
+    return table
+
+
+def _curves(curves: Sequence[Curve]) -> Table:
+    table = Table("seconds at so many documents", *(f"{size:,}" for size in curves[0].sizes), "exponent")
+    for curve in curves:
+        slope = "-" if curve.exponent is None else f"{curve.exponent:.2f}"
+        table.add_row(curve.operation, *(f"{seconds:.4g}" for seconds in curve.seconds), slope)
+    return table
+
+
+def _peaks(peaks: Sequence[Peak]) -> Table:
+    table = Table("transcript", "messages", "peak of memory", "seconds")
+    for peak in peaks:
+        size = f"{peak.transcript_bytes / 2**20:.4g} MiB"
+        table.add_row(size, f"{peak.messages:,}", f"{peak.peak_mb:.0f} MiB", f"{peak.seconds:.1f}")
+    return table

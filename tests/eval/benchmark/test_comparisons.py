@@ -1,0 +1,154 @@
+"""Each comparison: both sides answer alike, and a side that does not is found out."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eval.benchmark import embedding, ingest, ranking_share, text_search, vector_search
+from eval.benchmark.embedding import Embedding
+from eval.benchmark.ingest import Ingest
+from eval.benchmark.ranking_share import RankingShare
+from eval.benchmark.text_search import Bm25sSearch, Fts5Search
+from eval.benchmark.timing import Comparison, DisagreementError
+from eval.benchmark.vector_search import ExactSearch, HnswSearch
+from lcm.embedder.hashing import Hashing
+from lcm.embedder.onnx import Onnx
+from lcm.ranking.pipeline import Ranking
+from lcm.store.store import Store
+from lcm.text_index.bm25s import Bm25s
+from lcm.text_index.fts5 import Fts5
+from lcm.tokens import Utf16Units
+from lcm.vector_index.hnsw import Hnsw
+from tests.lcm.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from tests.workspaces import system, transcript
+
+INGEST = Ingest(Utf16Units(), messages=60, transaction_sizes=[1, 25])
+HNSW = HnswSearch(Hnsw(ef=8, exact_below=0), documents=200, queries=20, k=3, dim=16)
+EXACT = ExactSearch(documents=200, queries=20, k=3, dim=16)
+FTS5 = Fts5Search(Fts5(), documents=60, queries=10, k=5)
+BM25S = Bm25sSearch(Bm25s(), documents=60, queries=10, k=5)
+SHARE = RankingShare(system(), messages=40, queries=5)
+
+
+def figures(comparison: Comparison) -> list[float]:
+    return [comparison.ours, comparison.bare, comparison.ratio, comparison.ratio_low, comparison.ratio_high]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        (INGEST, ["ingest, 1 a transaction", "ingest, 25 a transaction"]),
+        (HNSW, ["hnsw search"]),
+        (EXACT, ["exact search"]),
+        (FTS5, ["fts5 search"]),
+        (replace(FTS5, index=Fts5(stop_words="none")), ["fts5 search"]),
+        (BM25S, ["bm25s search"]),
+        (replace(BM25S, index=Bm25s(k1=0.9, b=0.4, stemmer="none", stop_words="none")), ["bm25s search"]),
+        (SHARE, ["ranking, of an uncached run"]),
+    ],
+)
+def test_a_comparison_agrees_and_gives_finite_ratios(choice: Any, names: list[str]) -> None:
+    found = choice.run(2, 0)
+    assert [comparison.name for comparison in found] == names
+    for comparison in found:
+        assert all(math.isfinite(figure) and figure > 0 for figure in figures(comparison))
+        assert comparison.ratio == comparison.ours / comparison.bare
+        assert comparison.ratio_low <= comparison.ratio_high
+        assert len(comparison.rounds.ours) == len(comparison.rounds.bare) == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"pooling": "cls", "layer_norm": True, "truncate_dim": 8}])
+def test_the_bare_session_gives_the_embedders_vectors(build_model: BuildModel, settings: dict[str, Any]) -> None:  # noqa: F811
+    embedder = Onnx(str(build_model()), max_tokens=64, overlap_tokens=8, document_prefix="a: ", **settings)
+    (found,) = Embedding(embedder, texts=6).run(1, 0)
+    assert found.facts["texts"] > 6  # letters are tokens there: texts have several windows
+    assert found.facts["max_tokens"] <= 64
+    assert found.ratio == found.ours / found.bare
+
+
+def test_an_embedder_without_a_model_cannot_be_compared_with_its_bare_session() -> None:
+    with pytest.raises(ValueError, match=r"^embedder must run an ONNX model .* comparisons.embedding=null"):
+        Embedding(Hashing(), texts=6)  # type: ignore[arg-type]
+
+
+def test_recall_is_against_exact_search() -> None:
+    (found,) = replace(HNSW, index=Hnsw(ef=25, exact_below=0)).run(1, 0)
+    assert found.facts["recall"] == 1.0
+    (found,) = replace(HNSW, index=Hnsw(m=2, ef_construction=1, ef=6, exact_below=0)).run(1, 0)
+    assert 0 < found.facts["recall"] < 1.0
+
+
+def test_the_raw_rows_are_those_of_the_store(tmp_path: Path) -> None:
+    with Store(tmp_path / "a.db") as store:
+        store.ingest(transcript(name="first"), Utf16Units())
+        store.ingest(transcript(("one", "two"), name="second"), Utf16Units())
+    first, second = ingest.encoded(tmp_path / "a.db")
+    counts = [[(statement.split()[2], len(rows)) for statement, rows in inserts] for inserts in (first, second)]
+    tables = ("conversations", "messages", "message_parts", "context_items")
+    assert counts == [list(zip(tables, sizes, strict=True)) for sizes in ((1, 8, 8, 8), (1, 2, 2, 2))]
+    assert "tool_call_id" not in " ".join(statement for statement, _ in first)  # no row has one
+
+
+def test_rows_that_are_missing_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = ingest.encoded
+    monkeypatch.setattr(ingest, "encoded", lambda file: encoded(file)[:-1])
+    with pytest.raises(DisagreementError, match=r"left other rows in: .*messages"):
+        INGEST.run(1, 0)
+
+
+def test_other_cosines_are_found_out() -> None:
+    ours = [(["a", "b"], [0.9, 0.8])]
+    places = np.zeros((1, 2), np.uint64)
+    vector_search._check(ours, (places, np.array([[0.9, 0.8]], np.float32)))
+    for wrong in ([[0.9, 0.79]], [[0.9]]):
+        with pytest.raises(DisagreementError):
+            vector_search._check(ours, (places, np.array(wrong, np.float32)))
+
+
+def test_other_scores_are_found_out() -> None:
+    ours = [(["a", "b"], [3.0, 2.0]), ([], [])]
+    text_search._check(ours, [[3.0, 2.0], []])
+    for wrong in ([[3.0, 1.0], []], [[3.0], []], [[3.0, 2.0]]):
+        with pytest.raises(DisagreementError):
+            text_search._check(ours, wrong)
+
+
+def test_other_vectors_are_found_out() -> None:
+    ours = np.array([[0.6, 0.8]], np.float32)
+    bare = [np.array([[0.0, 1.0], [1.2, 0.6]], np.float32)]  # their mean points to (.6, .8)
+    embedding._check(ours, bare, Onnx("somewhere"))
+    with pytest.raises(DisagreementError):
+        embedding._check(ours, bare, Onnx("somewhere", pooling="cls"))
+
+
+def test_another_ranking_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank = Ranking.rank
+    timed = ranking_share._TimedSource
+    monkeypatch.setattr(
+        Ranking, "rank", lambda self, batch: rank(self, batch).head(3 if isinstance(self.source, timed) else 4)
+    )
+    with pytest.raises(DisagreementError):
+        SHARE.run(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "change", "message"),
+    [
+        (INGEST, {"messages": 0}, "messages must be >= 1, got 0"),
+        (INGEST, {"transaction_sizes": [5, 0]}, r"transaction_sizes must name sizes >= 1, got \[5, 0\]"),
+        (HNSW, {"documents": 63}, "documents must be >= 64 for the graph to be asked, got 63"),
+        (HNSW, {"index": Hnsw()}, "documents must be >= 5000 for the graph to be asked, got 200"),
+        (EXACT, {"k": 201}, r"k must be <= documents \(200\), got 201"),
+        (EXACT, {"queries": 0}, "queries must be >= 1, got 0"),
+        (FTS5, {"k": 61}, r"k must be <= documents \(60\), got 61"),
+        (BM25S, {"documents": 0}, "documents must be >= 1, got 0"),
+        (SHARE, {"queries": 0}, "queries must be >= 1, got 0"),
+    ],
+)
+def test_sizes_out_of_range_are_refused(choice: Any, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        replace(choice, **change)

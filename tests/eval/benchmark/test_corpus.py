@@ -1,0 +1,58 @@
+"""Synthetic inputs: seeded, and shaped as recorded ones are."""
+
+import json
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from eval.benchmark import corpus
+from lcm.transcript.parts import rebuild
+from lcm.transcript.reading import read_transcripts
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_seed_others() -> None:
+    assert corpus.transcript(50, 1) == corpus.transcript(50, 1) != corpus.transcript(50, 2)
+    assert corpus.queries(5, 1) == corpus.queries(5, 1) != corpus.queries(5, 2)
+    assert np.array_equal(corpus.unit_vectors(5, 8, 1), corpus.unit_vectors(5, 8, 1))
+    assert not np.array_equal(corpus.unit_vectors(5, 8, 1), corpus.unit_vectors(5, 8, 2))
+
+
+def test_a_longer_transcript_begins_with_the_shorter_one() -> None:
+    assert corpus.transcript(60, 0).messages[:50] == corpus.transcript(50, 0).messages
+
+
+def test_messages_have_roles_parts_and_lengths_like_recorded_ones() -> None:
+    messages = corpus.transcript(2000, 0).messages
+    assert {message.role for message in messages} == {"user", "assistant", "tool"}
+    assert {len(message.parts) for message in messages} == {1, 2, 3}
+    assert {part.part_type for message in messages for part in message.parts} == {"text", "tool"}
+    assert 250 < median(len(message.content) for message in messages) < 350
+    assert 0.05 < np.mean([not message.content.isascii() for message in messages]) < 0.5
+    assert len({message.message_id for message in messages}) == 2000
+
+
+def test_a_message_holds_what_was_recorded() -> None:
+    natives = list(islice(corpus.native_messages(3), 30))
+    assert [rebuild(message) for message in corpus.transcript(30, 3).messages] == natives
+
+
+def test_a_written_file_is_a_transcript_of_about_a_kilobyte_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    messages = corpus.write_chat(file, 200_000, 0)
+    assert 200_000 <= file.stat().st_size < 230_000
+    assert 700 < file.stat().st_size / messages < 1400
+    assert [json.loads(line) for line in file.read_text().splitlines()] == list(
+        islice(corpus.native_messages(0, corpus.LINE_CHARACTERS), messages)
+    )
+    (transcript,) = read_transcripts(file)
+    assert len(transcript.messages) == messages
+
+
+def test_vectors_have_unit_length_and_neighbours() -> None:
+    vectors = corpus.unit_vectors(2000, 384, 0)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    cosines = vectors[:50] @ vectors.T
+    assert np.sort(cosines, axis=1)[:, -2].mean() > 0.4  # drawn evenly in 384 dimensions: below .2

@@ -1,0 +1,91 @@
+"""The protocol of timing: turns, warming up, agreement, and what the figures are made of."""
+
+from collections.abc import Callable
+
+import pytest
+
+from eval.benchmark import timing
+from eval.benchmark.timing import DisagreementError, Rounds, Target, compared_rates, compared_times, take_turns
+
+
+class Clock:
+    """Stands still, but for the work that is done."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(timing, "time", clock)
+    return clock
+
+
+def side(clock: Clock, log: list[str], name: str, seconds: list[float]) -> Callable[[], Callable[[], str]]:
+    """A side whose preparation takes long and whose rounds take so many seconds each."""
+    rounds = iter(seconds)
+
+    def prepare() -> Callable[[], str]:
+        clock.now += 100
+
+        def work() -> str:
+            clock.now += next(rounds)
+            log.append(name)
+            return name
+
+        return work
+
+    return prepare
+
+
+def test_the_sides_take_turns_after_a_round_that_warms_up_and_preparing_is_not_timed(clock: Clock) -> None:
+    log: list[str] = []
+    ours, bare = side(clock, log, "ours", [9, 1, 2, 3]), side(clock, log, "bare", [9, 4, 5, 6])
+    checked: list[tuple[str, str]] = []
+    rounds = take_turns(ours, bare, lambda mine, theirs: checked.append((mine, theirs)), 3)
+    assert rounds == Rounds((1, 2, 3), (4, 5, 6))
+    assert log == ["ours", "bare", "bare", "ours", "ours", "bare", "bare", "ours"]
+    assert checked == [("ours", "bare")] * 4
+
+
+def test_sides_that_disagree_are_an_error(clock: Clock) -> None:
+    def check(mine: str, theirs: str) -> None:
+        if mine != theirs:
+            raise DisagreementError("different")
+
+    with pytest.raises(DisagreementError, match=r"^different$"):
+        take_turns(side(clock, [], "ours", [1, 1]), side(clock, [], "bare", [1, 1]), check, 1)
+
+
+def test_rates_are_medians_and_the_ratio_is_ours_by_bare() -> None:
+    found = compared_rates("x", "messages/s", 100, Rounds((2, 4, 5), (1, 2, 10)), Target("at least", 0.5))
+    assert (found.ours, found.bare) == (100 / 4, 100 / 2)
+    assert found.ratio == (100 / 4) / (100 / 2)
+    assert (found.ratio_low, found.ratio_high) == (1 / 2, 10 / 5)
+    assert found.is_met is True
+
+
+def test_times_are_medians_in_the_unit_asked_for() -> None:
+    found = compared_times("x", "ms", 1000, Rounds((2, 4, 5), (1, 2, 10)), Target("at most", 1.2))
+    assert (found.ours, found.bare, found.ratio) == (4000, 2000, 2)
+    assert (found.ratio_low, found.ratio_high) == (5 / 10, 2 / 1)
+    assert found.is_met is False
+
+
+def test_a_target_includes_its_limit_and_none_is_neither_met_nor_missed() -> None:
+    assert Target("at least", 0.5).is_met(0.5)
+    assert not Target("at least", 0.5).is_met(0.49)
+    assert Target("at most", 1.2).is_met(1.2)
+    assert not Target("at most", 1.2).is_met(1.21)
+    assert compared_times("x", "s", 1, Rounds((1,), (1,)), None).is_met is None
+
+
+def test_a_point_of_a_curve_is_the_median_of_the_rounds_that_two_seconds_allow(clock: Clock) -> None:
+    log: list[str] = []
+    assert timing.median_seconds(side(clock, log, "a", [0.125, 0.5, 0.25]), 3) == 0.25
+    assert timing.median_seconds(side(clock, log, "b", [1.5, 1.0]), 5) == 1.25
+    assert log == ["a"] * 3 + ["b"] * 2

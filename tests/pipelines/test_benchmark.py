@@ -1,0 +1,178 @@
+"""`lcm benchmark`: everything is measured and kept, mistakes are one line, a missed target is told."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.benchmark import vector_search
+from eval.benchmark.timing import Target
+from pipelines import benchmark, configuration
+from pipelines.cli import BAD_INPUT, INTERNAL_ERROR, PIPELINES
+from tests.lcm.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from tests.pipelines.conftest import Lcm
+
+TINY = (
+    "repeats=1",
+    "sizes=[50,100]",
+    "hnsw.ef=8",
+    "hnsw.exact_below=0",
+    "comparisons.ingest.messages=60",
+    "comparisons.ingest.transaction_sizes=[1,50]",
+    "comparisons.embedding.texts=3",
+    "comparisons.hnsw_search.documents=100",
+    "comparisons.hnsw_search.queries=5",
+    "comparisons.hnsw_search.k=2",
+    "comparisons.hnsw_search.dim=16",
+    "comparisons.exact_search.documents=100",
+    "comparisons.exact_search.queries=5",
+    "comparisons.exact_search.dim=16",
+    "comparisons.fts5_search.documents=50",
+    "comparisons.fts5_search.queries=5",
+    "comparisons.fts5_search.k=5",
+    "comparisons.bm25s_search.documents=50",
+    "comparisons.bm25s_search.queries=5",
+    "comparisons.bm25s_search.k=5",
+    "comparisons.ranking_share.messages=30",
+    "comparisons.ranking_share.queries=5",
+    "growth.queries=5",
+    "growth.k=3",
+    "growth.dim=16",
+    "transcript_mb=0.1",
+)
+NAMES = ("ingest", "embedding", "hnsw_search", "exact_search", "fts5_search", "bm25s_search", "ranking_share")
+NOTHING = ("embedder=hashing", "growth=null", "memory=null", *(f"comparisons.{name}=null" for name in NAMES))
+
+
+def only(name: str) -> list[str]:
+    """One tiny comparison and nothing else."""
+    return [*TINY, *(override for override in NOTHING if override != f"comparisons.{name}=null")]
+
+
+def figures(place: Path) -> dict[str, Any]:
+    (file,) = place.rglob("benchmark.json")
+    return json.loads(file.read_text())
+
+
+@pytest.mark.slow
+def test_every_comparison_curve_and_peak_is_measured_and_kept(
+    lcm: Lcm,
+    build_model: BuildModel,  # noqa: F811
+) -> None:
+    finished = lcm("benchmark", *TINY, "embedder=onnx", f"embedder.directory={build_model()}")
+    assert finished.code == 0, finished.stderr
+    found = figures(finished.place)
+    assert [entry["name"] for entry in found["comparisons"]] == [
+        "ingest, 1 a transaction",
+        "ingest, 50 a transaction",
+        "embedding",
+        "hnsw search",
+        "exact search",
+        "fts5 search",
+        "bm25s search",
+        "ranking, of an uncached run",
+    ]
+    for entry in found["comparisons"]:
+        assert entry["ratio"] == entry["ours"] / entry["bare"]
+        assert math.isfinite(entry["ratio"])
+        assert entry["name"] in finished.stdout
+    assert len(found["growth"]) == 13
+    assert {tuple(entry["sizes"]) for entry in found["growth"]} == {(50, 100)}
+    small, wanted = found["memory"]
+    assert (small["transcript_bytes"] >> 14, wanted["transcript_bytes"] >> 14) == (4, 6)
+    assert 20 < small["peak_mb"] < 2000
+    assert found["environment"]["packages"]["numpy"]
+    assert found["config"]["sizes"] == [50, 100]
+    (folder,) = (finished.place / "runs").glob("*/*")
+    assert {path.name for path in folder.iterdir()} == {"benchmark.json", "benchmark.png", "config.yaml"}
+    assert str(folder.relative_to(finished.place)) in finished.stdout
+
+
+def test_every_comparison_can_be_left_out(lcm: Lcm) -> None:
+    assert set(configuration.composed([], "benchmark")["comparisons"]) == set(NAMES)
+    finished = lcm("benchmark", *NOTHING)
+    assert finished.code == 0, finished.stderr
+    found = figures(finished.place)
+    assert (found["comparisons"], found["growth"], found["memory"]) == ([], [], [])
+
+
+@pytest.mark.parametrize(("limit", "strict", "code"), [(0, "false", 0), (0, "true", 1), (1e9, "true", 0)])
+def test_a_missed_target_is_told_and_only_strictness_makes_it_a_failure(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch, limit: float, strict: str, code: int
+) -> None:
+    monkeypatch.setattr(vector_search, "TARGET", Target("at most", limit))
+    finished = lcm("benchmark", *only("hnsw_search"), f"strict={strict}")
+    assert finished.code == code
+    missed = ["hnsw search"] if limit == 0 else []
+    assert figures(finished.place)["missed"] == missed
+    assert ("missed: hnsw search" in finished.stdout) == bool(missed)
+
+
+def test_sides_that_disagree_are_a_defect(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_search, "_TOLERANCE", -1.0)
+    finished = lcm("benchmark", *only("hnsw_search"))
+    assert finished.code == INTERNAL_ERROR
+    assert "gave different cosines" in finished.stderr
+    assert not list(finished.place.rglob("benchmark.json"))
+
+
+def test_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:
+    named = "hydra.run.dir=here"
+    assert lcm("benchmark", *NOTHING, named).code == 0
+    finished = lcm("benchmark", *NOTHING, named)
+    assert finished.code == BAD_INPUT
+    assert "here holds a benchmark already: name another folder" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--bogus"], ["'--bogus'", "lcm benchmark --help"]),
+        (["-m", "repeats=1,2"], ["one run at a time", "leave -m out"]),
+        (["repeat=3"], ["repeat: no such key", "did you mean repeats?"]),
+        (["dataset=sample"], ["dataset: no such key", "`lcm benchmark --cfg job` shows every key"]),
+        (["dataset=sample", "arms=none"], ["no such key"]),
+        (["--cfg", "job", "bogus=1"], ["bogus: no such key", "`lcm benchmark --cfg job` shows every key"]),
+        (["embedder=minlm"], ["embedder=minlm", "choose one of: hashing, minilm,"]),
+        (["repeats=0"], ["repeats must be >= 1, got 0"]),
+        (["repeats=abc"], ["repeats must be a whole number, got 'abc'"]),
+        (["seed=-1"], ["seed must be >= 0, got -1"]),
+        (["sizes=5"], ["sizes must be a list, each a whole number, got 5"]),
+        (["sizes=[1]"], ["sizes must be different numbers of documents >= 2, got [1]"]),
+        (["transcript_mb=0"], ["transcript_mb must be > 0, got 0"]),
+        (["strict=maybe"], ["strict must be true or false, got 'maybe'"]),
+        (["hnsw.ef=0"], ["hnsw.ef must be >= 1, got 0"]),
+        (["comparisons.ingest.messages=0"], ["comparisons.ingest.messages must be >= 1, got 0"]),
+        (["embedder=hashing"], ["embedder must run an ONNX model", "comparisons.embedding=null"]),
+    ],
+)
+def test_a_mistake_is_one_line_with_key_value_and_remedy(
+    lcm: Lcm, arguments: Sequence[str], words: Sequence[str]
+) -> None:
+    finished = lcm("benchmark", *arguments)
+    assert finished.code == BAD_INPUT
+    assert finished.stderr.count("\n") == 1, finished.stderr
+    assert finished.stdout == ""
+    for word in words:
+        assert word in finished.stderr
+    assert [path for path in finished.place.rglob("*") if path.is_file()] == []
+
+
+def test_help_names_the_keys(lcm: Lcm) -> None:
+    finished = lcm("benchmark", "--help")
+    assert finished.code == 0
+    for word in ("lcm benchmark [KEY=VALUE ...]", "repeats=3", "transcript_mb", "strict=true", "growth=null"):
+        assert word in finished.stdout
+    assert "benchmark" in PIPELINES
+
+
+def test_the_ingest_whose_memory_is_watched_is_that_of_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(benchmark, "peak_of", lambda command, folder: (commands.append(command), (1.0, 2.0))[1])
+    assert benchmark.peak_of_ingest(tmp_path / "talk.jsonl") == (1.0, 2.0)
+    assert commands[0][1:] == ["-m", "pipelines.cli", "ingest", str(tmp_path / "talk.jsonl"), "into=workspace.db"]
