@@ -81,6 +81,11 @@ class MiniLM:
                 self._opened.embedder = None
 
     def onnx(self) -> Onnx:
+        """The exported model that embeds, exported now if it never was.
+
+        Raises:
+            ModelError: if there is neither an export nor weights to make one from.
+        """
         with self._opened.lock:
             if self._opened.embedder is None:
                 embedder = self._embedder_of(self._model_path())

@@ -158,8 +158,7 @@ def test_every_damaged_line_is_taken_in_or_put_aside(reader: TranscriptReader, r
     sessions = [event for piece in pieces for event in piece.events if event.kind == "session"]
     if reader.name == "tau_bench":  # a line is a session: an event and its messages
         assert (
-            len(sessions) + len({line for _, line, _, r in file.quarantine if not r.startswith("traj ")})
-            == not_blank
+            len(sessions) + len({line for _, line, _, r in file.quarantine if not r.startswith("traj ")}) == not_blank
         )
     else:
         assert items(pieces) + len(aside) == not_blank
