@@ -1,0 +1,129 @@
+"""Transcripts that come in pieces are stored as whole ones are, and what stands beside messages is kept."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import StoreError
+from lcm.records import Event, Transcript
+from lcm.store.store import Store
+from tests.lcm.store.contents import TOKENS, dump, is_sound, json_values, message, talk
+from tests.workspaces import minute
+
+
+def cut(transcript: Transcript, *sizes: int) -> list[Transcript]:
+    """Pieces of so many messages each, the last one with the rest."""
+    pieces, at = [], 0
+    for size in (*sizes, len(transcript.messages)):
+        pieces.append(replace(transcript, messages=transcript.messages[at : at + size]))
+        at += size
+    return [piece for piece in pieces if piece.messages]
+
+
+@given(st.lists(st.integers(1, 4), max_size=4), st.lists(st.integers(1, 4), max_size=4), st.integers(0, 9))
+def test_pieces_of_any_size_are_the_whole_and_only_what_is_new_is_added(
+    first: list[int], second: list[int], known: int
+) -> None:
+    whole = talk(9)
+    with Store() as store, Store() as other:
+        other.ingest(whole, TOKENS)
+        assert store.ingest_pieces(cut(talk(known), *first), TOKENS) == known
+        assert store.ingest_pieces(cut(whole, *second), TOKENS) == 9 - known
+        assert store.messages() == other.messages()
+        assert store.conversations().equals(other.conversations())
+
+
+def test_conversations_may_alternate() -> None:
+    one, other = talk(4, "one"), talk(3, "other")
+    pieces = [cut(one, 1)[0], cut(other, 2)[0], cut(one, 1)[1], cut(other, 2)[1]]
+    with Store() as store:
+        assert store.ingest_pieces(pieces, TOKENS) == 7
+        assert store.messages("one") == list(one.messages)
+        assert store.messages("other") == list(other.messages)
+
+
+def test_an_instant_is_carried_from_piece_to_piece() -> None:
+    messages = (message(1, created_at=minute(5)), *(message(n) for n in range(2, 5)))
+    with Store() as store:
+        store.ingest_pieces(cut(Transcript("talk", messages), 2, 1), TOKENS)
+        assert {m.created_at for m in store.messages()} == {minute(5)}
+        assert store.ingest_pieces(cut(Transcript("talk", messages), 1), TOKENS) == 0
+
+
+@pytest.mark.parametrize("at", [1, 4, 6])
+def test_a_change_in_any_piece_is_refused_and_nothing_is_written(at: int) -> None:
+    with Store() as store:
+        store.ingest(talk(6), TOKENS)
+        before = dump(store)
+        longer = talk(9).messages
+        changed = (*longer[: at - 1], replace(longer[at - 1], content="other"), *longer[at:])
+        with pytest.raises(StoreError, match=f"message {at} is stored as 'talk:{at}', .* another content"):
+            store.ingest_pieces(cut(Transcript("talk", changed), 2, 2, 2), TOKENS)
+        assert dump(store) == before
+
+
+def test_pieces_that_end_too_early_are_refused() -> None:
+    with Store() as store:
+        store.ingest(talk(6), TOKENS)
+        with pytest.raises(StoreError, match="message 5 is stored as 'talk:5', where the transcript has ended"):
+            store.ingest_pieces(cut(talk(4), 3), TOKENS)
+
+
+def test_an_id_of_an_earlier_piece_is_named() -> None:
+    pieces = [talk(2), Transcript("talk", (message(9), message(1)))]
+    with Store() as store:
+        with pytest.raises(StoreError, match="'talk': message 4 has the id 'talk:1', as an earlier one has"):
+            store.ingest_pieces(pieces, TOKENS)
+        assert store.messages() == []
+
+
+def test_a_stream_that_breaks_leaves_nothing() -> None:
+    def breaking() -> Iterator[Transcript]:
+        yield talk(3)
+        raise RuntimeError
+
+    with Store() as store:
+        before = dump(store)
+        with pytest.raises(RuntimeError):
+            store.ingest_pieces(breaking(), TOKENS)
+        assert dump(store) == before
+        assert is_sound(store._connection)
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), json_values), max_size=5))
+def test_events_come_back_exactly_in_order(recorded: list[tuple[str, object]]) -> None:
+    events = tuple(Event(f"kind {i}", native, min(i, 2)) for i, (_, native) in enumerate(recorded))
+    with Store() as store:
+        store.ingest(replace(talk(2), events=events), TOKENS)
+        assert store.events("talk") == list(events)
+        assert store.events("nobody") == []
+
+
+def test_events_are_those_of_the_newest_version() -> None:
+    header, mark = Event("session", {"updated": 1}), Event("mark", None, 2)
+    with Store() as store:
+        store.ingest(replace(talk(2), events=(header, mark)), TOKENS)
+        newer = (Event("session", {"updated": 2}), mark, Event("mark", [], 3))
+        assert store.ingest(replace(talk(3), events=newer), TOKENS) == 1
+        assert store.events("talk") == list(newer)
+        assert (
+            store.ingest_pieces(
+                [replace(talk(2), events=newer[:1]), replace(talk(3), messages=talk(3).messages[2:], events=newer[1:])],
+                TOKENS,
+            )
+            == 0
+        )
+        assert store.events("talk") == list(newer)
+
+
+def test_a_conversation_may_begin_with_events_alone() -> None:
+    header = Event("session", {})
+    with Store() as store:
+        store.ingest_pieces([Transcript("talk", (), events=(header,)), talk(2)], TOKENS)
+        (row,) = store.conversations().iter_rows(named=True)
+        assert (row["messages"], row["first_at"], row["last_at"]) == (2, minute(1), minute(2))
+        created = store._connection.execute("SELECT session_id, created_at FROM conversations").fetchone()
+        assert created == ("talk session", "2026-01-05T09:01:00.000Z")
