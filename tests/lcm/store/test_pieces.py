@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError
+from lcm.instants import format_instant
 from lcm.records import Event, Transcript
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, dump, is_sound, json_values, message, talk
@@ -109,13 +110,8 @@ def test_events_are_those_of_the_newest_version() -> None:
         newer = (Event("session", {"updated": 2}), mark, Event("mark", [], 3))
         assert store.ingest(replace(talk(3), events=newer), TOKENS) == 1
         assert store.events("talk") == list(newer)
-        assert (
-            store.ingest_pieces(
-                [replace(talk(2), events=newer[:1]), replace(talk(3), messages=talk(3).messages[2:], events=newer[1:])],
-                TOKENS,
-            )
-            == 0
-        )
+        last = replace(talk(3), messages=talk(3).messages[2:], events=newer[1:])
+        assert store.ingest_pieces([replace(talk(2), events=newer[:1]), last], TOKENS) == 0
         assert store.events("talk") == list(newer)
 
 
@@ -126,4 +122,4 @@ def test_a_conversation_may_begin_with_events_alone() -> None:
         (row,) = store.conversations().iter_rows(named=True)
         assert (row["messages"], row["first_at"], row["last_at"]) == (2, minute(1), minute(2))
         created = store._connection.execute("SELECT session_id, created_at FROM conversations").fetchone()
-        assert created == ("talk session", "2026-01-05T09:01:00.000Z")
+        assert created == ("talk session", format_instant(minute(1)))
