@@ -80,6 +80,7 @@ class Memory:
         self.text_index = system.text_index.build()
         self._path = path
         self._saved: Path | None = None
+        self._catch_up()
         self._remember(store.documents())
         self._fill_indexes()
 
@@ -207,6 +208,14 @@ class Memory:
     def _remember(self, documents: pl.DataFrame) -> None:
         self._documents = documents
         self._instants: list[datetime] = documents["created_at"].to_list()
+
+    def _catch_up(self) -> None:
+        """Make the documents of messages that were stored without a memory, as `lcm ingest` does."""
+        for conversation_id, covered in self.store.covered().items():
+            if self.system.extraction.extract(self.store.messages(conversation_id, covered + 1)):
+                messages = self.store.messages(conversation_id)
+                documents = self._documents_of(messages, len(messages) - covered, conversation_id)
+                self.store.add_documents(documents)
 
     def _documents_of(self, messages: Sequence[Message], new: int, conversation_id: str) -> list[Document]:
         """The documents of the last `new` messages of a conversation."""

@@ -79,8 +79,13 @@ def add_pieces(connection: sqlite3.Connection, pieces: Iterable[Transcript], tok
                 _insert(connection, hearing.conversation, first_seq, new, counts)
             except sqlite3.IntegrityError as err:
                 raise StoreError(_refusal(connection, hearing.conversation, key, first_seq, new, err)) from err
-            _touch(connection, hearing.conversation, new, piece.title, is_first=first_seq == 1)
+            _touch(connection, hearing.conversation, new, is_first=first_seq == 1)
             added += len(new)
+        if piece.title is not None:
+            connection.execute(
+                "UPDATE conversations SET title = ? WHERE conversation_id = ?",
+                (well_formed(piece.title), hearing.conversation),
+            )
         _insert_events(connection, hearing, piece.events)
         hearing.messages += len(rows)
         hearing.known_at = parse_instant(rows[-1].created_at) if rows else hearing.known_at
@@ -114,24 +119,15 @@ def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Hear
     return _Hearing(cursor.lastrowid, 0)
 
 
-def _touch(
-    connection: sqlite3.Connection, conversation: int, new: Sequence[MessageRow], title: str | None, *, is_first: bool
-) -> None:
+def _touch(connection: sqlite3.Connection, conversation: int, new: Sequence[MessageRow], *, is_first: bool) -> None:
     """Bring the conversation's own row up to its newest message."""
     connection.execute(
         """
-        UPDATE conversations SET session_id = ?1, updated_at = ?2, title = coalesce(?3, title),
-                                 created_at = CASE WHEN ?4 THEN ?5 ELSE created_at END
-        WHERE conversation_id = ?6
+        UPDATE conversations SET session_id = ?1, updated_at = ?2,
+                                 created_at = CASE WHEN ?3 THEN ?4 ELSE created_at END
+        WHERE conversation_id = ?5
         """,
-        (
-            new[-1].session_id,
-            new[-1].created_at,
-            optional_text(title),
-            is_first,
-            new[0].created_at,
-            conversation,
-        ),
+        (new[-1].session_id, new[-1].created_at, is_first, new[0].created_at, conversation),
     )
 
 
@@ -158,7 +154,7 @@ def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[E
     return [Event(kind, json.loads(native), after) for kind, native, after in rows]
 
 
-def read_messages(connection: sqlite3.Connection, conversation_key: str | None) -> list[Message]:
+def read_messages(connection: sqlite3.Connection, conversation_key: str | None, first_seq: int = 1) -> list[Message]:
     """Read records back, conversations in the order of their first ingest, messages by seq."""
     conversations = connection.execute(
         """
@@ -167,7 +163,7 @@ def read_messages(connection: sqlite3.Connection, conversation_key: str | None) 
         """,
         (conversation_key,),
     ).fetchall()
-    return [_decode_message(row) for (key,) in conversations for row in _read_rows(connection, key)]
+    return [_decode_message(row) for (key,) in conversations for row in _read_rows(connection, key, first_seq)]
 
 
 def _encode_messages(messages: Iterable[Message], known: datetime) -> Iterator[MessageRow]:

@@ -83,8 +83,8 @@ class Store:
 
         Laws: the same transcript twice changes nothing; `messages` gives the records back, missing instants
         filled in by the last known one (1970 if there is none), half surrogate pairs in text replaced by
-        U+FFFD; `envelope` and part metadata come back exactly. A title is taken from every version that adds
-        messages. Events are those of the newest version: some formats rewrite their header.
+        U+FFFD; `envelope` and part metadata come back exactly. Events, and the title where there is one, are those
+        of the newest version: sessions are renamed, and some formats rewrite their header.
 
         Returns:
             How many messages were added.
@@ -119,10 +119,22 @@ class Store:
         )
         return frame(read, CONVERSATION_SCHEMA)
 
-    def messages(self, conversation_id: str | None = None) -> list[Message]:
-        """Read the records of one conversation, or of all in the order of their first ingest."""
+    def messages(self, conversation_id: str | None = None, first_seq: int = 1) -> list[Message]:
+        """Read the records of one conversation, or of all in the order of their first ingest; from `first_seq` on."""
         with transaction(self._connection, "DEFERRED"):
-            return read_messages(self._connection, conversation_id)
+            return read_messages(self._connection, conversation_id, first_seq)
+
+    def covered(self) -> dict[str, int]:
+        """Tell how far documents go, by the seq of the last message that has one, where messages stand behind it."""
+        rows = self._connection.execute(
+            """
+            SELECT c.session_key, coalesce(max(m.seq) FILTER (WHERE d.message_id IS NOT NULL), 0) AS covered
+            FROM conversations c JOIN messages m USING (conversation_id)
+            LEFT JOIN document_messages d USING (message_id)
+            GROUP BY c.conversation_id HAVING covered < max(m.seq) ORDER BY c.conversation_id
+            """
+        )
+        return dict(rows.fetchall())
 
     def message_frame(self) -> pl.DataFrame:
         """Read `MESSAGE_SCHEMA`, in the order of `messages`."""

@@ -5,6 +5,9 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from lcm.encoding import is_well_formed
 from lcm.errors import TranscriptError
 from lcm.instants import parse_instant
@@ -17,25 +20,73 @@ def native_id(value: object) -> str:
     return value if isinstance(value, str) and is_well_formed(value) else ""
 
 
+_MERGED_FROM = 2**17
+
+
 class UniqueIds:
     """Names the messages of one file, each by its recorded id, else by its place in the conversation, from 1.
 
     An id depends on the messages before it alone, so a file that has grown gives the old ones their old ids. A
-    recorded id that was given before (files copied together, a session replayed) gets a number behind it.
+    recorded id that was given before (files copied together, a session replayed) gets a number behind it, and so does
+    one that looks like the place of a message before it.
     """
 
     def __init__(self) -> None:
-        self._given: set[bytes] = set()  # digests: a tenth of what the ids would take
+        self._given = _Digests()
         self._copies: dict[str, int] = {}
+        self._placed: set[str] = set()  # conversations with messages that are named by their places
 
     def name(self, conversation_id: str, recorded_id: str, position: int) -> str:
         wanted = f"{conversation_id}:{recorded_id or position}"
-        message_id = wanted
-        while (digest := blake2b(message_id.encode(), digest_size=8).digest()) in self._given:
+        if not recorded_id:
+            self._placed.add(conversation_id)
+            return self._numbered(wanted) if self._given.has(wanted) else wanted
+        is_a_place = conversation_id in self._placed and _is_place(recorded_id, position)
+        message_id = self._numbered(wanted) if is_a_place or self._given.has(wanted) else wanted
+        self._given.add(message_id)
+        return message_id
+
+    def _numbered(self, wanted: str) -> str:
+        while True:
             copies = self._copies[wanted] = self._copies.get(wanted, 1) + 1
             message_id = f"{wanted}#{copies}"
-        self._given.add(digest)
-        return message_id
+            if not self._given.has(message_id):
+                self._given.add(message_id)
+                return message_id
+
+
+class _Digests:
+    """A set of texts that grows by eight bytes each: a file of a gigabyte may hold ten million ids."""
+
+    def __init__(self) -> None:
+        self._newest: set[int] = set()
+        self._sorted: list[npt.NDArray[np.uint64]] = []  # each at least twice as long as the next
+
+    def add(self, text: str) -> None:
+        self._newest.add(_digest(text))
+        if len(self._newest) >= _MERGED_FROM:
+            run = np.sort(np.fromiter(self._newest, np.uint64, len(self._newest)))
+            while self._sorted and len(self._sorted[-1]) < 2 * len(run):
+                run = np.sort(np.concatenate([self._sorted.pop(), run]), kind="stable")
+            self._sorted.append(run)
+            self._newest = set()
+
+    def has(self, text: str) -> bool:
+        digest = _digest(text)
+        if digest in self._newest:
+            return True
+        wanted = np.uint64(digest)
+        places = ((run, int(run.searchsorted(wanted))) for run in self._sorted)
+        return any(at < len(run) and run[at] == wanted for run, at in places)
+
+
+def _is_place(recorded_id: str, position: int) -> bool:
+    """Whether the id is what a message before this position could be named by its place."""
+    return recorded_id.isdecimal() and len(recorded_id) <= len(str(position)) and int(recorded_id) < position
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
 
 
 def recorded_instant(holder: Mapping[str, Any], keys: Iterable[str]) -> datetime | None:

@@ -5,11 +5,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-MAX_VALUE_CHARACTERS = 64 * 2**20
+MAX_VALUE_CHARACTERS = 16 * 2**20
 """A value longer than this is not read; a list's elements are values of their own."""
 
 MAX_DEPTH = 200
 """Deeper nesting is not read: what can be parsed must also be written again."""
+
+_LONGEST_TOKEN = len("\\ud83d\\ude00")
+"""How far before the end of the text an error may stand that more text mends."""
 
 _DECODER = json.JSONDecoder()
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -141,8 +144,11 @@ class _Scanner:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as err:
+                is_cut_off = err.pos > len(self._buffer) - _LONGEST_TOKEN or err.msg.startswith("Unterminated string")
+                if not is_cut_off:
+                    raise JsonError(f"not JSON: {err.msg}") from err
                 if len(self._buffer) - self._at > MAX_VALUE_CHARACTERS:
-                    raise JsonError(f"not JSON: {err.msg}, or a value of more than 64 Mi characters") from err
+                    raise JsonError("a value of more than 16 Mi characters, or a string without end") from err
                 if not self._extend(max(1, len(self._buffer) - self._at)):
                     raise JsonError(f"not JSON: {err.msg}") from err
             except (RecursionError, ValueError) as err:

@@ -47,7 +47,7 @@ class OpenClawReader:
 
     def detects(self, file: RecordedFile) -> bool:
         first = file.first
-        return isinstance(first, list) and any(map(_is_header, first))
+        return isinstance(first, list) and any(_is_header(value) or _is_entry(value) for value in first)
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
         branches = _Branches(_abandoned(file.path) if self.branches == "apart" else ())
@@ -78,6 +78,13 @@ def kind(record: Mapping[str, Any]) -> str:
 
 def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "session"
+
+
+def _is_entry(value: Any) -> bool:
+    """Say whether this is a message entry, as one finds behind a damaged header."""
+    message = value.get("message") if isinstance(value, dict) and value.get("type") == "message" else None
+    is_said = isinstance(message, dict) and isinstance(message.get("role"), str)
+    return is_said and "timestamp" in value and ("parentId" in value or "id" not in value)
 
 
 def _message(entry: dict[str, Any], session_id: str) -> Message:
@@ -115,18 +122,25 @@ class _Branches:
 def _abandoned(path: Path) -> list[range]:
     """The places, from 0, of the entries that do not lead to the last one: each stretch that begins somewhere else.
 
-    An entry without `parentId`, or whose parent is not in the file, follows the one before it.
+    An entry without `parentId`, or whose parent is not in the file, follows the one before it. Null is the root's
+    parent: a later entry with it begins the tree anew, in a file whose entries name their parents.
     """
     ids, odd = array("Q"), dict[int, int]()  # digests of ids; place -> digest of a parent that is not the entry before
+    roots: list[int] = []
+    has_tree = is_begun = False
     previous: object = None
     for _, entry in RecordedFile(path).values():
         if isinstance(entry, dict):
             parent = entry.get("parentId")
+            has_tree = has_tree or (parent is not None and parent == previous)
             if isinstance(parent, str) and parent != previous:
                 odd[len(ids)] = _digest(parent)
+            elif parent is None and "parentId" in entry and is_begun:
+                roots.append(len(ids))
             previous = None if _is_header(entry) else entry.get("id")
+            is_begun = is_begun or previous is not None
             ids.append(_digest(previous) if isinstance(previous, str) else 0)
-    parents = _places(odd, np.frombuffer(ids, np.uint64))
+    parents = _places(odd, np.frombuffer(ids, np.uint64)) | dict.fromkeys(roots if has_tree else (), -1)
     forks = sorted(parents)
     abandoned, end = [], len(ids)
     for fork in reversed(forks):

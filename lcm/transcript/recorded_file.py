@@ -6,18 +6,20 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
+from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
 
-MAX_LINE_BYTES = 64 * 2**20
+MAX_LINE_BYTES = 16 * 2**20
 """A longer line of JSONL is put aside."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_LINES, _HEAD_ELEMENTS = 50, 3
-_HEAD_BYTES = 8 * 2**20
+_HEAD_BYTES = 2**20
 _CHUNK_BYTES = 2**18
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -35,7 +37,7 @@ class Quarantined(NamedTuple):
 
     def __str__(self) -> str:
         until = "" if self.last_line == self.line else f"-{self.last_line or 'end'}"
-        return f"{self.path}:{self.line}{until}: {self.reason}"
+        return well_formed(f"{self.path}:{self.line}{until}: {self.reason}")
 
 
 class RecordedFile:
@@ -54,7 +56,7 @@ class RecordedFile:
         """
         self.path = path
         self.strict = strict
-        self.name = name or without_ending(path)
+        self.name = well_formed(name or without_ending(path))
         self.quarantine: list[Quarantined] = []
         self.bytes_read = 0
         """By all readings of the file so far, unpacked."""
@@ -206,14 +208,18 @@ class RecordedFile:
     def _text(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         with self._open() as stream:
-            while chunk := stream.read(_CHUNK_BYTES):
+            while chunk := stream.read1(_CHUNK_BYTES):  # what was unpacked before a tear comes before the error
                 self.bytes_read += len(chunk)
-                yield decoder.decode(chunk)
+                try:
+                    yield decoder.decode(chunk)
+                except UnicodeDecodeError as error:
+                    yield error.object[: error.start].decode()
+                    raise
         yield decoder.decode(b"", final=True)
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> BufferedReader:
         is_packed = self.magic.startswith(_GZIP_MAGIC)
-        return cast("BinaryIO", gzip.open(self.path)) if is_packed else self.path.open("rb")
+        return cast("BufferedReader", gzip.open(self.path)) if is_packed else self.path.open("rb")
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

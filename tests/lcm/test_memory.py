@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lcm.embedder.hashing import Hashing
 from lcm.protocols import TextKind, Vectors
 from lcm.records import Query
+from lcm.store.store import Store
 from lcm.vector_index.exact import Exact
 from lcm.vector_index.hnsw import Hnsw
 from tests.workspaces import LINES, minute, queries, system, transcript
@@ -32,6 +33,34 @@ def test_ingesting_twice_changes_nothing() -> None:
         assert memory.ingest(transcript()) == 0
         assert memory.documents.equals(before)
         assert len(memory.vector_index) == len(memory.text_index) == len(LINES)
+
+
+@pytest.mark.parametrize("known", [0, 5, len(LINES)])
+def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(tmp_path: Path, known: int) -> None:
+    whole, parts = transcript(), system()
+    with parts.open() as once:
+        once.ingest(whole)
+        expected = once.documents
+    with parts.open(tmp_path / "memory.db") as memory:
+        memory.ingest(replace(whole, messages=whole.messages[:known]))
+    with Store(tmp_path / "memory.db") as store:
+        store.ingest(whole, parts.token_estimator)
+        assert store.covered() == ({} if known == len(LINES) else {"talk": known})
+    for _ in range(2):
+        with parts.open(tmp_path / "memory.db") as memory:
+            assert memory.documents.equals(expected)
+            assert len(memory.vector_index) == len(memory.text_index) == len(LINES)
+            assert memory.store.covered() == {}
+
+
+def test_messages_without_a_document_are_no_reason_to_make_any(tmp_path: Path) -> None:
+    whole = transcript()
+    silent = replace(whole.messages[-1], message_id="silent", content="", parts=())
+    with system().open(tmp_path / "memory.db") as memory:
+        memory.ingest(replace(whole, messages=(*whole.messages, silent)))
+        before = memory.documents
+    with system().open(tmp_path / "memory.db") as memory:
+        assert memory.documents.equals(before)
 
 
 def test_growing_in_steps_equals_ingesting_at_once() -> None:
