@@ -81,7 +81,7 @@ def usage() -> str:
 
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
-    Console(stderr=True, soft_wrap=True).print(f"lcm: {message}", highlight=False, markup=False)
+    Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: {message}"), highlight=False, markup=False)
     return code
 
 

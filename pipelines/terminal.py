@@ -23,6 +23,7 @@ from rich.table import Table
 
 from eval import experiment
 from eval.experiment import SYSTEM_ARM
+from lcm.encoding import well_formed
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
 """The columns of the printed table, as far as they were measured; the run folder holds the rest.
@@ -52,7 +53,7 @@ def console() -> Console:
 
 
 def warn(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"lcm: warning: {message}", highlight=False, markup=False)
+    Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: warning: {message}"), highlight=False, markup=False)
 
 
 @contextmanager

@@ -36,8 +36,8 @@ class ClaudeCodeReader:
 
     What a sub-agent said (`isSidechain`) is a conversation of its own, named by the session and the agent, or where no
     agent is named by the session and the first record of that chain. Sub-agents recorded in files of their own,
-    `<session>/subagents/agent-*.jsonl` beside `<session>.jsonl`, are read after it; what stands in an agent's
-    `.meta.json` is an event of type `meta`.
+    `<session>/subagents/agent-*.jsonl` beside `<session>.jsonl`, each plain or gzip, are read after it; what stands in
+    an agent's `.meta.json` is an event of type `meta`.
     """
 
     name = "claude_code"
@@ -48,11 +48,10 @@ class ClaudeCodeReader:
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
         yield from _session(file)
-        for path in sorted((file.path.parent / without_ending(file.path) / "subagents").glob("agent-*.jsonl")):
-            if not path.is_file():
-                continue
+        for path in _agents(file.path):
             agent = RecordedFile(path, strict=file.strict)
-            agent.quarantine = file.quarantine
+            agent.quarantine, agent.read_along = file.quarantine, file.read_along
+            file.read_along.append(path)
             counted = 0
             for recorded in _session(agent):
                 file.bytes_read += agent.bytes_read - counted  # a reader of pieces watches this file alone
@@ -60,11 +59,22 @@ class ClaudeCodeReader:
                 yield recorded
 
 
-def comes_with_its_session(path: Path) -> bool:
-    """Whether the file is a sub-agent's and is read along with its session's."""
-    session = path.parent.parent
-    sessions = (session.with_name(f"{session.name}{ending}") for ending in (".jsonl", ".jsonl.gz"))
-    return path.parent.name == "subagents" and path.name.startswith("agent-") and any(map(Path.is_file, sessions))
+def beside(session: Path) -> list[Path]:
+    """The files that are read along with a session's: those of its sub-agents, and the notes on each."""
+    agents = _agents(session)
+    return [*agents, *(notes for told in (session, *agents) if (notes := _notes(told)).is_file())]
+
+
+def _agents(session: Path) -> list[Path]:
+    """The files of its sub-agents in order; of one that is there plain and packed, the plain one."""
+    folder = session.parent / without_ending(session) / "subagents"
+    found = sorted(path for path in folder.glob("agent-*.jsonl*") if path.suffix in (".jsonl", ".gz"))
+    return list({without_ending(path): path for path in reversed(found) if path.is_file()}.values())[::-1]
+
+
+def _notes(told: Path) -> Path:
+    """What Claude Code notes beside a sub-agent's file."""
+    return told.with_name(f"{without_ending(told)}.meta.json")
 
 
 def _session(file: RecordedFile) -> Iterator[Recorded]:
@@ -81,9 +91,10 @@ def _session(file: RecordedFile) -> Iterator[Recorded]:
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
             yield Recorded(conversation_id, item, title if conversation_id == session_id else None)
-    about = RecordedFile(file.path.with_name(f"{without_ending(file.path)}.meta.json"), strict=file.strict)
+    about = RecordedFile(_notes(file.path), strict=file.strict)
     if about.path.is_file():
         about.quarantine = file.quarantine
+        file.read_along.append(about.path)
         for _, meta in about.values():
             yield Recorded(own_id or session_id, Event("meta", meta), _agent_title(meta))
 

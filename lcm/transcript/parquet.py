@@ -196,9 +196,7 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
     number = 0
     try:
         with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:
-            missing = [name for name in _REQUIRED if name not in table.schema_arrow.names]
-            if missing:
-                raise ValueError(f"there is no column {missing[0]}; a table of messages has role and content")
+            _require_columns(table.schema_arrow.names)
             for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
                 columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                 bytes_per_row = batch.nbytes // max(1, batch.num_rows)
@@ -208,6 +206,15 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
                     yield number, columns, place
     except _UNREADABLE as err:
         file.put_aside(number + 1, f"row {number + 1} and all after it: {_one_line(err)}", None)
+
+
+def _require_columns(names: list[str]) -> None:
+    missing = [name for name in _REQUIRED if name not in names]
+    if missing:
+        raise ValueError(f"there is no column {missing[0]}; a table of messages has role and content")
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise ValueError(f"there are {names.count(repeated[0])} columns {repeated[0]!r}; give each a name of its own")
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:
@@ -243,7 +250,7 @@ def _json(value: Any) -> Any:
 
 
 def _recorded(row: dict[str, Any], file_name: str) -> Recorded:
-    conversation_id = native_id(row.get("conversation_id")) or file_name
+    conversation_id = _id(row, "conversation_id") or file_name
     title = row.get("title")
     title = title if isinstance(title, str) else None
     if row.get("event_kind") is not None:
@@ -257,16 +264,24 @@ def _recorded(row: dict[str, Any], file_name: str) -> Recorded:
     author = row.get("name") if row.get("author") is None and said.role != "tool" else row.get("author")
     message = Message(
         # Reading puts the conversation before the id, as it did when the message was first read.
-        message_id=(native_id(row.get("message_id")) or native_id(row.get("id"))).removeprefix(f"{conversation_id}:"),
+        message_id=(_id(row, "message_id") or _id(row, "id")).removeprefix(f"{conversation_id}:"),
         role=said.role,
         content=said.content,
-        session_id=native_id(row.get("session_id")) or conversation_id,
+        session_id=_id(row, "session_id") or conversation_id,
         created_at=recorded_instant(row, ("created_at", "timestamp")),
         author=author if isinstance(author, str) else None,
         parts=said.parts,
         envelope=said.envelope,
     )
     return Recorded(conversation_id, message, title)
+
+
+def _id(row: Mapping[str, Any], name: str) -> str:
+    """A recorded id as text; a column of whole numbers with gaps is often one of floats."""
+    value = row.get(name)
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else str(value)
+    return native_id(value)
 
 
 def _written(row: Mapping[str, Any]) -> Decomposed:

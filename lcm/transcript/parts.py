@@ -65,6 +65,11 @@ def decompose(native: Mapping[str, Any], role: str | None = None) -> Decomposed:
     )
 
 
+def tool_calls(message: Message) -> int:
+    """How many tools the message calls; results stand in messages of the tool or of the user."""
+    return sum(part.part_type == "tool" for part in message.parts) if message.role == "assistant" else 0
+
+
 def rebuild(message: Message) -> dict[str, Any]:
     """Give back the recorded message: key for key, value for value, in the recorded order; the caller owns it.
 

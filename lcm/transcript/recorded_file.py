@@ -58,6 +58,8 @@ class RecordedFile:
         self.strict = strict
         self.name = well_formed(name or without_ending(path))
         self.quarantine: list[Quarantined] = []
+        self.read_along: list[Path] = []
+        """Other files that its reader read with it."""
         self.bytes_read = 0
         """By all readings of the file so far, unpacked."""
 

@@ -173,6 +173,23 @@ def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None
     assert set(sizes) == {("default", "here", 1), ("other", "there", 5)}
 
 
+def test_a_session_of_another_workspace_with_the_same_id_is_not_its_evidence() -> None:
+    """There the sessions are the other way round: session 0 holds 4 to 7."""
+    here = transcript()
+    swapped = tuple(
+        replace(m, session_id=n.session_id)
+        for m, n in zip(here.messages, [*here.messages[4:], *here.messages[:4]], strict=True)
+    )
+    data = replace(
+        dataset({}, {"there": ["session 0"]}, [Query("there", "goats", minute(600), "other")]),
+        transcripts=(here, replace(here, workspace_id="other", messages=swapped)),
+    )
+    found = outcome(data)
+    covers = found.documents.filter(workspace_id="other").select("document_id", "source_message_ids")
+    rows = found.run.filter(arm="oracle").join(covers, on="document_id")
+    assert sorted(rows["source_message_ids"].list.first()) == [f"talk:{i}" for i in range(4, 8)]
+
+
 def test_no_other_arm_finds_more_than_the_oracle() -> None:
     found = outcome(dataset({"q0": ["0", "6"], "q1": ["2", "7"], "q2": ["4"]}))
     bound = found.values.filter(arm="oracle").select("query_id", "measure", bound="value")

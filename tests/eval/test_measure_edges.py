@@ -100,6 +100,24 @@ def test_a_judgement_of_zero_is_not_relevant() -> None:
     assert (found["q", "session.recall@1"], found["q", "session.MRR"]) == (1, 1)
 
 
+def test_a_sessions_judgement_of_zero_judges_nothing() -> None:
+    """Were s0 among the sessions of the ideal, LongMemEval's nDCG would count it as found."""
+    names = ("recall@1", "recall_all@1", "MRR", "MAP", "nDCG@2", "nDCG_longmemeval@2")
+    ranked = {"other": ["m0"], "own": ["m4"], "both": ["m0", "m4"]}
+    by_session = {"other": {"s0": 0, "s1": 1}, "own": {"s0": 0}, "both": {"s0": 0}, "only zero": {"s0": 0}}
+    found = values(names, {**ranked, "only zero": ["m0"]}, {"own": {"m4": 1}, "both": {"m4": 1}}, by_session=by_session)
+    of_sessions = {
+        query: [found[query, f"session.{name}"] for name in names if (query, f"session.{name}") in found]
+        for query in by_session
+    }
+    assert of_sessions == {
+        "other": [0, 0, 0, 0, 0, 0],
+        "own": [1, 1, 1, 1, 1, 1],
+        "both": [0, 0, 1 / 2, 1 / 2, pytest.approx(1 / math.log2(3)), 1],
+        "only zero": [],
+    }
+
+
 def test_grades_reach_ndcg() -> None:
     judged = {"best first": {"m0": 2, "m1": 1}, "best last": {"m0": 2, "m1": 1}}
     found = values(("nDCG@2",), {"best first": ["m0", "m1"], "best last": ["m1", "m0"]}, judged)

@@ -201,6 +201,17 @@ def test_a_thread_may_be_given_a_name(tmp_path: Path) -> None:
     assert read(write(tmp_path / "s.jsonl", HEADER, *events))[0].title == "Last"
 
 
+def test_a_name_stays_until_another_is_given(tmp_path: Path) -> None:
+    named, other = (
+        {"timestamp": AT, "type": "event_msg", "payload": {"type": "thread_name_updated", "thread_name": name}}
+        for name in ("First", "Other")
+    )
+    said = item(role="user", content="Hello")
+    path = write(tmp_path / "s.jsonl", HEADER, named, said, said, other, said)
+    titles = [recorded.title for recorded in READER.read(RecordedFile(path))]
+    assert titles == [None, "First", "First", "First", "Other", "Other"]
+
+
 EARLY_HEADER = {"id": "e1", "timestamp": AT, "instructions": None, "git": {}}
 EARLY = [
     {"type": "message", "id": None, "role": "user", "content": [{"type": "input_text", "text": "List the files"}]},

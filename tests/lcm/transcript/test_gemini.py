@@ -306,3 +306,9 @@ def test_whatever_stands_in_a_document_is_accounted_for(
     on_a_line, one_line_file = read(log(folder / "s.jsonl", HEADER | {"messages": records, "meta": {"other": other}}))
     assert on_a_line == transcript
     assert len(one_line_file.quarantine) == len(file.quarantine)
+
+
+def test_a_title_stays_until_another_is_given(tmp_path: Path) -> None:
+    path = log(tmp_path / "s.jsonl", HEADER | {"summary": "First"}, ASKED, {"$set": {"summary": "Other"}}, CALLED)
+    titles = [recorded.title for recorded in READER.read(RecordedFile(path))]
+    assert titles == ["First", "First", "Other", "Other"]

@@ -156,6 +156,29 @@ def test_a_file_that_names_no_parents_has_no_branches(tmp_path: Path) -> None:
     assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines))) == {"0a1b": ["a", "b", "c"]}
 
 
+def test_a_fork_inside_an_abandoned_branch_takes_nothing_from_it_twice(tmp_path: Path) -> None:
+    lines = [
+        branch("a", None),
+        branch("b", "a"),
+        branch("c", "b"),
+        branch("d", "c"),
+        branch("e", "c"),  # back to c; d is left behind
+        branch("f", "e"),
+        branch("g", "b"),  # back to b; c to f are left behind, in which e is a branch of its own
+        branch("h", "g"),
+    ]
+    path = write(tmp_path / "s.jsonl", HEADER, *lines)
+    assert ids(read(path)) == {"0a1b": ["a", "b", "g", "h"], "0a1b~c": ["c", "d"], "0a1b~e": ["e", "f"]}
+
+
+def test_a_later_header_renames_nothing(tmp_path: Path) -> None:
+    later = {"type": "session", "id": "other"}
+    (transcript,) = read(write(tmp_path / "s.jsonl", HEADER, entry(ASKED, 1), later, entry(ASKED, 2)))
+    assert transcript.conversation_id == "0a1b"
+    assert [(m.message_id, m.session_id) for m in transcript.messages] == [("0a1b:e1", "0a1b"), ("0a1b:e2", "0a1b")]
+    assert transcript.events == (Event("session", HEADER, 0), Event("session", later, 1))
+
+
 @pytest.mark.parametrize("header", ["{damaged", ""])
 def test_entries_are_recognised_without_their_header(tmp_path: Path, header: str) -> None:
     early = {"type": "message", "timestamp": "2025-12-08T22:41:05.306Z", "message": ASKED}

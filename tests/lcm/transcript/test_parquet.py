@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.errors import StoreError
+from lcm.errors import StoreError, TranscriptError
 from lcm.records import Event, Message, Part, Transcript
 from lcm.store.store import Store
-from lcm.transcript.parquet import SCHEMA, ParquetReader, Written, write_parquet
+from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, ParquetReader, Written, _chunks, _places, write_parquet
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
@@ -322,6 +322,53 @@ def test_a_table_without_the_columns_is_not_one_of_messages(tmp_path: Path) -> N
     assert not READER.detects(RecordedFile(path))
     aside = "1-None: row 1 and all after it: there is no column content; a table of messages has role and content"
     assert read(path) == ([], [aside])
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    names = ["role", "content", "note", "content", "note", "content"]
+    pq.write_table(pa.Table.from_arrays([pa.array(["user"])] * 6, names=names), path)
+    reason = "row 1 and all after it: there are 3 columns 'content'; give each a name of its own"
+    assert read(path) == ([], [f"1-None: {reason}"])
+    with pytest.raises(TranscriptError, match=rf"t\.parquet:1-end: {reason}$"):
+        read_transcripts(path)
+
+
+def test_ids_may_be_numbers_in_a_column_with_gaps(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "t.parquet",
+        conversation_id=[12.0, None, 13.0, 12.0, 12.5],
+        message_id=[1.0, 2.0, None, 3.0, 4.0],
+        session_id=[7.0, None, 8.0, 2.0**60, 0.0],
+        role=["user"] * 5,
+        content=["a", "b", "c", "d", "e"],
+    )
+    found, aside = read(path)
+    assert aside == []
+    assert {t.conversation_id: [(m.message_id, m.session_id, m.content) for m in t.messages] for t in found} == {
+        "12": [("12:1", "7", "a"), ("12:3", str(2**60), "d")],
+        "t": [("t:2", "t", "b")],
+        "13": [("13:1", "8", "c")],
+        "12.5": [("12.5:4", "0", "e")],
+    }
+
+
+def test_long_rows_come_in_several_batches(tmp_path: Path) -> None:
+    said = tuple(Message(f"t:{i}", "user", f"{i} " + "x" * 40_000, "s") for i in range(_MAX_ROWS))
+    path = tmp_path / "t.parquet"
+    write_parquet([Transcript("t", said)], path)
+    assert pq.ParquetFile(path).metadata.num_row_groups <= 2
+    batches = {id(columns): columns for _, columns, _ in list(_places(RecordedFile(path)))}
+    sizes = [sum(column.nbytes for column in columns.values()) for columns in batches.values()]
+    assert sum(sizes) > 4 * _BATCH_BYTES
+    assert max(sizes) <= 1.1 * _BATCH_BYTES
+
+
+def test_long_rows_are_written_in_several_chunks() -> None:
+    rows = [{"content": "x" * 40_000, "created_at": NOON} for _ in range(_MAX_ROWS)]
+    chunks = list(_chunks(iter(rows)))
+    assert [row for chunk in chunks for row in chunk] == rows
+    assert max(len(chunk) * 40_000 for chunk in chunks) < _BATCH_BYTES + 40_000
 
 
 def test_a_damaged_file_is_put_aside_from_there(tmp_path: Path) -> None:

@@ -84,6 +84,26 @@ def test_each_session_is_a_conversation_of_its_own(written: Callable[..., Path])
     assert [m.message_id for t in transcripts for m in t.messages][:2] == ["s1:1", "talk:1"]
 
 
+@pytest.mark.parametrize(
+    ("recorded", "given"),
+    [
+        (["x", "x", "x"], ["x", "x#2", "x#3"]),
+        (["x", "x#2", "x"], ["x", "x#2", "x#3"]),
+        (["x", "x", "x#2"], ["x", "x#2", "x#2#2"]),
+        (["x#2", "x", "x", "x"], ["x#2", "x", "x#3", "x#4"]),
+    ],
+)
+def test_every_conversation_has_a_name_of_its_own(
+    written: Callable[..., Path], recorded: list[str], given: list[str]
+) -> None:
+    sessions = [{"id": name, "conversations": [{"from": "human", "value": str(i)}]} for i, name in enumerate(recorded)]
+    found, aside = read(written(*sessions))
+    assert aside == []
+    assert [(t.conversation_id, [m.content for m in t.messages]) for t in found] == [
+        (name, [str(i)]) for i, name in enumerate(given)
+    ]
+
+
 @pytest.mark.parametrize("speaker", sorted(ROLES))
 def test_a_speaker_has_a_role(written: Callable[..., Path], speaker: str) -> None:
     message = read_turn(written, {"from": speaker, "value": "words"})

@@ -66,6 +66,17 @@ def test_the_history_is_the_conversation_and_the_steps_are_events(tmp_path: Path
     assert transcript.events == (Event("session", header), Event("trajectory", STEP))
 
 
+def test_a_history_goes_before_messages_wherever_it_stands(tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "Fix it"}
+    for run in ({"messages": [asked], "history": HISTORY}, {"history": HISTORY, "messages": [asked]}):
+        transcript = read_one(tmp_path, run | {"trajectory": [STEP], "trajectory_format": "m"})
+        assert [rebuild_record(m) for m in transcript.messages] == HISTORY
+        assert [event for event in transcript.events if event.kind != "session"] == sorted(
+            [Event("messages", asked, list(run).index("messages") * 3), Event("trajectory", STEP, 3)],
+            key=lambda event: event.after,
+        )
+
+
 def test_a_call_and_its_result_share_their_id(tmp_path: Path) -> None:
     _, acted, seen = read_one(tmp_path, RUN).messages
     assert [(p.part_type, p.tool_call_id, p.tool_name) for p in (*acted.parts, *seen.parts)] == [
