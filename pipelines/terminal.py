@@ -151,9 +151,10 @@ def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names
     table.columns[0].max_width = out.width // 2
     out.print(title, highlight=False, markup=False)
     out.print(table, highlight=False, soft_wrap=False)
-    hidden = len(names) - len(table.columns) + 2
+    hidden = [f"{len(names) - len(shown)} more measures"] if len(shown) < len(names) else []
+    hidden += [] if with_intervals else ["intervals"]
     if hidden:
-        out.print(f"{hidden} more in a wider terminal; the run folder holds all", highlight=False)
+        out.print(f"{' and '.join(hidden)} in a wider terminal; the run folder holds all", highlight=False)
 
 
 def _table(heading: str, rows: Mapping[str, Measures], names: Sequence[str], *, with_intervals: bool) -> Table:
@@ -178,4 +179,9 @@ def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: boo
         return f"{entry['value']:.0f}{own}"
     if not with_interval or entry["low"] is None or entry["high"] is None:
         return f"{entry['value']:.3f}{own}"
-    return f"{entry['value']:.3f} [dim][{entry['low']:.2f} {entry['high']:.2f}][/dim]{own}"
+    return f"{entry['value']:.3f} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
+
+
+def _bound(share: float) -> str:
+    """Three digits in four places: `.997`, `1.00`."""
+    return f"{share:.3f}".removeprefix("0") if share < 0.9995 else "1.00"

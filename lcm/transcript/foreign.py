@@ -74,12 +74,17 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
 """Asked in this order, of each of the first records."""
 
 
+def container_name(file: RecordedFile) -> str | None:
+    """Name what the file is by its first bytes, unpacked: a tar's first member may look like a transcript."""
+    head = _head(file)
+    return next((name for offset, magic, name in _MAGIC if head[offset:].startswith(magic)), None)
+
+
 def foreign_name(file: RecordedFile) -> str | None:
     """Name the format of a file that no reader recognises; None where we do not know it either."""
+    if container := container_name(file):
+        return container
     head = _head(file)
-    for offset, magic, name in _MAGIC:
-        if head[offset:].startswith(magic):
-            return name
     values = [file.first] if isinstance(file.first, dict) else file.first
     records = [value for value in values if isinstance(value, dict)]
     for recognises, name in _RECORDS:

@@ -46,8 +46,9 @@ class OpenClawReader:
             raise ValueError(f"branches must be apart or in_file_order, got {self.branches!r}")
 
     def detects(self, file: RecordedFile) -> bool:
-        first = file.first
-        return isinstance(first, list) and any(_is_header(value) or _is_entry(value) for value in first)
+        first = file.first if isinstance(file.first, list) else []
+        has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
+        return any(map(_is_header, first)) or (any(map(_is_entry, first)) and not has_other_header)
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
         branches = _Branches(_abandoned(file.path) if self.branches == "apart" else ())

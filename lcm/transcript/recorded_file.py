@@ -76,10 +76,10 @@ class RecordedFile:
 
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
-        """Put the line aside if a TranscriptError comes out of the body; `what` names the part of it that is meant."""
+        """Put the line aside if a value is wrong in the body; `what` names the part of the line that is meant."""
         try:
             yield
-        except TranscriptError as error:
+        except (TranscriptError, ValueError) as error:
             self.put_aside(line, f"{what}{error}")
 
     def values(self) -> Iterator[tuple[int, Any]]:
