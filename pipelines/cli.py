@@ -10,6 +10,8 @@ from importlib.metadata import version
 
 from rich.console import Console
 
+from lcm.encoding import well_formed
+
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -216,6 +216,18 @@ def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
     return _without_hydra(_composed_whole(overrides, pipeline=pipeline))
 
 
+def component(path: str) -> Any:
+    """The class or function that a dotted path names.
+
+    Raises:
+        LcmError: if there is none.
+    """
+    try:
+        return get_object(path)
+    except (ImportError, ValueError) as error:
+        raise LcmError(f"{path!r} names no class: {_flat(error)}; is its folder on PYTHONPATH?") from error
+
+
 def groups() -> dict[str, list[str]]:
     """Every group and its choices."""
     return {

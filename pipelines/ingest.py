@@ -1,21 +1,25 @@
 """Take recorded transcripts into a store, or into a Parquet file of messages."""
 
-import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from eval.experiment import Progress
+from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.protocols import TokenEstimator, TranscriptReader
 from lcm.records import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
-from lcm.transcript.reading import READERS, read_pieces, reader_of, recorded_files
+from lcm.transcript.parts import tool_calls
+from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines import configuration
 from pipelines.terminal import console, progress, warn
@@ -28,9 +32,11 @@ Take recorded transcripts, files or whole folders, into a store (into=memory.db)
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
-strict=true refuses the file instead. A file of a folder that is no transcript is passed over. Exit code 2 if a
-transcript was not taken in."""
+strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
+JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
+Into Parquet goes everything or nothing. format=package.module.Class names a reader of your own."""
 
+_ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
 _MIB = 2**20
 
@@ -46,9 +52,11 @@ class _Taken:
     tool_calls: int = 0
     events: int = 0
     new: int = 0
+    is_read: bool = False
+    """To its end, or as far as it can be."""
     refused: str | None = None
-    is_foreign: bool = False
-    """No transcript of a format that is read."""
+    is_passed_over: bool = False
+    """It was refused, and is nothing to miss."""
 
     def counted(self, pieces: Iterator[Transcript], step: Callable[[], None]) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
@@ -57,11 +65,12 @@ class _Taken:
             self.events += len(piece.events)
             for message in piece.messages:
                 self.roles[message.role] += 1
-                self.tool_calls += sum(
-                    part.part_type == "tool" and part.tool_input is not None for part in message.parts
-                )
+                self.tool_calls += tool_calls(message)
             step()
             yield piece
+        self.is_read = True
+        if not self.conversations:
+            self.refused = _nothing_in(self.file)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -72,43 +81,75 @@ def main(arguments: Sequence[str]) -> int:
     settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument and not Path(argument).exists())
     paths = [Path(argument) for argument in arguments if "=" not in argument or Path(argument).exists()]
     into, name, strict = _settings(settings)
-    files = recorded_files(paths, strict=strict)
+    name, readers = _readers(name)
+    listing = into.with_name(f"{into.name}.quarantine.jsonl")
+    ours = {path.resolve() for path in (listing, *(into.with_name(into.name + end) for end in ("", "-wal", "-shm")))}
+    files = [file for file in recorded_files(paths, strict=strict) if file.path.resolve() not in ours]
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
     overrides = [f"{key}={value}" for key, value in settings.items()]
     tokens: TokenEstimator = configuration.build(configuration.composed(overrides), "token_estimator")
+    is_new = not into.exists()
+    earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, into, show)
+            taken = _to_parquet(files, name, readers, into, show)
         else:
-            taken = _to_store(files, name, into, tokens, show)
-    _show(taken, into)
-    return 2 if any(one.refused and not (one.is_foreign and one.file.path not in paths) for one in taken) else 0
+            taken = _to_store(files, name, readers, into, tokens, show)
+    for one in taken:
+        one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
+    _show(taken, has_new=into.suffix != ".parquet")
+    _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
+    _tell_refused(taken)
+    if all(one.refused for one in taken):
+        if is_new:
+            for path in ours:
+                path.unlink(missing_ok=True)
+        raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
+    console().print(well_formed(f"Kept: {into}"), highlight=False, markup=False)
+    return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
 def _settings(settings: dict[str, str]) -> tuple[Path, str, bool]:
     """Take ours out of the settings; what is left belongs to the token estimator."""
     into, name, strict = settings.pop("into", ""), settings.pop("format", "auto"), settings.pop("strict", "false")
-    if not into:
-        raise LcmError("into=FILE is missing: a store (into=memory.db) or a Parquet file (into=messages.parquet)")
-    if strict not in ("true", "false"):
-        raise LcmError(f"strict must be true or false, got {strict!r}")
     for key in settings:
         if key.partition(".")[0] != "token_estimator":
             raise LcmError(f"no such key: {key!r}; choose from: into, format, strict, token_estimator")
-    if name not in ("auto", *FORMATS.split(", ")):
-        raise LcmError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {FORMATS}")
+    if not into:
+        raise LcmError("into=FILE is missing: a store (into=memory.db) or a Parquet file (into=messages.parquet)")
+    if Path(into).suffix not in _ENDINGS:
+        raise LcmError(f"into must end in one of {', '.join(_ENDINGS)}, got {into!r}")
+    if Path(into).suffix == ".parquet" and Path(into).exists():
+        raise LcmError(f"into={into} exists, and a Parquet file cannot grow: name another, or remove it first")
+    if strict not in ("true", "false"):
+        raise LcmError(f"strict must be true or false, got {strict!r}")
     return Path(into), name, strict == "true"
 
 
+def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
+    """The format's name and the readers to choose from: the known ones, or the one whose class is named."""
+    if name not in ("auto", *FORMATS.split(", ")) and "." not in name:
+        raise LcmError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {FORMATS}")
+    if "." not in name:
+        return name, READERS
+    reader: TranscriptReader = configuration.component(name)()
+    return reader.name, (reader,)
+
+
 def _to_store(
-    files: Sequence[RecordedFile], name: str, into: Path, tokens: TokenEstimator, show: Progress
+    files: Sequence[RecordedFile],
+    name: str,
+    readers: Sequence[TranscriptReader],
+    into: Path,
+    tokens: TokenEstimator,
+    show: Progress,
 ) -> list[_Taken]:
     taken = []
     with Store(into) as store:
         for one, step in _each(files, show):
             taken.append(one)
-            if reader := _reader(one, name):
+            if reader := _reader(one, name, readers):
                 try:
                     one.new = store.ingest_pieces(one.counted(read_pieces(one.file, reader), step), tokens)
                 except (StoreError, TranscriptError) as error:
@@ -116,14 +157,16 @@ def _to_store(
     return taken
 
 
-def _to_parquet(files: Sequence[RecordedFile], name: str, into: Path, show: Progress) -> list[_Taken]:
+def _to_parquet(
+    files: Sequence[RecordedFile], name: str, readers: Sequence[TranscriptReader], into: Path, show: Progress
+) -> list[_Taken]:
     taken: list[_Taken] = []
     conversations: dict[str, Path] = {}
 
     def pieces() -> Iterator[Transcript]:
         for one, step in _each(files, show):
             taken.append(one)
-            if reader := _reader(one, name):
+            if reader := _reader(one, name, readers):
                 for piece in one.counted(read_pieces(one.file, reader), step):
                     other = conversations.setdefault(piece.conversation_id, one.file.path)
                     if other != one.file.path:
@@ -136,14 +179,18 @@ def _to_parquet(files: Sequence[RecordedFile], name: str, into: Path, show: Prog
     return taken
 
 
-def _reader(one: _Taken, name: str) -> TranscriptReader | None:
+def _reader(one: _Taken, name: str, readers: Sequence[TranscriptReader]) -> TranscriptReader | None:
     try:
-        reader = reader_of(one.file, name)
+        reader = reader_of(one.file, name, readers)
     except TranscriptError as error:
-        one.refused, one.is_foreign = str(error), True
+        one.refused = str(error) if one.file.path.stat().st_size else _nothing_in(one.file)
         return None
     one.format = reader.name
     return reader
+
+
+def _nothing_in(file: RecordedFile) -> str:
+    return f"{file.path}: holds nothing that can be read"
 
 
 def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_Taken, Callable[[], None]]]:
@@ -159,29 +206,69 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_Take
     show("reading, MiB", total, total)
 
 
-def _show(taken: Sequence[_Taken], into: Path) -> None:
+def _show(taken: Sequence[_Taken], *, has_new: bool) -> None:
+    """What went in, in the fullest table that fits."""
+    rows = [one for one in taken if one.refused is None]
+    if not rows:
+        return
+    folder = Path(os.path.commonpath([one.file.path.absolute().parent for one in rows]))
+    columns: dict[str, Callable[[_Taken], int]] = {
+        "conversations": lambda one: len(one.conversations),
+        "messages": lambda one: one.roles.total(),
+        **{role: lambda one, role=role: one.roles[role] for role in ROLES},  # type: ignore[misc]
+        "tool calls": lambda one: one.tool_calls,
+        "events": lambda one: one.events,
+        "put aside": lambda one: len(one.file.quarantine),
+    } | ({"new": lambda one: one.new} if has_new else {})
     out = console()
-    table = Table("file", "format")
-    for heading in ("conversations", "messages", *ROLES, "tool calls", "events", "put aside", "new"):
-        table.add_column(heading, justify="right")
-    for one in taken:
-        if one.refused is None:
-            numbers = [len(one.conversations), one.roles.total(), *(one.roles[role] for role in ROLES)]
-            numbers += [one.tool_calls, one.events, len(one.file.quarantine), one.new]
-            table.add_row(escape(str(one.file.path)), one.format, *map(str, numbers))
-    if table.row_count:
-        out.print(table, highlight=False)
-    aside = [line for one in taken for line in one.file.quarantine if one.refused is None]
+    room = out.options.update(width=10_000)
+    for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
+        shown = {heading: count for heading, count in columns.items() if heading not in dropped}
+        table = Table()
+        table.add_column("file", overflow="fold")
+        table.add_column("format")
+        for heading in shown:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for one in rows:
+            name = well_formed(str(one.file.path.absolute().relative_to(folder)))
+            table.add_row(escape(name), one.format, *(f"{count(one):,}" for count in shown.values()))
+        if len(rows) > 1:
+            table.add_section()
+            table.add_row(f"{len(rows)} files", "", *(f"{sum(map(count, rows)):,}" for count in shown.values()))
+        if out.measure(table, options=room).maximum <= out.width:
+            break
+    if len(rows) > 1:
+        out.print(well_formed(f"below {folder}:"), highlight=False, markup=False)
+    out.print(table, highlight=False, soft_wrap=False)
+
+
+def _listed(listing: Path) -> list[dict[str, Any]]:
+    """What earlier runs put aside.
+
+    Raises:
+        TranscriptError: if the listing cannot be read.
+    """
+    return [entry for _, entry in RecordedFile(listing, strict=True).values()] if listing.exists() else []
+
+
+def _list(read: Sequence[_Taken], earlier: Sequence[dict[str, Any]], listing: Path) -> None:
+    """Tell what was put aside, and list it in place of what was put aside of the same files before."""
+    aside = [line for one in read for line in one.file.quarantine]
     for line in aside[:_SHOWN]:
         warn(f"put aside: {line}")
-    listing = into.with_name(f"{into.name}.quarantine.jsonl")
-    listing.unlink(missing_ok=True)
+    again = {str(path.resolve()) for one in read for path in (one.file.path, *one.file.read_along)}
+    entries = [entry for entry in earlier if entry["path"] not in again]
+    entries += [{**line._asdict(), "path": str(line.path.resolve())} for line in aside]
+    if entries:
+        listing.write_text("".join(f"{to_json(entry)}\n" for entry in entries), encoding="utf-8")
+    else:
+        listing.unlink(missing_ok=True)
     if aside:
-        listing.write_text(
-            "".join(json.dumps({**line._asdict(), "path": str(line.path)}, ensure_ascii=False) + "\n" for line in aside)
-        )
         warn(f"{len(aside)} put aside in all: {listing}")
+
+
+def _tell_refused(taken: Sequence[_Taken]) -> None:
     for one in taken:
         if one.refused is not None:
-            warn(f"{'passed over' if one.is_foreign else 'not taken in'}: {one.refused}")
-    out.print(f"Kept: {into}", highlight=False, markup=False)
+            reason = one.refused.partition("; lcm reads: ")[0] if one.is_passed_over else one.refused
+            warn(f"{'passed over' if one.is_passed_over else 'not taken in'}: {reason}")

@@ -1,6 +1,8 @@
 """How much of an uncached run goes into ranking: everything behind the source."""
 
+import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -8,7 +10,7 @@ import polars as pl
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
 from lcm.memory import System
-from lcm.protocols import Batch, Source
+from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
 
 TARGET = Target("at most", 0.05)
 
@@ -17,7 +19,7 @@ TARGET = Target("at most", 0.05)
 class RankingShare:
     """The stages' time for all queries at once, as a share of a whole run that embeds, indexes, searches and ranks.
 
-    Nothing comes from a cache; the first run is not counted.
+    Nothing comes from a cache; the first run is not counted. Beside it stands the share of a run that need not embed.
     """
 
     system: System
@@ -33,12 +35,14 @@ class RankingShare:
         transcript, queries = corpus.transcript(self.messages, seed), corpus.queries(self.queries, seed)
         ranking: list[float] = []
         whole: list[float] = []
+        without_embedding: list[float] = []
         for number in range(repeats + 1):
             source = _TimedSource(self.system.ranking.source)
+            embedder = _TimedEmbedder(self.system.embedder)
             started = time.perf_counter()
-            with self.system.open() as memory:
+            with replace(self.system, embedder=embedder).open() as memory:
                 memory.ingest(transcript)
-                vectors = self.system.embedder.embed([query.text for query in queries], "query")
+                vectors = embedder.embed([query.text for query in queries], "query")
                 embedded = time.perf_counter()
                 ranked = memory.rank(queries, replace(self.system.ranking, source=source), vectors)
                 ended = time.perf_counter()
@@ -47,8 +51,14 @@ class RankingShare:
             if number:
                 ranking.append(ended - embedded - source.seconds)
                 whole.append(ended - started)
+                without_embedding.append(ended - started - embedder.seconds)
         rounds = Rounds(tuple(ranking), tuple(whole))
-        facts = {"messages": self.messages, "queries": self.queries}
+        shares = (ranked_s / run_s for ranked_s, run_s in zip(ranking, without_embedding, strict=True))
+        facts = {
+            "messages": self.messages,
+            "queries": self.queries,
+            "share_without_embedding": statistics.median(shares),
+        }
         return [compared_times("ranking, of an uncached run", "s", 1, rounds, TARGET, facts)]
 
 
@@ -68,3 +78,31 @@ class _TimedSource:
         frame = self.source.candidates(batch)
         self.seconds += time.perf_counter() - started
         return frame
+
+
+@dataclass
+class _TimedEmbedder:
+    """An embedder that notes how long it takes."""
+
+    embedder: Embedder
+    seconds: float = field(default=0.0)
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def dim(self) -> int:
+        return self.embedder.dim
+
+    def windows(self, texts: Sequence[str]) -> list[list[str]]:
+        started = time.perf_counter()
+        windows = self.embedder.windows(texts)
+        self.seconds += time.perf_counter() - started
+        return windows
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        started = time.perf_counter()
+        vectors = self.embedder.embed(texts, kind)
+        self.seconds += time.perf_counter() - started
+        return vectors

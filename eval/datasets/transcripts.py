@@ -10,11 +10,13 @@ import polars as pl
 
 from eval.datasets.card import Card
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
-from lcm.errors import DatasetError
+from lcm.encoding import well_formed
+from lcm.errors import DatasetError, TranscriptError
 from lcm.records import Transcript
-from lcm.transcript.reading import joined, read_pieces, reader_of, recorded_files
+from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.reading import joined, read_pieces, reader_of
 
-_SHOWN = 5  # lines that were put aside, told one by one
+_SHOWN = 5  # lines that were put aside, and files passed over, told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Transcripts:
     """The files that are named, in one workspace. There are no queries and no judgements."""
 
     paths: Sequence[str] = ()
-    """Files, and folders in which every file is read."""
+    """Files, and folders in which every transcript is read."""
     format: str = "auto"
     """`auto`, or the name of a transcript format."""
     strict: bool = False
@@ -44,18 +46,31 @@ class Transcripts:
             )
         conversations: dict[str, Path] = {}
         transcripts: list[Transcript] = []
-        digests, notes = [], []
-        for file in recorded_files([Path(path).expanduser() for path in self.paths], strict=self.strict):
-            for transcript in joined(read_pieces(file, reader_of(file, self.format), self.card.name)):
+        digests, aside, passed_over = list[str](), list[str](), list[str]()
+        named = [Path(path).expanduser() for path in self.paths]
+        for file in recorded_files(named, strict=self.strict):
+            try:
+                reader = reader_of(file, self.format)
+            except TranscriptError as error:
+                if not is_passed_over(file, named):
+                    raise
+                passed_over.append(str(error))
+                continue
+            read = joined(read_pieces(file, reader, self.card.name))
+            if not read and is_passed_over(file, named):
+                passed_over.append(f"{file.path}: holds nothing that can be read")
+                continue
+            for transcript in read:
                 other = conversations.setdefault(transcript.conversation_id, file.path)
                 if other != file.path:
                     raise DatasetError(
                         f"{file.path}: conversation {transcript.conversation_id!r} is also in {other}; leave one out"
                     )
                 transcripts.append(transcript)
-            notes += [f"put aside: {quarantined}" for quarantined in file.quarantine]
-            with file.path.open("rb") as content:
-                digests.append(hashlib.file_digest(content, "sha256").hexdigest())
+            aside += map(str, file.quarantine)
+            for path in (file.path, *file.read_along):
+                with path.open("rb") as content:
+                    digests.append(hashlib.file_digest(content, "sha256").hexdigest())
         protocol = f"format={self.format}"
         return Dataset(
             name=self.card.name,
@@ -64,5 +79,10 @@ class Transcripts:
             transcripts=tuple(transcripts),
             queries=(),
             qrels=pl.DataFrame(schema=QRELS_SCHEMA),
-            notes=(*notes[:_SHOWN], *([f"put aside: {len(notes) - _SHOWN} more"] if len(notes) > _SHOWN else [])),
+            notes=(*_notes("put aside", aside), *_notes("passed over", passed_over)),
         )
+
+
+def _notes(what: str, each: Sequence[str]) -> list[str]:
+    more = [f"{what}: {len(each) - _SHOWN} more"] if len(each) > _SHOWN else []
+    return [well_formed(f"{what}: {one}") for one in each[:_SHOWN]] + more

@@ -68,8 +68,8 @@ def beside(session: Path) -> list[Path]:
 def _agents(session: Path) -> list[Path]:
     """The files of its sub-agents in order; of one that is there plain and packed, the plain one."""
     folder = session.parent / without_ending(session) / "subagents"
-    found = sorted(path for path in folder.glob("agent-*.jsonl*") if path.suffix in (".jsonl", ".gz"))
-    return list({without_ending(path): path for path in reversed(found) if path.is_file()}.values())[::-1]
+    found = [*folder.glob("agent-*.jsonl.gz"), *folder.glob("agent-*.jsonl")]
+    return sorted({without_ending(path): path for path in found if path.is_file()}.values())
 
 
 def _notes(told: Path) -> Path:

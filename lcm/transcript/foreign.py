@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lcm.errors import TranscriptError
 from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
@@ -85,7 +86,10 @@ def foreign_name(file: RecordedFile) -> str | None:
     if container := container_name(file):
         return container
     head = _head(file)
-    values = [file.first] if isinstance(file.first, dict) else file.first
+    try:
+        values = [file.first] if isinstance(file.first, dict) else file.first
+    except TranscriptError:  # torn: it may have been anything
+        return None
     records = [value for value in values if isinstance(value, dict)]
     for recognises, name in _RECORDS:
         if any(map(recognises, records)):

@@ -155,7 +155,8 @@ class _Scanner:
                 raise JsonError(f"JSON beyond what can be read: {err}") from err
             else:
                 # A number may go on behind the buffer, also where `1.5` is what can be read of `1.5e-`.
-                if end + len("e-") < len(self._buffer) or not self._extend(1):
+                may_go_on = isinstance(value, int | float) and end + len("e-") >= len(self._buffer)
+                if not may_go_on or not self._extend(1):
                     break
         text = self._buffer[self._at : end]
         _require_shallow(text, value)

@@ -1,31 +1,24 @@
 """The one door for recorded sessions: any format that a reader knows, recognised by content."""
 
-import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from lcm.errors import TranscriptError
 from lcm.protocols import TranscriptReader
 from lcm.records import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
-from lcm.transcript.claude_code import ClaudeCodeReader, beside
+from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.codex import CodexReader
-from lcm.transcript.foreign import foreign_name
+from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.parquet import ParquetReader
-from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader
 from lcm.transcript.tau_bench import TauBenchReader
-
-_MAYBE_JSON = (b"", b"{", b"[", b"\x1f")
-"""How JSON begins, or what is packed, or nothing yet."""
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
@@ -39,6 +32,8 @@ READERS: tuple[TranscriptReader, ...] = (
     ChatReader(),
 )
 """Asked in this order; the first that recognises a file reads it."""
+
+_OF_TEXT = tuple(reader for reader in READERS if not isinstance(reader, ParquetReader))
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
 """A piece ends where it reaches either, so that long messages do not add up."""
@@ -63,84 +58,6 @@ def read_transcripts(
     """
     file = RecordedFile(path, strict=True)
     return joined(read_pieces(file, reader_of(file, format, readers), workspace_id))
-
-
-def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[RecordedFile]:
-    """The files that are named, and those in the folders that are named, in the order of their names.
-
-    A file in a folder is called by its path from there, so that two of the same name stay two. What the reader of a
-    session among them reads along with it (its sub-agents) is left to it. Links are followed; a folder that cannot be
-    listed stands for its files, so that reading it says why.
-
-    Raises:
-        TranscriptError: if there is no such file or folder.
-    """
-    found: list[RecordedFile] = []
-    for path in paths:
-        if path.is_dir():
-            found += [
-                RecordedFile(file, strict=strict, name=str(file.relative_to(path).parent / without_ending(file)))
-                for file in _below(path)
-            ]
-        elif path.is_file():
-            found.append(RecordedFile(path, strict=strict))
-        else:
-            raise TranscriptError(f"{path}: no such file or folder")
-    left = _read_along([file.path for file in found]).difference(paths)
-    return [file for file in found if file.path not in left]
-
-
-def is_passed_over(file: RecordedFile, named: Collection[Path]) -> bool:
-    """Whether a file in which no transcript was found may be left out: it came with a folder, and is of another kind.
-
-    A file that was named may not; nor one that is damaged, and JSON or Parquet as far as it goes: it may have been a
-    transcript.
-    """
-    if file.path in named:
-        return False
-    try:
-        if file.magic == b"PAR1":
-            pq.read_schema(file.path)
-        elif foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
-            whole = RecordedFile(file.path, strict=True)
-            for _ in whole.values() if whole.shape == "lines" else whole.members():
-                pass
-    except (TranscriptError, pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def _below(folder: Path) -> list[Path]:
-    """Every file, each folder once: by a path without links where there is one."""
-    found: list[Path] = []
-    folders, seen = [folder], set[tuple[int, int]]()
-    for start in folders:
-        for where, inner, names in os.walk(start, onerror=lambda error: found.append(Path(error.filename))):
-            status = Path(where).stat()
-            if (status.st_dev, status.st_ino) in seen:
-                inner.clear()
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            inner.sort()
-            folders += [link for name in inner if (link := Path(where, name)).is_symlink()]
-            found += [file for name in names if (file := Path(where, name)).is_file()]
-    return sorted(found)
-
-
-def _read_along(paths: Collection[Path]) -> set[Path]:
-    """Those that are read along with a session among them; a sub-agent's file has none of its own then."""
-    left: set[Path] = set()
-    for path in sorted(paths, key=lambda path: len(path.parts)):
-        if path not in left and (others := beside(path)) and _is_session(path):
-            left.update(others)
-    return left
-
-
-def _is_session(path: Path) -> bool:
-    try:
-        return ClaudeCodeReader().detects(RecordedFile(path))
-    except TranscriptError:
-        return False
 
 
 def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default") -> Iterator[Transcript]:
@@ -198,6 +115,8 @@ def reader_of(
     if name != "auto" and name not in by_name:
         raise TranscriptError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {names}")
     found = next((reader for reader in readers if reader.detects(file)), None)
+    if found in _OF_TEXT and container_name(file):
+        found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:
             raise TranscriptError(f"{file.path}: {_unknown(file)}; lcm reads: {names}")

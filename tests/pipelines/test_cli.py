@@ -362,9 +362,13 @@ def rows(said: str) -> list[str]:
 @pytest.mark.parametrize(
     ("width", "shown", "hidden"),
     [
-        (200, ["0.500 [0.40 0.60]", "session.recall@5", "tokens@10"], []),
-        (120, ["0.500", "session.recall@5", "tokens@10"], ["[0.40"]),
-        (80, ["0.500", "recall_all@10", "nDCG@10", "2 more in a wider terminal"], ["[0.40", "session.recall@5"]),
+        (200, ["0.500 [.400 .600]", "session.recall@5", "tokens@10"], []),
+        (120, ["0.500", "session.recall@5", "tokens@10", "intervals in a wider terminal"], ["[.400"]),
+        (
+            80,
+            ["0.500", "recall_all@10", "nDCG@10", "2 more measures and intervals in a wider terminal"],
+            ["[.400", "session.recall@5"],
+        ),
         (40, ["0.500", "recall@5"], ["nDCG@10"]),
     ],
 )

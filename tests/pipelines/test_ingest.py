@@ -1,12 +1,16 @@
 """`lcm ingest`: files and folders of any format into a store or a Parquet file, with what was put aside."""
 
+import gzip
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from eval.datasets.sample import bundled_directory
 from lcm.store.store import Store
+from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import read_transcripts
 from pipelines.cli import BAD_INPUT
 from tests.conftest import ROOT
@@ -14,13 +18,29 @@ from tests.pipelines.conftest import Lcm
 
 SAMPLE = bundled_directory() / "transcripts"
 RECORDINGS = ROOT / "tests" / "recordings"
+IMPORTS = """
+from collections.abc import Iterator
+
+from lcm.errors import TranscriptError
+from lcm.protocols import Recorded
+from lcm.records import Event, Message
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.recorded_file import RecordedFile
+"""
 HELLO = json.dumps({"role": "user", "content": "hello"})
 
 
 def row(said: str, name: str) -> list[str]:
-    """The cells of the file's line of the table."""
-    (line,) = [line for line in said.splitlines() if name in line and "│" in line]
-    return [cell.strip() for cell in line.strip("│").split("│")]
+    """The cells of the file's row of the table; a long path goes on in the lines below."""
+    rows: list[list[str]] = []
+    for line in said.splitlines():
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        if line.startswith("│") and any(cells[1:]):
+            rows.append(cells)
+        elif line.startswith("│"):
+            rows[-1][0] += cells[0]
+    (found,) = [row for row in rows if name in row[0]]
+    return found
 
 
 def test_a_file_goes_into_a_store_and_is_counted(lcm: Lcm) -> None:
@@ -29,9 +49,8 @@ def test_a_file_goes_into_a_store_and_is_counted(lcm: Lcm) -> None:
     (transcript,) = read_transcripts(SAMPLE / "assistant.jsonl")
     roles = [message.role for message in transcript.messages]
     counts = [1, len(roles), *(roles.count(role) for role in ("system", "user", "assistant", "tool"))]
-    calls = sum(
-        part.part_type == "tool" and part.tool_input is not None for m in transcript.messages for part in m.parts
-    )
+    recorded = map(json.loads, (SAMPLE / "assistant.jsonl").read_text().splitlines())
+    calls = sum(len(said.get("tool_calls") or []) for session in recorded for said in session["messages"])
     expected = [*counts, calls, len(transcript.events), 0, len(roles)]
     assert row(finished.stdout, "assistant.jsonl")[1:] == ["chat", *map(str, expected)]
     with Store(finished.place / "memory.db") as store:
@@ -135,6 +154,9 @@ def test_a_parquet_file_takes_a_conversation_from_one_file_only(lcm: Lcm, tmp_pa
         (["x.jsonl"], "into=FILE is missing"),
         (["nowhere.jsonl", "into=a.db"], "nowhere.jsonl: no such file or folder"),
         (["into=a.db"], "no file to take in"),
+        (["x.jsonl", "int=a.db"], "no such key: 'int'; choose from: into,"),
+        (["x.jsonl", "into=a.csv"], "into must end in one of .db, .sqlite, .sqlite3, .parquet, got 'a.csv'"),
+        (["x.jsonl", "into=there.parquet"], "into=there.parquet exists, and a Parquet file cannot grow"),
         (["x.jsonl", "into=a.db", "strict=maybe"], "strict must be true or false, got 'maybe'"),
         (["x.jsonl", "into=a.db", "form=chat"], "no such key: 'form'; choose from: into, format, strict"),
         (["x.jsonl", "into=a.db", "format=tape"], "does not read the transcript format 'tape'; choose one of: auto,"),
@@ -142,7 +164,7 @@ def test_a_parquet_file_takes_a_conversation_from_one_file_only(lcm: Lcm, tmp_pa
     ],
 )
 def test_a_wrong_command_is_one_line(lcm: Lcm, arguments: list[str], error: str) -> None:
-    lcm("--version")  # makes the folder
+    (lcm("--version").place / "there.parquet").touch()
     finished = lcm("ingest", *(str(SAMPLE / "ryokou.json") if word == "x.jsonl" else word for word in arguments))
     assert finished.code == BAD_INPUT
     assert error in finished.stderr
@@ -154,3 +176,192 @@ def test_help_names_every_format(lcm: Lcm) -> None:
     said = lcm("ingest", "--help").stdout
     for name in ("chat", "claude_code", "codex", "gemini", "openclaw", "parquet", "sharegpt", "swe_agent", "tau_bench"):
         assert name in said
+
+
+SPOKEN = {"type": "user", "sessionId": "s1", "message": {"role": "user", "content": "hello"}}
+CALLED = {
+    "type": "assistant",
+    "sessionId": "s1",
+    "message": {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "ls"}, {"type": "tool_use", "id": "t2", "name": "pwd"}],
+    },
+}
+ANSWERED = {
+    "type": "user",
+    "sessionId": "s1",
+    "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]},
+}
+
+
+def test_events_and_calls_are_counted_over_all_pieces(lcm: Lcm, tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    records = [SPOKEN, CALLED, ANSWERED, {"type": "mode"}, {"type": "mode"}] * 300
+    path.write_text("\n".join(map(json.dumps, records)))
+    counted = row(lcm("ingest", str(path), "into=memory.db").stdout, "talk.jsonl")
+    assert counted == ["talk.jsonl", "claude_code", "1", "900", "0", "600", "300", "0", "600", "600", "0", "900"]
+
+
+def test_the_sub_agents_of_a_folder_are_taken_in_with_their_session_or_alone(lcm: Lcm, tmp_path: Path) -> None:
+    subagents = tmp_path / "logs" / "s1" / "subagents"
+    subagents.mkdir(parents=True)
+    agent = SPOKEN | {"isSidechain": True, "agentId": "a"}
+    (subagents / "agent-a.jsonl.gz").write_bytes(gzip.compress(json.dumps(agent).encode()))
+    (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
+    for place in ("logs", "logs/s1/subagents"):
+        assert lcm("ingest", str(tmp_path / place), f"into={place[-4:]}.db").code == 0
+    (tmp_path / "logs" / "s1.jsonl").write_text(json.dumps(SPOKEN))
+    finished = lcm("ingest", str(tmp_path / "logs"), "into=both.db")
+    assert row(finished.stdout, "s1.jsonl")[1:4] == ["claude_code", "2", "2"]
+    assert finished.stderr == ""
+    for name, expected in (("logs", ["s1/agent-a"]), ("ents", ["s1/agent-a"]), ("both", ["s1", "s1/agent-a"])):
+        with Store(finished.place / f"{name}.db") as store:
+            assert store.conversations()["conversation_id"].to_list() == expected
+
+
+def test_a_folder_of_other_things_than_transcripts_is_no_failure(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, content in {
+        "README.md": "# Notes\n", "settings.json": '{"theme": "dark"}', "agent-a.meta.json": '{"agentType": "x"}',
+        "empty.jsonl": "", "copilot.jsonl": '{"type": "session.start", "data": {}}',
+    }.items():  # fmt: skip
+        (tmp_path / "logs" / name).write_text(content)
+    (tmp_path / "logs" / "talk.jsonl").write_text(HELLO)
+    for more in ([], ["strict=true"], ["format=chat"]):
+        finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db", *more)
+        assert finished.code == 0
+        assert finished.stderr.count("passed over: ") == 5
+        assert "not taken in" not in finished.stderr
+        assert not list(finished.place.glob("*quarantine*"))
+
+
+def test_where_nothing_is_taken_in_nothing_is_left_behind(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "README.md").write_text("# Notes\n")
+    for into in ("memory.db", "messages.parquet"):
+        finished = lcm("ingest", str(tmp_path / "logs"), f"into={into}")
+        assert finished.code == BAD_INPUT
+        assert "lcm: nothing was taken in; lcm reads: chat, claude_code" in finished.stderr
+        assert list(finished.place.iterdir()) == []
+    assert lcm("ingest", str(RECORDINGS / "chat.jsonl"), "into=memory.db").code == 0
+    assert lcm("ingest", str(tmp_path / "logs"), "into=memory.db").code == BAD_INPUT
+    assert (finished.place / "memory.db").exists()
+
+
+def test_its_own_files_are_not_taken_for_transcripts(lcm: Lcm) -> None:
+    place = lcm("--version").place
+    (place / "talk.jsonl").write_text(f"{HELLO}\n{{\n")
+    for _ in range(2):
+        finished = lcm("ingest", str(place), "into=memory.db")
+        assert finished.code == 0
+        assert "passed over" not in finished.stderr
+
+
+def test_a_reader_of_ones_own_is_named_by_its_class(lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "own_logbook.py").write_text(f"{IMPORTS}\n\n{code}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lines = [{"ts": "2026-01-05T09:00:00Z", "who": "Ada", "say": "Cast off"}, {"mark": 1}, {"ts": "noon", "say": "x"}]
+    (tmp_path / "trip.log").write_text("\n".join(map(json.dumps, lines)))
+    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=memory.db", "format=own_logbook.LogbookReader")
+    assert finished.code == 0
+    assert "put aside: " in finished.stderr
+    with Store(finished.place / "memory.db") as store:
+        (message,) = store.messages("trip")
+        assert (message.author, message.content, rebuild_record(message)) == ("Ada", "Cast off", lines[0])
+        assert [event.native for event in store.events("trip")] == [lines[1]]
+    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=other.db", "format=nowhere.Reader")
+    assert finished.code == BAD_INPUT
+    assert "'nowhere.Reader' names no class" in finished.stderr
+
+
+@pytest.mark.parametrize("strict", [[], ["strict=true"]])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(HELLO.encode())[:20], HELLO[:-5].encode(), b"PAR1" + b"\0" * 40],
+    ids=["gzip", "line", "parquet"],
+)
+def test_a_torn_transcript_in_a_folder_is_a_failure(
+    lcm: Lcm, tmp_path: Path, content: bytes, strict: list[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "torn").write_bytes(content)
+    (tmp_path / "logs" / "talk.jsonl").write_text(HELLO)
+    finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db", *strict)
+    assert finished.code == BAD_INPUT
+    assert f"not taken in: {tmp_path}/logs/torn: " in finished.stderr
+    assert row(finished.stdout, "talk.jsonl")[-1] == "1"
+
+
+@pytest.mark.parametrize("content", ["", '{"role": "user", "content": "x", "timestamp": "noon"}'])
+def test_a_file_that_gives_nothing_is_not_taken_in(lcm: Lcm, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "logs" / "void.jsonl"
+    path.parent.mkdir()
+    path.write_text(content)
+    finished = lcm("ingest", str(path), "into=memory.db")
+    assert finished.code == BAD_INPUT
+    assert f"not taken in: {path}: holds nothing that can be read" in finished.stderr
+    assert finished.stderr.count(f"put aside: {path}:1: ") == bool(content)
+    assert lcm("ingest", str(path.parent), "into=memory.db").code == BAD_INPUT
+    assert lcm("ingest", str(path), "into=messages.parquet").code == BAD_INPUT
+
+
+def listed(place: Path, name: str = "memory.db") -> list[tuple[str, int]]:
+    lines = (place / f"{name}.quarantine.jsonl").read_text().splitlines()
+    return [(Path(entry["path"]).name, entry["line"]) for entry in map(json.loads, lines)]
+
+
+def test_the_listing_keeps_what_was_put_aside_of_other_files(
+    lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = tmp_path / "here" / "one.jsonl", tmp_path / "other.jsonl"
+    place = lcm("--version").place
+    for path in (one, other):
+        path.write_text(f"{HELLO}\n{{\n")
+    lcm("ingest", "one.jsonl", "into=memory.db")
+    lcm("ingest", str(other), "into=memory.db")
+    assert listed(place) == [("one.jsonl", 2), ("other.jsonl", 2)]
+    one.write_text(f"{HELLO}\n{{\n{{\n")
+    lcm("ingest", str(one), "into=memory.db", "strict=true")
+    assert listed(place) == [("one.jsonl", 2), ("other.jsonl", 2)]  # refused, so what was taken in before stands
+    lcm("ingest", str(one), "into=memory.db")
+    assert listed(place) == [("other.jsonl", 2), ("one.jsonl", 2), ("one.jsonl", 3)]
+    lcm("ingest", str(other), "into=messages.parquet")
+    (place / "messages.parquet").unlink()
+    lcm("ingest", str(one), "into=messages.parquet")
+    assert listed(place, "messages.parquet") == [("one.jsonl", 2), ("one.jsonl", 3)]  # as the file holds no other
+    for path in (one, other):
+        path.write_text(HELLO)
+        lcm("ingest", str(path), "into=memory.db")
+    assert not (place / "memory.db.quarantine.jsonl").exists()
+
+
+def test_the_listing_of_sub_agents_goes_with_their_session(lcm: Lcm, tmp_path: Path) -> None:
+    subagents = tmp_path / "s1" / "subagents"
+    subagents.mkdir(parents=True)
+    (tmp_path / "s1.jsonl").write_text(json.dumps(SPOKEN))
+    (subagents / "agent-a.jsonl").write_text(json.dumps(SPOKEN | {"isSidechain": True, "agentId": "a"}) + "\n{")
+    (subagents / "agent-a.meta.json").write_text("{")
+    place = lcm("ingest", str(tmp_path / "s1.jsonl"), "into=memory.db").place
+    assert listed(place) == [("agent-a.jsonl", 2), ("agent-a.meta.json", 1)]
+    (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
+    lcm("ingest", str(tmp_path / "s1.jsonl"), "into=memory.db")
+    assert listed(place) == [("agent-a.jsonl", 2)]
+
+
+def test_a_file_name_that_is_not_utf_8_stops_nothing(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    odd = os.fsencode(tmp_path / "logs") + b"/caf\xe9.jsonl"
+    Path(os.fsdecode(odd)).write_text(f"{HELLO}\n{{\n")
+    Path(os.fsdecode(odd + b".md")).write_text("# Notes\n")
+    (tmp_path / "logs" / "talk.jsonl").write_text(HELLO)
+    finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db")
+    assert finished.code == 0
+    assert row(finished.stdout, "caf\ufffd.jsonl")[3] == row(finished.stdout, "talk.jsonl")[3] == "1"
+    assert "passed over: " in finished.stderr
+    (entry,) = map(json.loads, (finished.place / "memory.db.quarantine.jsonl").read_text().splitlines())
+    assert os.fsencode(entry["path"]) == odd
+    finished = lcm("ingest", os.fsdecode(odd + b".none"), "into=memory.db")
+    assert finished.code == BAD_INPUT
+    assert "caf\ufffd.jsonl.none: no such file or folder" in finished.stderr

@@ -1,11 +1,13 @@
 """Each comparison: both sides answer alike, and a side that does not is found out."""
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from eval.benchmark import embedding, ingest, ranking_share, text_search, vector_search
@@ -17,6 +19,7 @@ from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
 from lcm.embedder.hashing import Hashing
 from lcm.embedder.onnx import Onnx
+from lcm.protocols import Batch
 from lcm.ranking.pipeline import Ranking
 from lcm.store.store import Store
 from lcm.text_index.bm25s import Bm25s
@@ -133,6 +136,49 @@ def test_another_ranking_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(DisagreementError):
         SHARE.run(1, 0)
+
+
+class Slow:
+    """A part that takes so many seconds longer whenever it is used: the source, a stage, or the embedder."""
+
+    def __init__(self, part: Any, seconds: float) -> None:
+        self._part = part
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("candidates", "embed", "windows"):
+            time.sleep(self._seconds)
+        return getattr(self._part, name)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        time.sleep(self._seconds)
+        answer: pl.DataFrame = self._part(frame, batch)
+        return answer
+
+
+def slow_share(source: float, stage: float, embedder: float) -> Comparison:
+    parts = system()
+    stages = {**parts.ranking.stages, "limit": Slow(parts.ranking.stages["limit"], stage)}
+    slow = system(ranking=Ranking(Slow(parts.ranking.source, source), stages), embedder=Slow(parts.embedder, embedder))
+    (found,) = RankingShare(slow, messages=8, queries=2).run(1, 0)
+    return found
+
+
+def test_ranking_is_the_stages_and_not_the_source() -> None:
+    """The other parts take a few milliseconds here; a noisy machine may take more, and so the fakes take long."""
+    found = slow_share(source=0.4, stage=0.1, embedder=0)
+    assert 0.1 <= found.ours < 0.4
+    assert found.bare >= 0.5
+    assert found.ours <= found.bare - 0.4
+    assert found.ratio == found.ours / found.bare
+
+
+def test_the_share_without_embedding_leaves_out_windows_and_vectors() -> None:
+    found = slow_share(source=0, stage=0.1, embedder=0.1)
+    # Windows and vectors of the documents and vectors of the queries: 0.3 s that are in the run, not in the share.
+    assert found.bare >= 0.4
+    assert found.facts["share_without_embedding"] >= found.ours / (found.bare - 0.3) > found.ratio
+    assert found.facts["share_without_embedding"] < 1
 
 
 @pytest.mark.parametrize(

@@ -53,3 +53,45 @@ def test_without_a_path_it_says_what_to_set() -> None:
         Transcripts().load()
     with pytest.raises(TranscriptError, match="nowhere: no such file or folder"):
         Transcripts(["nowhere"]).load()
+
+
+def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# Notes\n")
+    (tmp_path / "settings.json").write_text('{"theme": "dark"}')
+    (tmp_path / "talk.jsonl").write_text(HELLO)
+    dataset = Transcripts([str(tmp_path)]).load()
+    assert [t.conversation_id for t in dataset.transcripts] == ["talk"]
+    assert [note.partition(",")[0] for note in dataset.notes] == [
+        f"passed over: {tmp_path}/README.md: plain text",
+        f"passed over: {tmp_path}/settings.json: not a known transcript format; lcm reads: chat",
+    ]
+    named = Transcripts([str(tmp_path)], format="chat").load()
+    assert [t.conversation_id for t in named.transcripts] == ["talk"]
+    assert [note.split(":")[0] for note in named.notes] == ["passed over"] * 2
+    with pytest.raises(TranscriptError, match=r"README\.md: plain text"):
+        Transcripts([str(tmp_path), str(tmp_path / "README.md")]).load()
+    (tmp_path / "torn.jsonl").write_text(HELLO[:-5])
+    with pytest.raises(TranscriptError, match=r"torn\.jsonl: not a known transcript format"):
+        Transcripts([str(tmp_path)]).load()
+
+
+def test_only_some_of_the_files_passed_over_are_told(tmp_path: Path) -> None:
+    for number in range(7):
+        (tmp_path / f"{number}.md").write_text("# Notes\n")
+    notes = Transcripts([str(tmp_path)]).load().notes
+    assert (len(notes), notes[-1]) == (6, "passed over: 2 more")
+
+
+def test_the_digest_is_also_that_of_sub_agents_and_of_what_is_noted_on_them(tmp_path: Path) -> None:
+    said = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
+    subagents = tmp_path / "s" / "subagents"
+    subagents.mkdir(parents=True)
+    (tmp_path / "s.jsonl").write_text(json.dumps(said))
+    digests = {Transcripts([str(tmp_path)]).load().digest}
+    for content in ("hello", "goodbye"):
+        agent = said | {"isSidechain": True, "agentId": "a", "message": {"role": "user", "content": content}}
+        (subagents / "agent-a.jsonl").write_text(json.dumps(agent))
+        digests.add(Transcripts([str(tmp_path)]).load().digest)
+    (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
+    digests.add(Transcripts([str(tmp_path / "s.jsonl")]).load().digest)
+    assert len(digests) == 4

@@ -1,5 +1,6 @@
 """Claude Code sessions, with those of their sub-agents."""
 
+import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
 from lcm.records import Transcript
-from lcm.transcript.claude_code import ClaudeCodeReader, comes_with_its_session
+from lcm.transcript.claude_code import ClaudeCodeReader, beside
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
@@ -208,13 +209,44 @@ def test_a_sub_agent_read_by_itself_is_the_same(session: Path) -> None:
     assert read(path)[0] == {"s1/agent-b": together["s1/agent-b"]}
 
 
-def test_a_sub_agents_file_belongs_to_its_session(session: Path) -> None:
+def pack(path: Path) -> Path:
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    return packed
+
+
+def test_what_is_read_along_is_told_before_and_after(session: Path) -> None:
     subagents = session.parent / "s1" / "subagents"
-    assert comes_with_its_session(subagents / "agent-b.jsonl")
-    assert comes_with_its_session(subagents / "agent-b.meta.json")
-    assert not comes_with_its_session(session)
-    session.unlink()
-    assert not comes_with_its_session(subagents / "agent-b.jsonl")
+    names = ["agent-a.jsonl", "agent-a.meta.json", "agent-b.jsonl", "agent-b.meta.json"]
+    assert sorted(beside(session)) == [subagents / name for name in names]
+    assert read(session)[1].read_along == [subagents / name for name in names]
+    assert beside(subagents / "agent-b.jsonl") == [subagents / "agent-b.meta.json"]
+    assert beside(subagents / "agent-b.meta.json") == []
+
+
+def test_a_packed_session_and_packed_sub_agents_are_read_as_plain_ones(session: Path) -> None:
+    plain, _ = read(session)
+    packed_agent = pack(session.parent / "s1" / "subagents" / "agent-a.jsonl")
+    assert read(session)[0] == plain
+    transcripts, file = read(pack(session))
+    assert transcripts == plain
+    assert file.read_along[0] == packed_agent
+
+
+def test_of_a_sub_agent_plain_and_packed_the_plain_one_is_read(session: Path) -> None:
+    plain, _ = read(session)
+    path = session.parent / "s1" / "subagents" / "agent-a.jsonl"
+    path.with_name("agent-a.jsonl.gz").write_bytes(gzip.compress(path.read_bytes() * 2))
+    assert read(session)[0] == plain
+
+
+def test_the_title_of_a_session_is_not_that_of_its_sub_agents(session: Path) -> None:
+    write(session, ASKED, CUSTOM, CALLED, said("q1", sessionId="s1", isSidechain=True))
+    (session.parent / "s1" / "subagents" / "agent-a.meta.json").unlink()
+    transcripts, _ = read(session)
+    titles = {name: found.title for name, found in transcripts.items()}
+    assert titles == {"s1": "Mine", "s1/sidechain-q1": None, "s1/agent-a": None, "s1/agent-b": "search files"}
 
 
 def test_sub_agents_count_towards_the_size_of_a_piece(session: Path) -> None:
@@ -229,6 +261,8 @@ def test_a_damaged_meta_file_is_put_aside(session: Path) -> None:
     transcripts, file = read(session)
     assert transcripts["s1/agent-a"].title is None
     assert [(lost.path.name, lost.line) for lost in file.quarantine] == [("agent-a.meta.json", 1), ("agent-b.jsonl", 2)]
+    with pytest.raises(TranscriptError, match=r"agent-a\.meta\.json:1-end: "):
+        list(read_pieces(RecordedFile(session, strict=True), READER))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from lcm.store.store import Store
-from lcm.transcript.parts import rebuild_record
+from lcm.transcript.parts import rebuild_record, tool_calls
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import TOKENS
@@ -153,8 +153,7 @@ def test_a_recorded_session_is_read_whole(name: str, path: Path) -> None:
     }
     kept = [record for part, line, record in found if (part, line) not in lost]
     assert len(messages) + len(events) + len(lost) == len(found)
-    calls = sum(part.part_type == "tool" for m in messages if m.role == "assistant" for part in m.parts)
-    assert Counted(Counter(m.role for m in messages), calls) == COUNT[name](kept)
+    assert Counted(Counter(m.role for m in messages), sum(map(tool_calls, messages))) == COUNT[name](kept)
     given_back = [rebuild_record(message) for message in messages] + [event.native for event in events]
     assert Counter(map(json.dumps, given_back)) == Counter(map(json.dumps, kept))
 

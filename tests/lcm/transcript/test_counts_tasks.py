@@ -14,7 +14,7 @@ import pytest
 
 from lcm.records import Transcript
 from lcm.transcript.parquet import write_parquet
-from lcm.transcript.parts import rebuild_record
+from lcm.transcript.parts import rebuild_record, tool_calls
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -67,6 +67,7 @@ def test_a_recorded_file_holds_what_plain_json_counts(path: Path, tmp_path: Path
     messages = [message for t in transcripts for message in t.messages]
     called = [p.tool_call_id for m in messages if m.role == "assistant" for p in m.parts if p.part_type == "tool"]
     assert called == recorded_calls
+    assert sum(map(tool_calls, messages)) == len(recorded_calls)
     answers = [p.tool_call_id for m in messages if m.role == "tool" for p in m.parts]
     assert len(answers) == sum(role_of(said) == "tool" for session in sessions for said in session)
     assert set(answers) <= set(called)

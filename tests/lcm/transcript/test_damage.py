@@ -1,23 +1,32 @@
-"""Damaged files of every format: nothing crashes, and every line is taken in or put aside.
+"""Damaged files of every format: nothing crashes, and every record is taken in or put aside.
 
-Ten thousand lines are damaged by a seeded generator: cut, of mixed encodings, of wrong types, with numbers beyond any
-bound, with NUL, of ten megabytes.
+More than ten thousand lines are damaged by a seeded generator: cut, of mixed encodings, of wrong types, with numbers
+beyond any bound, with NUL, of ten megabytes. How many records a file holds is counted here by `json.loads` alone. In
+Parquet, which has no lines, bytes are damaged and rows hold odd values.
 """
 
 import copy
 import json
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.protocols import TranscriptReader
-from lcm.records import Transcript
+from lcm.protocols import Recorded, TranscriptReader
+from lcm.records import Event, Message, Transcript
 from lcm.store.store import Store
-from lcm.transcript.reading import READERS, read_pieces
+from lcm.transcript.json_scanner import MAX_DEPTH
+from lcm.transcript.parquet import ParquetReader, write_parquet
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.conftest import ROOT
 from tests.lcm.store.contents import TOKENS
@@ -25,8 +34,10 @@ from tests.lcm.store.contents import TOKENS
 RECORDINGS = ROOT / "tests" / "recordings"
 TEN_MEGABYTES = 10 * 2**20
 FORMATS = [reader for reader in READERS if reader.name != "parquet"]
-LINES = 1250
-"""Damaged in each recording."""
+OF_LINES_DAMAGED, OF_DOCUMENT_DAMAGED, DETECTED_DAMAGED = 1250, 400, 300
+"""Lines of each recording that its own reader reads: of JSONL and of documents; and that the detected one reads."""
+ROWS, FILES_DAMAGED = 2000, 200
+"""Of Parquet."""
 ODD_VALUES: list[Any] = [
     None, True, 0, -1, 10**400, -(10**400), 1e308, float("inf"), float("nan"), "", " ", "\x00", "\ud83d", "9" * 400,
     [], {}, [[]], [None], {"": {}}, [{"type": None}], {"role": 7}, {"text": {"text": []}},
@@ -40,10 +51,7 @@ def cut(line: bytes, rng: random.Random) -> bytes:
 
 def mix_encodings(line: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(line))
-    foreign = rng.choice(
-        ["żółć".encode("iso8859-2"), "naïve".encode("utf-16-le"), b"\xff\xfe", "表".encode("shift_jis")]
-    )
-    return (line[:at] + foreign + line[at:]).replace(b"\n", b"")
+    return (line[:at] + rng.choice(FOREIGN) + line[at:]).replace(b"\n", b"")
 
 
 def put_nul(line: bytes, rng: random.Random) -> bytes:
@@ -101,15 +109,25 @@ DAMAGES: list[Callable[[bytes, random.Random], bytes]] = [
 ]  # fmt: skip
 
 
-def damaged(lines: list[bytes], rng: random.Random, amount: int) -> list[bytes]:
-    """So many damaged lines, every tenth followed by one that is whole; the first lines stay, for the format's sake."""
-    out = list(lines)
-    for number in range(amount):
-        line = rng.choice([line for line in lines if line.strip()])
-        out.append(rng.choice(DAMAGES)(line, rng))
-        if number % 10 == 0:
-            out.append(line)
-    return out
+def damage(line: bytes, rng: random.Random) -> bytes:
+    """The line, changed for certain."""
+    while (changed := rng.choice(DAMAGES)(line or b" ", rng)) == line:
+        pass
+    return changed
+
+
+CASES = [
+    (reader, path)
+    for reader in READERS
+    if reader.name != "parquet"
+    for path in sorted(RECORDINGS.glob(f"{reader.name}.*"))
+]
+OF_LINES = [(reader, path) for reader, path in CASES if RecordedFile(path).shape == "lines"]
+DOCUMENTS = [case for case in CASES if case not in OF_LINES]
+
+
+def names(cases: list[tuple[TranscriptReader, Path]]) -> list[str]:
+    return [path.name for _, path in cases]
 
 
 def taken(file: RecordedFile, reader: TranscriptReader) -> list[Transcript]:
@@ -126,71 +144,342 @@ def items(pieces: list[Transcript]) -> int:
     return sum(len(piece.messages) + len(piece.events) for piece in pieces)
 
 
-CASES = [(reader, path) for reader in FORMATS for path in sorted(RECORDINGS.glob(f"{reader.name}.*"))]
-OF_LINES = [(reader, path) for reader, path in CASES if RecordedFile(path).shape == "lines"]
-DOCUMENTS = [case for case in CASES if case not in OF_LINES]
+UNREADABLE = object()
 
 
-def names(cases: list[tuple[TranscriptReader, Path]]) -> list[str]:
-    return [path.name for _, path in cases]
+def parsed(text: bytes) -> Any:
+    """The value of the text, by the standard library; UNREADABLE where it is not JSON, or is nested too deeply."""
+    try:
+        value = json.loads(text.decode())
+    except (ValueError, RecursionError):
+        return UNREADABLE
+    return UNREADABLE if b"[" * (MAX_DEPTH + 1) in text else value
+
+
+def list_sizes(value: Any) -> Counter[str]:
+    """The lengths of an object's lists."""
+    return Counter({key: len(held) for key, held in value.items() if isinstance(held, list)})
+
+
+def is_said(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str)
+
+
+def is_chat_session(value: Any) -> bool:
+    said = value.get("messages") if isinstance(value, dict) else None
+    return isinstance(said, list) and all(map(is_said, said[:1]))
+
+
+def records(name: str, values: Sequence[Any]) -> int:
+    """How many messages, events and entries of the quarantine the reader of that name owes for the values of a file."""
+    if name in ("openclaw", "claude_code", "codex"):
+        return len(values)
+    if name == "chat":
+        known = next((value for value in values if is_said(value) or is_chat_session(value)), None)
+        if not is_chat_session(known):
+            return len(values)
+    return sum(of_session(name, value) if isinstance(value, dict) else 1 for value in values)
+
+
+def of_session(name: str, session: dict[str, Any]) -> int:
+    """One for what stands beside the lists, and one for each element; a step without other messages is two."""
+    sizes = list_sizes(session)
+    steps = session.get("trajectory") if name == "swe_agent" and not sizes["history"] + sizes["messages"] else None
+    seen = (isinstance(step, dict) and "observation" in step for step in (steps if isinstance(steps, list) else ()))
+    return 1 + sizes.total() + sum(seen)
+
+
+def account(file: RecordedFile, reader: TranscriptReader, pieces: list[Transcript]) -> None:
+    """Every record of the file was taken in or put aside."""
+    text = file.path.read_bytes()
+    if file.shape == "lines":
+        values = [parsed(line) for line in text.split(b"\n") if line.strip()]
+        assert items(pieces) + len(file.quarantine) == records(reader.name, values)
+        assert all(quarantined.line == quarantined.last_line for quarantined in file.quarantine)
+    elif (value := parsed(text)) is UNREADABLE:
+        assert [quarantined for quarantined in file.quarantine if quarantined.last_line is None]
+    else:
+        values = value if isinstance(value, list) else [value]
+        assert items(pieces) + len(file.quarantine) == records(reader.name, values)
 
 
 def test_ten_thousand_lines_of_every_format_are_damaged() -> None:
-    assert {reader.name for reader, _ in CASES} == {reader.name for reader in FORMATS}
-    assert LINES * len(CASES) >= 10_000
+    """Each of the tests that are summed here asserts that it has damaged so many lines of a recording."""
+    assert {path for _, path in CASES} | {RECORDINGS / "parquet.parquet"} == set(RECORDINGS.iterdir())
+    lines, documents = OF_LINES_DAMAGED * len(OF_LINES), OF_DOCUMENT_DAMAGED * len(DOCUMENTS)
+    assert lines + documents + DETECTED_DAMAGED * len(CASES) >= 10_000
 
 
 @pytest.mark.parametrize(("reader", "recording"), OF_LINES, ids=names(OF_LINES))
 def test_every_damaged_line_is_taken_in_or_put_aside(reader: TranscriptReader, recording: Path, tmp_path: Path) -> None:
+    """The first lines stay, for the format's sake; every tenth damaged one is followed by one that is whole."""
     rng = random.Random(f"lines of {reader.name}")
-    lines = damaged(recording.read_bytes().splitlines(), rng, LINES)
+    whole = recording.read_bytes().splitlines()
+    lines = list(whole)
+    for number in range(OF_LINES_DAMAGED):
+        line = rng.choice(whole)
+        lines.append(damage(line, rng))
+        if number % 10 == 0:
+            lines.append(line)
+    assert len(lines) - len(whole) - OF_LINES_DAMAGED // 10 == OF_LINES_DAMAGED
+    assert sum(line not in whole for line in lines) == OF_LINES_DAMAGED
     for line in (b'{"x":"' + b"y" * TEN_MEGABYTES + b'"}', b"z" * TEN_MEGABYTES):
         lines.insert(rng.randrange(10, len(lines)), line)
     path = tmp_path / "damaged.jsonl"
     path.write_bytes(b"\n".join(lines))
     file = RecordedFile(path)
-    pieces = taken(file, reader)
+    account(file, reader, taken(file, reader))
     aside = {line for _, line, _, _ in file.quarantine}
-    assert all(line == last for _, line, last, _ in file.quarantine)
     assert aside <= set(range(1, len(lines) + 1))
-    assert len(aside) > LINES // 10
-    not_blank = sum(bool(line.strip()) for line in lines)
-    sessions = [event for piece in pieces for event in piece.events if event.kind == "session"]
-    if reader.name == "tau_bench":  # a line is a session: an event and its messages
-        assert (
-            len(sessions) + len({line for _, line, _, r in file.quarantine if not r.startswith("traj ")}) == not_blank
-        )
-    else:
-        assert items(pieces) + len(aside) == not_blank
+    assert len(aside) > OF_LINES_DAMAGED // 10
     with pytest.raises(TranscriptError, match=rf"damaged\.jsonl:{min(aside)}: "):
         list(read_pieces(RecordedFile(path, strict=True), reader))
+
+
+def sessions_of(recorded: Iterable[Recorded]) -> list[Counter[str]]:
+    """How many messages and events each session gave, by the list that they stood in."""
+    found: list[Counter[str]] = []
+    for _, item, _ in recorded:
+        if isinstance(item, Event) and item.kind == "session":
+            found.append(Counter())
+        else:
+            found[-1]["said" if isinstance(item, Message) else item.kind] += 1
+    return found
+
+
+@pytest.mark.parametrize(("name", "key"), [("tau_bench", "traj"), ("chat", "messages"), ("sharegpt", "conversations")])
+def test_every_message_of_a_damaged_session_is_taken_in_or_put_aside(name: str, key: str, tmp_path: Path) -> None:
+    reader = next(reader for reader in READERS if reader.name == name)
+    said = {"from": "human", "role": "user", "value": "hello", "content": "hello"}
+    whole = json.dumps({"task_id": 1, key: [said] * 6, "tags": ["a", "b"], "info": {}}).encode()
+    rng = random.Random(f"sessions of {name}")
+    lines = [whole, *(damage(whole, rng) if number % 3 else whole for number in range(300))]
+    path = tmp_path / "sessions.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    file = RecordedFile(path)
+    found = iter(sessions_of(reader.read(file)))
+    aside: dict[int, Counter[str]] = {}
+    for _, line, _, reason in file.quarantine:
+        element = reason.split(": ")[0].rpartition(" ")[0]
+        aside.setdefault(line, Counter())[element] += 1
+    lost = 0
+    for number, value in enumerate(map(parsed, lines), start=1):
+        if not isinstance(value, dict):
+            assert aside[number].total() == 1
+            continue
+        session, put_aside = next(found), aside.get(number, Counter())
+        lost += put_aside[key]
+        sizes = list_sizes(value)
+        assert session.pop("said", 0) + put_aside.pop(key, 0) == sizes.pop(key, 0)
+        assert session + put_aside == sizes
+    assert next(found, None) is None
+    assert lost > 5
+
+
+def elements(recorded: Iterable[Recorded], *, of_object: bool) -> list[Any]:
+    """What was recorded, in order; of a document that is an object its lists' elements alone."""
+    found: list[Any] = []
+    for _, item, _ in recorded:
+        native = rebuild_record(item) if isinstance(item, Message) else item.native
+        if isinstance(item, Message) and set(native) == {"observation"}:  # with the message before it it is the step
+            found[-1] = {**found[-1], **native}
+        elif not (of_object and isinstance(item, Event) and item.kind == "session"):
+            found.append(native)
+    return found
+
+
+def indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def whole_before(lines: list[bytes], first: int) -> int:
+    """How many elements end before the line `first`, from 0, of a pretty-printed document.
+
+    Of an object those of its lists; of an array of sessions all that each session gives.
+    """
+    document, unit = json.loads(b"\n".join(lines)), indent(lines[1])
+    if isinstance(document, list):
+        closed = sum(indent(line) == unit and line.strip().startswith(b"}") for line in lines[:first])
+        return sum(1 + list_sizes(session).total() for session in document[:closed])
+    count = 0
+    for opened in (at for at, line in enumerate(lines[:first]) if indent(line) == unit and line.endswith(b"[")):
+        inside = takewhile(lambda line: indent(line) > unit, lines[opened + 1 : first])
+        count += sum(indent(line) == 2 * unit and not line.endswith((b"{", b"[")) for line in inside)
+    return count
 
 
 @pytest.mark.parametrize(("reader", "recording"), DOCUMENTS, ids=names(DOCUMENTS))
 def test_a_damaged_document_is_read_up_to_the_damage(reader: TranscriptReader, recording: Path, tmp_path: Path) -> None:
     rng = random.Random(f"documents of {reader.name}")
-    original = recording.read_bytes()
-    lines = original.splitlines()
+    lines = recording.read_bytes().splitlines()
     path = tmp_path / f"damaged{recording.suffix}"
-    path.write_bytes(original)
-    whole = items(taken(RecordedFile(path), reader))
-    for number in range(0, LINES, len(lines)):
+    path.write_bytes(b"\n".join(lines))
+    of_object = isinstance(parsed(b"\n".join(lines)), dict)
+    whole = elements(reader.read(RecordedFile(path)), of_object=of_object)
+    assert whole_before(lines, len(lines)) == len(whole)
+    total = kept = readable = 0
+    while total < OF_DOCUMENT_DAMAGED:
         changed = list(lines)
-        first = len(lines)
-        for at in sorted(rng.sample(range(1, len(lines)), rng.choice([1, 1, 1, 2, len(lines) // 2]))):
-            changed[at] = rng.choice(DAMAGES)(changed[at] or b" ", rng)
-            first = min(first, at + 1)
-        if number == 0:
+        wanted = min(rng.choice([1, 1, 1, 2, len(lines) // 4]), OF_DOCUMENT_DAMAGED - total)
+        places = sorted(rng.sample(range(1, len(lines)), wanted))
+        for at in places:
+            changed[at] = damage(lines[at], rng)
+        total += sum(line != was for line, was in zip(changed, lines, strict=True))
+        if total == wanted:
             changed[-2] += b'"' + b"w" * TEN_MEGABYTES
         path.write_bytes(b"\n".join(changed))
         file = RecordedFile(path)
-        found = items(taken(file, reader))
+        assert file.shape == "document"
+        account(file, reader, taken(file, reader))
+        before = whole_before(lines, places[0])
+        found = elements(reader.read(RecordedFile(path)), of_object=of_object)
+        assert found[:before] == whole[:before]
+        kept += before
+        readable += parsed(path.read_bytes()) is not UNREADABLE
+    assert total == OF_DOCUMENT_DAMAGED
+    assert kept > len(whole)
+    assert readable > 0
+
+
+@pytest.mark.parametrize(("reader", "recording"), DOCUMENTS, ids=names(DOCUMENTS))
+def test_odd_values_in_a_document_are_taken_in_or_put_aside(
+    reader: TranscriptReader, recording: Path, tmp_path: Path
+) -> None:
+    rng = random.Random(f"values of {reader.name}")
+    path = tmp_path / f"odd{recording.suffix}"
+    for _ in range(150):
+        value = json.loads(change_types(recording.read_bytes(), rng))
+        path.write_text(json.dumps(value, indent=1))
+        file = RecordedFile(path)
+        assert file.shape == "document"
+        account(file, reader, taken(file, reader))
+
+
+@pytest.mark.parametrize(("reader", "recording"), CASES, ids=names(CASES))
+def test_a_file_damaged_anywhere_is_refused_or_read_whole(
+    reader: TranscriptReader, recording: Path, tmp_path: Path
+) -> None:
+    """The first line may be damaged too: the file is refused by its name, or what takes it accounts for all of it."""
+    rng = random.Random(f"detection of {recording.name}")
+    lines = recording.read_bytes().splitlines()
+    path = tmp_path / f"damaged{recording.suffix}"
+    total = 0
+    outcomes: Counter[str] = Counter()
+    while total < DETECTED_DAMAGED:
+        changed = list(lines)
+        most = min(max(1, len(lines) // 3), DETECTED_DAMAGED - total)
+        places = rng.sample(range(len(lines)), rng.randrange(most))
+        for at in {0, *places} if rng.random() < 0.5 or not places else places:
+            changed[at] = damage(lines[at], rng)
+        total += sum(line != was for line, was in zip(changed, lines, strict=True))
+        path.write_bytes(b"\n".join(changed))
+        file = RecordedFile(path)
         try:
-            json.loads(path.read_bytes())
-        except (ValueError, RecursionError):
-            assert [q for q in file.quarantine if q.last_line is None], (
-                "a document that is no JSON is put aside somewhere"
-            )
-            assert found <= whole + len(lines)
+            detected = reader_of(file)
+        except TranscriptError as refusal:
+            assert str(path) in str(refusal)
+            outcomes["refused"] += 1
+            continue
+        account(file, detected, list(read_pieces(file, detected)))
+        outcomes["right" if detected is reader else detected.name] += 1
+    assert total == DETECTED_DAMAGED
+    assert outcomes["right"] > outcomes.total() // 10
+    assert outcomes["refused"] > 0
+
+
+def in_row_groups(path: Path, rng: random.Random) -> bytes:
+    """A file of a few row groups: messages, and an event after every fourth."""
+    said = tuple(Message(f"t:{i}", "user", rng.randbytes(100).hex(), "s") for i in range(ROWS * 4 // 5))
+    events = tuple(Event("label", {"n": i}, i) for i in range(4, len(said) + 1, 4))
+    assert write_parquet([Transcript("t", said, events=events)], path) == (1, len(said), ROWS - len(said))
+    pq.write_table(pq.read_table(path), path, row_group_size=ROWS // 4)
+    assert pq.ParquetFile(path).metadata.num_row_groups == 4
+    return path.read_bytes()
+
+
+def cut_bytes(content: bytes, rng: random.Random) -> bytes:
+    return content[: rng.randrange(len(content))]
+
+
+def take_bytes_out(content: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(content))
+    return content[:at] + content[at + rng.choice([1, 7, 500]) :]
+
+
+def flip_a_bit(content: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(content))
+    return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
+
+
+def put_zeros(content: bytes, rng: random.Random) -> bytes:
+    at, length = rng.randrange(len(content)), rng.choice([1, 16, 400])
+    return content[:at] + b"\x00" * len(content[at : at + length]) + content[at + length :]
+
+
+def test_damaged_parquet_is_refused_or_read_up_to_the_damage(tmp_path: Path) -> None:
+    rng = random.Random("parquet")
+    reader = ParquetReader()
+    path = tmp_path / "damaged.parquet"
+    whole = in_row_groups(path, rng)
+    outcomes: Counter[str] = Counter()
+    for number in range(FILES_DAMAGED):
+        path.write_bytes([cut_bytes, take_bytes_out, flip_a_bit, put_zeros][number % 4](whole, rng))
+        file = RecordedFile(path)
+        try:
+            assert reader_of(file).name == "parquet"
+        except TranscriptError as refusal:
+            assert str(path) in str(refusal)
+            outcomes["refused"] += 1
+        pieces = list(read_pieces(file, reader))
+        read = items(pieces)
+        rows = {line for _, line, last, _ in file.quarantine if line == last}
+        rest = [line for _, line, last, _ in file.quarantine if last is None]
+        assert len(rest) <= 1
+        assert len(rows) + len(rest) == len(file.quarantine)
+        if rest:
+            assert read + len(rows) == rest[0] - 1
+            outcomes["in part" if read else "none"] += 1
         else:
-            assert found + len(file.quarantine) >= 1
+            assert read + len(rows) == ROWS
+            outcomes["all"] += 1
+    assert min(outcomes[what] for what in ("refused", "none", "in part", "all")) > 20
+
+
+ODD_COLUMNS: dict[str, pa.Array] = {
+    "null": pa.nulls(4),
+    "text": pa.array([None, "", "\x00", "user"]),
+    "numbers": pa.array([None, 0, -(2**63), 2**63 - 1]),
+    "unsigned": pa.array([None, 0, 2**63, 2**64 - 1], pa.uint64()),
+    "floats": pa.array([None, float("nan"), float("-inf"), 1e308]),
+    "flags": pa.array([None, True, False, True]),
+    "decimals": pa.array([None, Decimal(0), Decimal("1e37"), Decimal(-7)], pa.decimal128(38, 0)),
+    "bytes": pa.array([None, b"", b"\x00\xff", b"user"]),
+    "lists": pa.array([None, [], [None], ["\x00", "a"]]),
+    "blocks": pa.array(
+        [None, {"type": None, "text": None}, {"type": "text", "text": "\x00"}, {"type": "", "text": "a"}]
+    ),
+    "instants": pa.array([None, 0, -(2**62), 2**62], pa.timestamp("us")),
+    "durations": pa.array([None, 0, -(2**62), 2**62], pa.duration("ms")),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_odd_rows_are_taken_in_or_put_aside(kind: str, tmp_path: Path) -> None:
+    """Odd values of one type, in each of the columns in turn that are read, and in all of them."""
+    odd = ODD_COLUMNS[kind]
+    plain = {"role": pa.array(["user"] * 4), "content": pa.array(list("abcd"))}
+    others = (
+        "conversation_id", "session_id", "message_id", "id", "title", "author", "name", "created_at", "timestamp",
+        "tool_calls", "parts", "envelope", "event_kind", "event", "unknown",
+    )  # fmt: skip
+    tables = [plain | {name: odd} for name in (*plain, *others)]
+    tables += [dict.fromkeys((*plain, *others), odd), dict.fromkeys(plain, odd)]
+    path = tmp_path / "odd.parquet"
+    for columns in tables:
+        pq.write_table(pa.table(columns), path)
+        file = RecordedFile(path)
+        reader = reader_of(file)
+        assert reader.name == "parquet"
+        pieces = taken(file, reader)
+        assert all(quarantined.line == quarantined.last_line for quarantined in file.quarantine)
+        assert items(pieces) + len(file.quarantine) == 4

@@ -7,7 +7,8 @@ from lcm.transcript import identity
 from lcm.transcript.identity import UniqueIds, native_id
 
 recorded = st.lists(
-    st.tuples(st.sampled_from("ab"), st.sampled_from(["", "", "x", "x#2", "1", "2", "3", "01", "9" * 5000])), max_size=12
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["", "", "x", "x#2", "1", "2", "3", "01", "9" * 5000])),
+    max_size=12,
 )
 
 

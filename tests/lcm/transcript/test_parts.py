@@ -1,6 +1,7 @@
 """Recorded messages become parts and envelope, and come back exactly."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from lcm.records import Message, Transcript
 from lcm.store.store import Store
-from lcm.transcript.parts import decompose, rebuild
+from lcm.transcript.parts import decompose, rebuild, tool_calls
+from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, json_objects, json_values
 
 
@@ -174,3 +176,33 @@ def test_a_shell_command_is_text_with_its_output() -> None:
 def test_a_message_without_blocks_is_one_agent_part(native: dict[str, Any]) -> None:
     assert columns(native) == [("agent", None, None, None, None, None)]
     assert decompose(native).content == ""
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "ls"}
+
+
+@pytest.mark.parametrize(
+    ("native", "calls"),
+    [
+        ({"role": "assistant", "content": [{"type": "text", "text": "I look."}, CALL, CALL | {"input": {}}]}, 2),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "ls"}}, "odd"]}, 2),
+        ({"role": "assistant", "content": "no call"}, 0),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]}, 0),
+        ({"role": "tool", "tool_call_id": "c1", "content": [{"type": "tool_result", "output": "a"}]}, 0),
+        ({"role": "toolResult", "content": [{"type": "toolResult", "toolCallId": "t1"}]}, 0),
+    ],
+)
+def test_calls_are_counted_with_arguments_or_without_and_results_are_not(native: dict[str, Any], calls: int) -> None:
+    assert tool_calls(read(native)) == calls
+
+
+def test_a_call_that_holds_its_result_is_one_call(tmp_path: Path) -> None:
+    call = {"id": "c1", "name": "ls", "args": {}, "result": [{"functionResponse": {"response": {"output": "a"}}}]}
+    told = [
+        {"id": "m1", "type": "user", "content": "hi"},
+        {"id": "m2", "type": "gemini", "content": "", "toolCalls": [call, {"id": "c2", "name": "pwd"}]},
+    ]
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps({"sessionId": "s", "projectHash": "p", "messages": told}))
+    (transcript,) = read_transcripts(path, "gemini")
+    assert list(map(tool_calls, transcript.messages)) == [0, 2]

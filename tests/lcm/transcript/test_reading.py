@@ -8,7 +8,7 @@ import pytest
 
 from lcm.errors import TranscriptError
 from lcm.protocols import Recorded
-from lcm.records import Message, Part
+from lcm.records import Message, Part, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
@@ -83,3 +83,23 @@ def test_pieces_are_small_by_count_and_by_size(tmp_path: Path, monkeypatch: pyte
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TranscriptError, match=r"nowhere\.jsonl: cannot be read: .*No such file"):
         read_transcripts(tmp_path / "nowhere.jsonl")
+
+
+def test_a_title_stays_where_later_records_tell_none(tmp_path: Path) -> None:
+    class Titled:
+        name = "titled"
+
+        def detects(self, file: RecordedFile) -> bool:
+            return True
+
+        def read(self, file: RecordedFile) -> Iterator[Recorded]:
+            for title in ("first", "second", None):
+                yield Recorded("a", Message("", "user", "x", "a"), title)
+
+    (piece,) = read_pieces(RecordedFile(tmp_path / "any"), Titled())
+    assert piece.title == "second"
+
+
+def test_the_last_title_of_the_pieces_is_that_of_the_whole() -> None:
+    pieces = [Transcript("a", (), title=title) for title in ("first", "second", None)]
+    assert [whole.title for whole in joined(pieces)] == ["second"]

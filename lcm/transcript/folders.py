@@ -1,0 +1,103 @@
+"""Which files of folders are transcripts: found, called by their paths, or passed over."""
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from lcm.errors import TranscriptError
+from lcm.transcript.claude_code import ClaudeCodeReader, beside
+from lcm.transcript.foreign import foreign_name
+from lcm.transcript.reading import reader_of
+from lcm.transcript.recorded_file import RecordedFile, without_ending
+
+_MAYBE_JSON = (b"", b"{", b"[", b"\x1f")
+"""How JSON begins, or what is packed, or nothing yet."""
+
+
+def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[RecordedFile]:
+    """The files that are named, and those in the folders that are named, in the order of their names.
+
+    A file in a folder is called by its path from there, so that two of the same name stay two. What the reader of a
+    session among them reads along with it (its sub-agents) is left to it. Links are followed; a folder that cannot be
+    listed stands for its files, so that reading it says why.
+
+    Raises:
+        TranscriptError: if there is no such file or folder.
+    """
+    found: list[RecordedFile] = []
+    for path in paths:
+        if path.is_dir():
+            found += [
+                RecordedFile(file, strict=strict, name=str(file.relative_to(path).parent / without_ending(file)))
+                for file in _below(path)
+            ]
+        elif path.is_file():
+            found.append(RecordedFile(path, strict=strict))
+        else:
+            raise TranscriptError(f"{path}: no such file or folder")
+    left = _read_along([file.path for file in found]).difference(paths)
+    return [file for file in found if file.path not in left]
+
+
+def is_passed_over(file: RecordedFile, named: Collection[Path]) -> bool:
+    """Whether a file in which no transcript was found may be left out: it came with a folder, and is of another kind.
+
+    A file that was named may not; nor a transcript of which nothing could be read; nor what is damaged and JSON,
+    Parquet or packed as far as one can tell: it may have been a transcript.
+    """
+    if file.path in named:
+        return False
+    try:
+        reader_of(file)
+    except TranscriptError:
+        return _is_of_another_kind(file)
+    return False
+
+
+def _is_of_another_kind(file: RecordedFile) -> bool:
+    try:
+        if file.magic == b"PAR1":
+            pq.read_schema(file.path)
+        elif foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
+            whole = RecordedFile(file.path, strict=True)
+            for _ in whole.values() if whole.shape == "lines" else whole.members():
+                pass
+    except (TranscriptError, pa.ArrowException, OSError):
+        return False
+    return True
+
+
+def _below(folder: Path) -> list[Path]:
+    """Every file, each folder once: by a path without links where there is one."""
+    found: list[Path] = []
+    folders, seen, refused = [folder], set[tuple[int, int]](), list[OSError]()
+    for start in folders:
+        for where, inner, names in os.walk(start, onerror=refused.append):
+            status = Path(where).stat()
+            if (status.st_dev, status.st_ino) in seen:
+                inner.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            inner.sort()
+            folders += [link for name in inner if (link := Path(where, name)).is_symlink()]
+            found += [file for name in names if (file := Path(where, name)).is_file()]
+    return sorted([*found, *(Path(error.filename) for error in refused)])
+
+
+def _read_along(paths: Collection[Path]) -> set[Path]:
+    """Those that are read along with a session among them; a sub-agent's file has none of its own then."""
+    left: set[Path] = set()
+    for path in sorted(paths, key=lambda path: len(path.parts)):
+        if path not in left and (others := beside(path)) and _is_session(path):
+            left.update(others)
+    return left
+
+
+def _is_session(path: Path) -> bool:
+    try:
+        return ClaudeCodeReader().detects(RecordedFile(path))
+    except TranscriptError:
+        return False
