@@ -148,8 +148,7 @@ class Experiment:
         cutoffs = sorted({int(name.partition("@")[2]) for name in self.retrieval.names if "@" in name})
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
         return tuple(
-            f"{small} of {len(sizes[level])} workspaces hold no more than {k} {unit}: "
-            f"all of them are among the first {k}, {measure} @{k} says little"
+            f"{small} of {len(sizes[level])} workspaces hold no more than {k} {unit}: {measure} @{k} can take in all"
             for level, (unit, measure) in units.items()
             if level in self.retrieval.levels
             for k in cutoffs

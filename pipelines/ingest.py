@@ -225,7 +225,7 @@ def _show(taken: Sequence[_Taken], *, has_new: bool) -> None:
     for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
         shown = {heading: count for heading, count in columns.items() if heading not in dropped}
         table = Table()
-        table.add_column("file", overflow="fold")
+        table.add_column("file", overflow="fold", max_width=max(20, out.width // 3))
         table.add_column("format")
         for heading in shown:
             table.add_column(heading, justify="right", no_wrap=True)
