@@ -87,14 +87,19 @@ def _comparisons(comparisons: Sequence[Comparison]) -> Table:
         table.add_row(
             comparison.name,
             comparison.unit,
-            f"{comparison.ours:,.4g}",
-            f"{comparison.bare:,.4g}",
+            _figure(comparison.ours),
+            _figure(comparison.bare),
             f"{comparison.ratio:.3f}",
             f"{comparison.ratio_low:.3f}-{comparison.ratio_high:.3f}",
             f"{target.bound} {target.limit:g}" if target else "-",
             {True: "yes", False: "missed", None: "-"}[comparison.is_met],
         )
     return table
+
+
+def _figure(value: float) -> str:
+    """Four digits, and no exponent where a person reads thousands."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _curves(curves: Sequence[Curve]) -> Table:
