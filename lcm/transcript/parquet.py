@@ -93,7 +93,7 @@ class ParquetReader:
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
         for number, columns, place in _places(file):
             with file.record(number, f"row {number}: "):
-                yield _recorded(_row(columns, place), file.name)
+                yield recorded_row(_row(columns, place), file.name)
 
 
 def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
@@ -102,23 +102,13 @@ def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
     Raises:
         StoreError: if UTF-8 cannot carry an id.
     """
-    heard: dict[tuple[str, str], int] = {}
-    events = 0
-
-    def rows() -> Iterator[dict[str, Any]]:
-        nonlocal events
-        for piece in pieces:
-            conversation = (piece.workspace_id, piece.conversation_id)
-            events += len(piece.events)
-            yield from _rows(piece, heard.setdefault(conversation, 0))
-            heard[conversation] += len(piece.messages)
-
+    rows = TranscriptRows(pieces)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as stream:
             with pq.ParquetWriter(stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING) as writer:
-                for row_group in _row_groups(rows()):
+                for row_group in _row_groups(iter(rows)):
                     writer.write_table(row_group)
             stream.flush()
             os.fsync(stream.fileno())
@@ -126,7 +116,27 @@ def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return Written(len(heard), sum(heard.values()), events)
+    return rows.written
+
+
+class TranscriptRows:
+    """The rows of transcripts, or of their pieces in order, and what they are in all once they have been taken."""
+
+    def __init__(self, pieces: Iterable[Transcript]) -> None:
+        self._pieces = pieces
+        self._heard: dict[tuple[str, str], int] = {}
+        self._events = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for piece in self._pieces:
+            conversation = (piece.workspace_id, piece.conversation_id)
+            self._events += len(piece.events)
+            yield from _rows(piece, self._heard.setdefault(conversation, 0))
+            self._heard[conversation] += len(piece.messages)
+
+    @property
+    def written(self) -> Written:
+        return Written(len(self._heard), sum(self._heard.values()), self._events)
 
 
 def _row_groups(rows: Iterator[dict[str, Any]]) -> Iterator[pa.Table]:
@@ -227,21 +237,22 @@ def _batch_rows(metadata: pq.FileMetaData) -> int:
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
     """One row as JSON."""
     try:
-        return {name: _json(column[place].as_py()) for name, column in columns.items()}
+        return {name: json_value(column[place].as_py()) for name, column in columns.items()}
     except _UNREADABLE as err:
         raise TranscriptError(_one_line(err)) from err
 
 
-def _json(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A cell as JSON; what JSON lacks as text."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
         case dict():
-            return {str(key): _json(held) for key, held in value.items()}
+            return {str(key): json_value(held) for key, held in value.items()}
         case list() | tuple():
-            return [_json(held) for held in value]
+            return [json_value(held) for held in value]
         case datetime() | date() | time():
             return value.isoformat()
         case bytes():
@@ -249,7 +260,12 @@ def _json(value: Any) -> Any:
     return str(value)
 
 
-def _recorded(row: dict[str, Any], file_name: str) -> Recorded:
+def recorded_row(row: dict[str, Any], file_name: str) -> Recorded:
+    """Read a row, its values as `json_value` gives them.
+
+    Raises:
+        TranscriptError: if it is neither a message nor an event.
+    """
     conversation_id = _id(row, "conversation_id") or file_name
     title = row.get("title")
     title = title if isinstance(title, str) else None

@@ -1,11 +1,11 @@
 """The one door for recorded sessions: any format that a reader knows, recognised by content."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lcm.errors import TranscriptError
-from lcm.protocols import TranscriptReader
+from lcm.protocols import Recorded, TranscriptReader
 from lcm.records import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
@@ -65,15 +65,28 @@ def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str 
 
     What cannot be read stands in `file.quarantine` afterwards.
     """
+    return in_pieces(reader.read(file), lambda: file.bytes_read, workspace_id)
+
+
+def in_pieces(
+    items: Iterable[Recorded], bytes_read: Callable[[], int], workspace_id: str = "default"
+) -> Iterator[Transcript]:
+    """Name the messages, place the events between them, and bundle both into pieces.
+
+    Args:
+        items: in order; those of several conversations may alternate.
+        bytes_read: how much has been read for the items so far.
+        workspace_id: the haystack that the conversations belong to.
+    """
     ids = UniqueIds()
     heard: dict[str, int] = {}
     piece = _Piece("", 0)
-    for recorded in reader.read(file):
-        is_full = piece.items >= PIECE_ITEMS or file.bytes_read - piece.from_byte >= PIECE_BYTES
+    for recorded in items:
+        is_full = piece.items >= PIECE_ITEMS or bytes_read() - piece.from_byte >= PIECE_BYTES
         if recorded.conversation_id != piece.conversation_id or is_full:
             if piece.items:
                 yield piece.transcript(workspace_id)
-            piece = _Piece(recorded.conversation_id, file.bytes_read)
+            piece = _Piece(recorded.conversation_id, bytes_read())
         position = heard.setdefault(recorded.conversation_id, 0)
         item = recorded.item
         if isinstance(item, Message):
