@@ -82,3 +82,17 @@ def test_code_and_files_that_pages_name_exist(page: Path) -> None:
     """A path in backticks with a slash and a known suffix is a file of this checkout."""
     named = re.findall(r"`((?:conf|lcm|eval|pipelines|tests|docs|data)/[\w/.]+\.(?:py|yaml|md|sql))`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it measures on LoCoMo")
+def test_the_experiment_on_published_figures_gives_what_the_results_say(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "experiments" / "published_bm25.py"
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    results = (ROOT / "docs" / "results.md").read_text()
+    measured = [[cell.strip() for cell in line.split("│")] for line in done.stdout.splitlines() if "/" in line]
+    rows = [cells for cells in measured if cells[1:4] in (["False", "False", "of each"], ["True", "True", "of all"])]
+    assert len(rows) == 2
+    for cells in rows:
+        row = " | ".join(cell.replace("0.", ".").replace("/", " / ") for cell in cells[4:10])
+        assert row in results
