@@ -16,6 +16,7 @@ import polars as pl
 from eval.datasets.dataset import Dataset
 from eval.experiment import SYSTEM_ARM, Outcome
 from lcm.errors import LcmError
+from lcm.whole_file import written_whole
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
@@ -150,9 +151,5 @@ def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with written_whole(path) as file:
+        file.write(text.encode())

@@ -18,7 +18,7 @@ class TranscriptError(LcmError):
 
 
 class DatasetError(LcmError):
-    """A dataset is missing, or its files are not the ones whose digests are pinned."""
+    """A dataset is missing, its files are not the ones whose digests are pinned, or nothing in it can be evaluated."""
 
 
 class ModelError(LcmError):

@@ -46,7 +46,8 @@ class TranscriptReader(Protocol):
 
     Laws: every record of the file is a message, an event, or put aside by `file.record` with its line and the reason;
     no file raises anything else. `rebuild_record` of a message, and an event's `native`, are exactly what was recorded;
-    order, instants and tool calls are kept. Reading twice gives the same. Nothing is held that grows with the file.
+    order, instants and tool calls are kept. Reading twice gives the same. Of what grows with a file only digests
+    of ids are held, and what names its conversations.
     """
 
     @property

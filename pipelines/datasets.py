@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from eval.datasets.card import PinnedFile, folder, read_pinned
 from eval.datasets.sample import bundled_directory
@@ -35,18 +36,18 @@ def main(arguments: Sequence[str]) -> int:
             f"  origin         {card.origin}",
             f"  how to get it  {card.how_to_get}",
         ]
-        if not card.files:
-            console().print("\n".join([*lines, ""]), highlight=False, markup=False)
-            continue
-        try:
-            where = folder(card, loader.directory or (str(bundled_directory()) if card.bundled else None))
-        except DatasetError as error:
-            lines.append(f"  missing        {error}")
-        else:
-            lines.append(f"  expected in    {where}")
-            lines += [f"  {file.path}: {_state(where, file)}" for file in card.files]
+        lines += _files(loader) if card.files else []
         console().print("\n".join([*lines, ""]), highlight=False, markup=False)
     return 0
+
+
+def _files(loader: Any) -> list[str]:
+    """Where the pinned files are expected, and whether they are there."""
+    try:
+        where = folder(loader.card, loader.directory or (str(bundled_directory()) if loader.card.bundled else None))
+    except DatasetError as error:
+        return [f"  missing        {error}"]
+    return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in loader.card.files)]
 
 
 def _state(where: Path, file: PinnedFile) -> str:

@@ -83,7 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     into, name, strict = _settings(settings)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
-    ours = {path.resolve() for path in (listing, *(into.with_name(into.name + end) for end in ("", "-wal", "-shm")))}
+    written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm")]
+    ours = {path.resolve() for path in (listing, *written)}
     files = [file for file in recorded_files(paths, strict=strict) if file.path.resolve() not in ours]
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     _tell_refused(taken)
     if all(one.refused for one in taken):
         if is_new:
-            for path in ours:
+            for path in written:
                 path.unlink(missing_ok=True)
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
     console().print(well_formed(f"Kept: {into}"), highlight=False, markup=False)

@@ -1,26 +1,20 @@
 """Many queries to the text indexes, against SQLite's FTS5 and the bm25s library themselves."""
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 import bm25s
-import numpy as np
 import Stemmer
 
 from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, median_seconds, take_turns
-from lcm.indexing import Ranked
+from eval.benchmark.search import TARGET, check_scores, check_sizes
+from eval.benchmark.timing import Comparison, compared_times, median_seconds, take_turns
 from lcm.text_index.bm25s import Bm25s
 from lcm.text_index.fts5 import Fts5
 from lcm.text_index.words import load_stop_words, query_words, split_words
 
-TARGET = Target("at most", 1.2)
 _TOLERANCE = 1e-9
-
-_Scores = list[list[float]]
-"""Of the results of each query, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class Fts5Search:
     k: int
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.k)
+        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         texts, queries = _texts(self.documents, self.queries, seed)
@@ -65,7 +59,7 @@ class Fts5Search:
             rounds = take_turns(
                 lambda: lambda: index.search(queries, self.k),
                 lambda: bare,
-                lambda mine, theirs: _check(mine, [[score for _, score in rows] for rows in theirs]),
+                lambda mine, theirs: check_scores(mine, [[score for _, score in rows] for rows in theirs], _TOLERANCE),
                 repeats,
             )
         facts = {"documents": self.documents, "k": self.k}
@@ -86,7 +80,7 @@ class Bm25sSearch:
     k: int
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.k)
+        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         texts, queries = _texts(self.documents, self.queries, seed)
@@ -109,20 +103,12 @@ class Bm25sSearch:
         rounds = take_turns(
             lambda: lambda: index.search(queries, self.k),
             lambda: bare,
-            lambda mine, theirs: _check(mine, [row[row > 0].tolist() for row in theirs.scores]),
+            lambda mine, theirs: check_scores(mine, [row[row > 0] for row in theirs.scores], _TOLERANCE),
             repeats,
         )
         scored_s = median_seconds(lambda: lambda: [library.get_scores_from_ids(row) for row in asked], repeats)
         facts = {"documents": self.documents, "k": self.k, "scores_alone_us": 1e6 * scored_s / len(asked)}
         return [compared_times("bm25s search", "µs a query", 1e6 / len(asked), rounds, TARGET, facts)]
-
-
-def _check_sizes(documents: int, queries: int, k: int) -> None:
-    for name, value in (("documents", documents), ("queries", queries), ("k", k)):
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
-    if k > documents:
-        raise ValueError(f"k must be <= documents ({documents}), got {k}")
 
 
 def _texts(documents: int, queries: int, seed: int) -> tuple[list[str], list[str]]:
@@ -132,13 +118,3 @@ def _texts(documents: int, queries: int, seed: int) -> tuple[list[str], list[str
 
 def _words(query: str, stop_words: str) -> list[str]:
     return query_words(split_words(query)[0], load_stop_words(stop_words), is_alone=True)
-
-
-def _check(ours: Sequence[Ranked], bare: _Scores) -> None:
-    """At every rank both sides have the same score; which of two equal documents it is may differ."""
-    same = len(ours) == len(bare) and all(
-        len(mine) == len(theirs) and np.allclose(mine, theirs, rtol=0, atol=_TOLERANCE)
-        for (_, mine), theirs in zip(ours, bare, strict=True)
-    )
-    if not same:
-        raise DisagreementError("the text index and the bare search gave different scores")

@@ -1,5 +1,6 @@
 """Many queries in one call to the vector indexes, against hnswlib and numpy themselves."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from eval.benchmark.search import TARGET, check_scores, check_sizes
+from eval.benchmark.timing import Comparison, compared_times, take_turns
 from lcm.indexing import Ranked
 from lcm.vector_index.exact import Exact, to_grid
-from lcm.vector_index.hnsw import Hnsw
+from lcm.vector_index.hnsw import CANDIDATES_A_RESULT, LARGEST_SHARE, Hnsw
 
-TARGET = Target("at most", 1.2)
 _TOLERANCE = 1e-5  # of a cosine: the bare sides sum in float32
-_WIDTH_A_RESULT = 2  # the index looks at twice as many candidates as it is asked for,
-_SMALLEST_SHARE = 8  # and asks the graph for an eighth of its vectors at most
 
 _Bare = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 """Places and cosines, a row a query, best first."""
@@ -36,14 +35,14 @@ class HnswSearch:
     dim: int
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.k)
-        least = max(self.index.exact_below, _SMALLEST_SHARE * self._width)
+        check_sizes(self.documents, self.queries, self.k)
+        least = max(self.index.exact_below, math.ceil(self._width / LARGEST_SHARE))
         if self.documents < least:
             raise ValueError(f"documents must be >= {least} for the graph to be asked, got {self.documents}")
 
     @property
     def _width(self) -> int:
-        return max(self.index.ef, _WIDTH_A_RESULT * self.k)
+        return max(self.index.ef, CANDIDATES_A_RESULT * self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
@@ -80,7 +79,7 @@ class ExactSearch:
     dim: int
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.k)
+        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
@@ -100,16 +99,5 @@ class ExactSearch:
         return [compared_times("exact search", "µs a query", 1e6 / self.queries, rounds, None, facts)]
 
 
-def _check_sizes(documents: int, queries: int, k: int) -> None:
-    for name, value in (("documents", documents), ("queries", queries), ("k", k)):
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
-    if k > documents:
-        raise ValueError(f"k must be <= documents ({documents}), got {k}")
-
-
 def _check(ours: Sequence[Ranked], bare: _Bare) -> None:
-    """At every rank both sides have the same cosine; which of two equal documents it is may differ."""
-    mine = [scores for _, scores in ours]
-    if np.shape(mine) != bare[1].shape or not np.allclose(mine, bare[1], rtol=0, atol=_TOLERANCE):
-        raise DisagreementError("the vector index and the bare search gave different cosines")
+    check_scores(ours, list(bare[1]), _TOLERANCE)

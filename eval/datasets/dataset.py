@@ -57,8 +57,8 @@ class Dataset:
     qrels: pl.DataFrame
     """Columns query_id, message_id, relevance (> 0): the judged unit is the message."""
     session_qrels: pl.DataFrame = field(default_factory=_empty(SESSION_QRELS_SCHEMA))
-    """Columns query_id, session_id, relevance (> 0), for queries whose evidence is known by session only; what
-    `qrels` says of sessions through their messages is not repeated here."""
+    """Columns query_id, session_id, relevance (> 0): evidence of which no more than the session is known; what
+    `qrels` says of a session through its messages is not repeated here."""
     references: pl.DataFrame = field(default_factory=_empty(REFERENCES_SCHEMA))
     """Columns conversation_id, query_id, text: reference summaries; query_id is null for one of the whole
     conversation, else it names the query that the summary answers."""

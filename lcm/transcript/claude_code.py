@@ -9,7 +9,6 @@ The order is that of the file. `parentUuid` makes no branches: parallel tool cal
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.protocols import Recorded
 from lcm.records import Event, Message
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.recorded_file import RecordedFile, without_ending
@@ -122,7 +121,7 @@ class _Chains:
     """Which conversation each record belongs to."""
 
     session_id: str
-    _roots: dict[bytes, str] = field(default_factory=dict)
+    _roots: dict[int, str] = field(default_factory=dict)
     """The digest of each sidechain record's id to the id of the first record of its chain."""
 
     def conversation_id(self, record: Mapping[str, Any], line: int) -> str:
@@ -131,9 +130,9 @@ class _Chains:
         if agent_id := native_id(record.get("agentId")):
             return f"{self.session_id}/agent-{agent_id}"
         record_id = native_id(record.get("uuid"))
-        root = self._roots.get(_digest(native_id(record.get("parentUuid")))) or record_id or str(line)
+        root = self._roots.get(digest(native_id(record.get("parentUuid")))) or record_id or str(line)
         if record_id:
-            self._roots[_digest(record_id)] = root
+            self._roots[digest(record_id)] = root
         return f"{self.session_id}/sidechain-{root}"
 
 
@@ -164,7 +163,3 @@ def _is_record(value: object) -> bool:
     if named in _SPOKEN:
         return isinstance(message, dict) and "parts" not in message
     return "isSidechain" in value or named in _ONLY_HERE or (named == "summary" and "leafUuid" in value)
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()

@@ -4,12 +4,10 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
 from lcm.errors import TranscriptError
 from lcm.transcript.claude_code import ClaudeCodeReader, beside
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.parquet import column_names
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
@@ -60,12 +58,12 @@ def is_passed_over(file: RecordedFile, named: Collection[Path]) -> bool:
 def _is_of_another_kind(file: RecordedFile) -> bool:
     try:
         if file.magic == b"PAR1":
-            pq.read_schema(file.path)
-        elif foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
+            return column_names(file) is not None
+        if foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
             whole = RecordedFile(file.path, strict=True)
             for _ in whole.values() if whole.shape == "lines" else whole.members():
                 pass
-    except (TranscriptError, pa.ArrowException, OSError):
+    except TranscriptError:
         return False
     return True
 

@@ -10,16 +10,16 @@ and takes no message away.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.protocols import Recorded
 from lcm.records import Event, Message, Part, Role
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.sessions import Session, document, session_of
 
 _ROLES: dict[str, Role] = {
     "user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant",
@@ -34,7 +34,8 @@ _LISTS = ("messages", "history")
 class GeminiReader:
     """Reads one conversation a file, or a session a line; the `sessionId` names it.
 
-    What a session holds beside its messages is an event of type `session`, with null in their place.
+    What a session holds beside its messages is an event of type `session`, with null in place of its lists; an element
+    of another list is an event named by the list.
     """
 
     name = "gemini"
@@ -44,19 +45,7 @@ class GeminiReader:
         return _is_session(first) if isinstance(first, dict) else any(_is_session(v) or _is_record(v) for v in first)
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
-        yield from _document(file) if isinstance(file.first, dict) else _log(file)
-
-
-def _document(file: RecordedFile) -> Iterator[Recorded]:
-    """One session over many lines: its messages are never all in memory."""
-    conversation_id, title = _session_id(file.header) or file.name, _title(file.header)
-    yield Recorded(conversation_id, Event("session", file.header), title)
-    for member in file.members():
-        if member.is_element:
-            with file.record(member.line):
-                is_told = member.key in _LISTS
-                item = _item(member.value, conversation_id) if is_told else Event(str(member.key), member.value)
-                yield Recorded(conversation_id, item, title)
+        yield from _session(document(file), file) if isinstance(file.first, dict) else _log(file)
 
 
 def _log(file: RecordedFile) -> Iterator[Recorded]:
@@ -66,31 +55,31 @@ def _log(file: RecordedFile) -> Iterator[Recorded]:
         with file.record(line):
             title = _title(value) or title
             if _is_session(value):
-                yield from _session(value, file, line)
-            elif last_lines.get(_digest(_message_id(value)), line) != line:
+                yield from _session(session_of(line, value), file)
+            elif last_lines.get(digest(_message_id(value)), line) != line:
                 yield Recorded(conversation_id, Event(_kind(value), value), title)
             else:
                 yield Recorded(conversation_id, _item(value, conversation_id), title)
 
 
-def _survey(file: RecordedFile) -> tuple[str, dict[bytes, int]]:
+def _survey(file: RecordedFile) -> tuple[str, dict[int, int]]:
     """The id of the first header, and the digest of each message's id to where the message stands last."""
-    conversation_id, last_lines = "", dict[bytes, int]()
+    conversation_id, last_lines = "", dict[int, int]()
     for line, value in RecordedFile(file.path).values():
         conversation_id = conversation_id or _session_id(value)
         if message_id := _message_id(value):
-            last_lines[_digest(message_id)] = line
+            last_lines[digest(message_id)] = line
     return conversation_id or file.name, last_lines
 
 
-def _session(session: dict[str, Any], file: RecordedFile, line: int) -> Iterator[Recorded]:
-    """A whole session in one value."""
-    conversation_id, title = _session_id(session) or file.name, _title(session)
-    lists = [key for key in _LISTS if isinstance(session.get(key), list) and session[key]]
-    yield Recorded(conversation_id, Event("session", {**session, **dict.fromkeys(lists)}), title)
-    for number, native in enumerate((native for key in lists for native in session[key]), start=1):
-        with file.record(line, f"message {number}: "):
-            yield Recorded(conversation_id, _item(native, conversation_id), title)
+def _session(session: Session, file: RecordedFile) -> Iterator[Recorded]:
+    conversation_id, title = _session_id(session.header) or file.name, _title(session.header)
+    yield Recorded(conversation_id, Event("session", session.header), title)
+    for element in session.elements:
+        with file.record(element.line, element.place):
+            is_told = element.key in _LISTS
+            item = _item(element.value, conversation_id) if is_told else Event(element.key, element.value)
+            yield Recorded(conversation_id, item, title)
 
 
 def _item(record: object, session_id: str) -> Message | Event:
@@ -241,7 +230,3 @@ def _is_told(native: object) -> bool:
     parts = native.get("parts")
     is_history = isinstance(parts, list) and all(isinstance(part, dict) and "type" not in part for part in parts)
     return native["role"] in ("user", "model", "gemini") and is_history
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=8).digest()

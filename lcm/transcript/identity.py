@@ -37,13 +37,14 @@ class UniqueIds:
         self._placed: set[str] = set()  # conversations with messages that are named by their places
 
     def name(self, conversation_id: str, recorded_id: str, position: int) -> str:
-        wanted = f"{conversation_id}:{recorded_id or position}"
+        message_id = wanted = f"{conversation_id}:{recorded_id or position}"
         if not recorded_id:
             self._placed.add(conversation_id)
-            return self._numbered(wanted) if self._given.has(wanted) else wanted
         is_a_place = conversation_id in self._placed and _is_place(recorded_id, position)
-        message_id = self._numbered(wanted) if is_a_place or self._given.has(wanted) else wanted
-        self._given.add(message_id)
+        if is_a_place or self._given.has(wanted):
+            message_id = self._numbered(wanted)
+        if recorded_id or message_id != wanted:  # places alone need not be remembered
+            self._given.add(message_id)
         return message_id
 
     def _numbered(self, wanted: str) -> str:
@@ -51,7 +52,6 @@ class UniqueIds:
             copies = self._copies[wanted] = self._copies.get(wanted, 1) + 1
             message_id = f"{wanted}#{copies}"
             if not self._given.has(message_id):
-                self._given.add(message_id)
                 return message_id
 
 
@@ -63,7 +63,7 @@ class _Digests:
         self._sorted: list[npt.NDArray[np.uint64]] = []  # each at least twice as long as the next
 
     def add(self, text: str) -> None:
-        self._newest.add(_digest(text))
+        self._newest.add(digest(text))
         if len(self._newest) >= _MERGED_FROM:
             run = np.sort(np.fromiter(self._newest, np.uint64, len(self._newest)))
             while self._sorted and len(self._sorted[-1]) < 2 * len(run):
@@ -72,10 +72,10 @@ class _Digests:
             self._newest = set()
 
     def has(self, text: str) -> bool:
-        digest = _digest(text)
-        if digest in self._newest:
+        number = digest(text)
+        if number in self._newest:
             return True
-        wanted = np.uint64(digest)
+        wanted = np.uint64(number)
         places = ((run, int(run.searchsorted(wanted))) for run in self._sorted)
         return any(at < len(run) and run[at] == wanted for run, at in places)
 
@@ -85,8 +85,9 @@ def _is_place(recorded_id: str, position: int) -> bool:
     return recorded_id.isdecimal() and len(recorded_id) <= len(str(position)) and int(recorded_id) < position
 
 
-def _digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+def digest(text: str) -> int:
+    """Eight bytes that stand for an id where there are too many to keep; never 0."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) or 1
 
 
 def recorded_instant(holder: Mapping[str, Any], keys: Iterable[str]) -> datetime | None:

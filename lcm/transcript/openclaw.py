@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.protocols import Recorded
 from lcm.records import Event, Message
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -135,12 +134,12 @@ def _abandoned(path: Path) -> list[range]:
             parent = entry.get("parentId")
             has_tree = has_tree or (parent is not None and parent == previous)
             if isinstance(parent, str) and parent != previous:
-                odd[len(ids)] = _digest(parent)
+                odd[len(ids)] = digest(parent)
             elif parent is None and "parentId" in entry and is_begun:
                 roots.append(len(ids))
             previous = None if _is_header(entry) else entry.get("id")
             is_begun = is_begun or previous is not None
-            ids.append(_digest(previous) if isinstance(previous, str) else 0)
+            ids.append(digest(previous) if isinstance(previous, str) else 0)
     parents = _places(odd, np.frombuffer(ids, np.uint64)) | dict.fromkeys(roots if has_tree else (), -1)
     forks = sorted(parents)
     abandoned, end = [], len(ids)
@@ -163,7 +162,3 @@ def _places(wanted: Mapping[int, int], ids: npt.NDArray[np.uint64]) -> dict[int,
         if at < len(ids) and ids[order[at]] == digest
     }
     return {place: parent for place, parent in places.items() if parent < place - 1}
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) or 1

@@ -17,7 +17,6 @@ Through PyArrow: it reads within a row group and writes on the caller's thread, 
 
 import json
 import math
-import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -35,6 +34,7 @@ from lcm.records import PART_TYPES, ROLES, Event, Message, Part, Transcript
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import Decomposed, decompose
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.whole_file import written_whole
 
 SCHEMA = pa.schema(
     [
@@ -82,18 +82,24 @@ class ParquetReader:
     name = "parquet"
 
     def detects(self, file: RecordedFile) -> bool:
-        if file.magic != _MAGIC:
-            return False
-        try:
-            names = pq.read_schema(file.path).names
-        except _UNREADABLE:
-            return False
+        names = column_names(file) or []
         return all(name in names for name in _REQUIRED)
 
     def read(self, file: RecordedFile) -> Iterator[Recorded]:
         for number, columns, place in _places(file):
             with file.record(number, f"row {number}: "):
                 yield recorded_row(_row(columns, place), file.name)
+
+
+def column_names(file: RecordedFile) -> list[str] | None:
+    """Name the columns; None where the file is no Parquet or is torn."""
+    if file.magic != _MAGIC:
+        return None
+    try:
+        names: list[str] = pq.read_schema(file.path).names
+    except _UNREADABLE:
+        return None
+    return names
 
 
 def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
@@ -103,19 +109,12 @@ def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
         StoreError: if UTF-8 cannot carry an id.
     """
     rows = TranscriptRows(pieces)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as stream:
-            with pq.ParquetWriter(stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING) as writer:
-                for row_group in _row_groups(iter(rows)):
-                    writer.write_table(row_group)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with (
+        written_whole(path) as stream,
+        pq.ParquetWriter(stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING) as writer,
+    ):
+        for row_group in _row_groups(iter(rows)):
+            writer.write_table(row_group)
     return rows.written
 
 
@@ -215,7 +214,7 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
                     file.bytes_read += bytes_per_row
                     yield number, columns, place
     except _UNREADABLE as err:
-        file.put_aside(number + 1, f"row {number + 1} and all after it: {_one_line(err)}", None)
+        file.put_aside(number + 1, f"row {number + 1} and all after it: {_one_line(err)}", to_end=True)
 
 
 def _require_columns(names: list[str]) -> None:

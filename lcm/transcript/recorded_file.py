@@ -63,13 +63,13 @@ class RecordedFile:
         self.bytes_read = 0
         """By all readings of the file so far, unpacked."""
 
-    def put_aside(self, line: int, reason: str, last_line: int | None = -1) -> None:
-        """Keep account of a line, or of lines, that cannot be read.
+    def put_aside(self, line: int, reason: str, *, to_end: bool = False) -> None:
+        """Keep account of a line that cannot be read, or of all from it on.
 
         Raises:
             TranscriptError: naming file and line, if the file is read strictly.
         """
-        quarantined = Quarantined(self.path, line, line if last_line == -1 else last_line, reason)
+        quarantined = Quarantined(self.path, line, None if to_end else line, reason)
         if self.strict:
             raise TranscriptError(str(quarantined))
         self.quarantine.append(quarantined)
@@ -107,12 +107,9 @@ class RecordedFile:
             for member in members(self._text()):
                 line = member.line
                 yield member
-        except JsonError as error:
-            self.put_aside(line, f"after the last value that could be read: {error}", None)
-        except UnicodeDecodeError as error:
-            self.put_aside(line, f"after the last value that could be read: not UTF-8 text: {error.reason}", None)
-        except _UNREADABLE as error:
-            self.put_aside(line, f"after the last value that could be read: {error}", None)
+        except (JsonError, UnicodeDecodeError, *_UNREADABLE) as error:
+            told = f"not UTF-8 text: {error.reason}" if isinstance(error, UnicodeDecodeError) else error
+            self.put_aside(line, f"after the last value that could be read: {told}", to_end=True)
 
     @cached_property
     def first(self) -> list[Any] | dict[str, Any]:
@@ -125,12 +122,6 @@ class RecordedFile:
             return [value for value in map(_parsed, self._head_lines) if value is not None]
         found = _first_members(self._text())
         return found or ({} if self._begins == b"{" else [])
-
-    @cached_property
-    def header(self) -> dict[str, Any]:
-        """The members of a document's object in order, with null for each list that is not empty."""
-        silent = RecordedFile(self.path)
-        return {m.key: None if m.is_element else m.value for m in silent.members() if m.key is not None}
 
     @cached_property
     def shape(self) -> Shape:
@@ -197,7 +188,7 @@ class RecordedFile:
                     while is_cut and rest and not rest.endswith(b"\n"):
                         rest = stream.readline(MAX_LINE_BYTES)
                 except _UNREADABLE as error:
-                    self.put_aside(number, f"cannot be read: {error}", None)
+                    self.put_aside(number, f"cannot be read: {error}", to_end=True)
                     return
                 if not line:
                     return

@@ -40,13 +40,13 @@ class Session(NamedTuple):
 def sessions(file: RecordedFile) -> Iterator[Session]:
     """Give the objects of the file; a value of another kind is put aside."""
     if isinstance(file.first, dict):
-        yield _document(file)
+        yield document(file)
         return
     for line, value in file.values():
         with file.record(line):
             if not isinstance(value, dict):
                 raise TranscriptError(f"expected a session, a JSON object, got {type(value).__name__}")
-            yield _session(line, value)
+            yield session_of(line, value)
 
 
 class ConversationIds:
@@ -102,7 +102,7 @@ def value_part(slot: str, value: object) -> Part:
     return Part("text", well_formed(value), metadata=metadata)
 
 
-def _document(file: RecordedFile) -> Session:
+def document(file: RecordedFile) -> Session:
     """One object over many lines, read twice: first for what stands beside its lists."""
     header: dict[str, Any] = {}
     lists = set()
@@ -122,7 +122,8 @@ def _streamed(file: RecordedFile) -> Iterator[Element]:
             yield Element(member.line, key, number, member.value)
 
 
-def _session(line: int, value: dict[str, Any]) -> Session:
+def session_of(line: int, value: dict[str, Any]) -> Session:
+    """An object that one line or one element holds whole."""
     lists = frozenset(key for key, held in value.items() if isinstance(held, list) and held)
     header = {key: None if key in lists else held for key, held in value.items()}
     elements = (

@@ -34,8 +34,8 @@ from lcm.vector_index.saved_file import read_index, write_index
 
 _log = logging.getLogger(__name__)
 
-_CANDIDATES_A_RESULT = 2  # asking for 100, a search 100 wide finds .81 of them and one 200 wide .93 (40,000 vectors)
-_LARGEST_SHARE = 1 / 8  # of the vectors that may be asked of the graph before looking at all is faster
+CANDIDATES_A_RESULT = 2  # asking for 100, a search 100 wide finds .81 of them and one 200 wide .93 (40,000 vectors)
+LARGEST_SHARE = 1 / 8  # of the vectors that may be asked of the graph before looking at all is faster
 _SMALLEST_CAPACITY = 1024
 
 
@@ -135,15 +135,15 @@ class HnswIndex:
             if visible < max(self._settings.exact_below, 1):
                 return self._exact.search(queries, k, allowed)
             wanted = min(k, len(known))
-            width = max(self._settings.ef, math.ceil(_CANDIDATES_A_RESULT * wanted * total / len(known)))
+            width = max(self._settings.ef, math.ceil(CANDIDATES_A_RESULT * wanted * total / len(known)))
             # One vector an id and none removed: a label of the graph is the place in the exact index.
             if allowed is None and self._graph.size == len(known) == total and wanted > 0 and len(queries):
-                places = self._graph.best(queries, wanted, width) if width <= total * _LARGEST_SHARE else None
+                places = self._graph.best(queries, wanted, width) if width <= total * LARGEST_SHARE else None
                 if places is not None:
                     return self._exact.rank(queries, places, wanted)
             candidates: dict[int, list[str]] = {}
             waiting = list(range(len(queries)))
-            while waiting and width <= visible * _LARGEST_SHARE:
+            while waiting and width <= visible * LARGEST_SHARE:
                 for query, ids in zip(waiting, self._graph.nearest(queries[waiting], width), strict=True):
                     found = [i for i in dict.fromkeys(ids) if i is not None and i in known]
                     if len(found) >= wanted:

@@ -3,16 +3,14 @@
 Layout: magic, SHA-256 of all that follows it, length of the header, header as JSON, named blobs end to end.
 """
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lcm.errors import StoreError
+from lcm.whole_file import written_whole
 
 _MAGIC = b"lcm index 1\n"
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -37,25 +35,10 @@ def write_index(
         }
     ).encode()
     body = b"".join([len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC)
-            file.write(hashlib.sha256(body).digest())
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with written_whole(path) as file:
+        file.write(_MAGIC)
+        file.write(hashlib.sha256(body).digest())
+        file.write(body)
 
 
 def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:

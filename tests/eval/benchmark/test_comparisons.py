@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest, ranking_share, text_search, vector_search
+from eval.benchmark import embedding, ingest, ranking_share, vector_search
 from eval.benchmark.embedding import Embedding
 from eval.benchmark.ingest import Ingest
 from eval.benchmark.ranking_share import RankingShare
+from eval.benchmark.search import check_scores
 from eval.benchmark.text_search import Bm25sSearch, Fts5Search
 from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
@@ -114,10 +115,10 @@ def test_other_cosines_are_found_out() -> None:
 
 def test_other_scores_are_found_out() -> None:
     ours = [(["a", "b"], [3.0, 2.0]), ([], [])]
-    text_search._check(ours, [[3.0, 2.0], []])
+    check_scores(ours, [[3.0, 2.0], []], 1e-9)
     for wrong in ([[3.0, 1.0], []], [[3.0], []], [[3.0, 2.0]]):
         with pytest.raises(DisagreementError):
-            text_search._check(ours, wrong)
+            check_scores(ours, wrong, 1e-9)
 
 
 def test_other_vectors_are_found_out() -> None:

@@ -215,8 +215,8 @@ def test_a_bad_message_is_put_aside_with_the_reason(tmp_path: Path, record: Any,
     session = HEADER | {"messages": [record, CALLED]}
     for path, line, where in (
         (log(tmp_path / "s.jsonl", HEADER, json.dumps(record), CALLED), 2, ""),
-        (log(tmp_path / "line.json", session), 1, "message 1: "),
-        (document(tmp_path / "s.json", session), 8, ""),
+        (log(tmp_path / "line.json", session), 1, "messages 1: "),
+        (document(tmp_path / "s.json", session), 8, "messages 1: "),
     ):
         transcript, file = read(path)
         assert [(lost.line, lost.reason) for lost in file.quarantine] == [(line, where + reason)]

@@ -62,11 +62,10 @@ def test_lines_and_documents_are_told_apart(tmp_path: Path, content: str, shape:
     assert [value for _, value in file.values()] == values
 
 
-def test_a_document_gives_its_header_and_its_first_elements(tmp_path: Path) -> None:
+def test_a_document_gives_its_first_elements_and_all_in_order(tmp_path: Path) -> None:
     document = {"a": list(range(9)), "b": {"c": []}, "d": []}
     file = written(tmp_path, json.dumps(document, indent=1))
     assert file.first == {"a": [0, 1, 2], "b": {"c": []}, "d": []}
-    assert file.header == {"a": None, "b": {"c": []}, "d": []}
     assert [member.value for member in file.members() if member.is_element] == list(range(9))
     assert written(tmp_path, json.dumps([*range(9)])).first == [0, 1, 2]
 
