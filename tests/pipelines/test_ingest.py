@@ -303,6 +303,8 @@ def test_a_file_that_gives_nothing_is_not_taken_in(lcm: Lcm, tmp_path: Path, con
     assert finished.code == BAD_INPUT
     assert f"not taken in: {path}: holds nothing that can be read" in finished.stderr
     assert finished.stderr.count(f"put aside: {path}:1: ") == bool(content)
+    assert not (finished.place / "memory.db").exists()
+    assert (finished.place / "memory.db.quarantine.jsonl").exists() == bool(content)
     assert lcm("ingest", str(path.parent), "into=memory.db").code == BAD_INPUT
     assert lcm("ingest", str(path), "into=messages.parquet").code == BAD_INPUT
 
