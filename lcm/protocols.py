@@ -1,24 +1,27 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
 Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
-Conformance tests run each law over every YAML choice of the group. Expansion, Decay, Admission, Summarizer, Compaction
-and Assembly are contracts without a choice yet.
+Conformance tests run each law over every YAML choice of the group. Expansion, Summarizer, Compaction and Assembly are
+contracts without a choice yet.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.errors import LcmError
 from lcm.records import (
+    Action,
     Candidate,
     Context,
-    Decision,
+    Document,
     Event,
     Message,
     SummaryRequest,
@@ -120,6 +123,14 @@ class VectorIndex(Protocol):
         """Write tmp, fsync, rename: the file is whole or absent."""
         ...
 
+    def vectors_of(self, ids: Sequence[str]) -> Vectors:
+        """One unit vector an id: the normalised mean of its own; row i belongs to ids[i].
+
+        Raises:
+            ValueError: if an id is not in the index.
+        """
+        ...
+
     def load(self, path: Path) -> None:
         """Replace the content by the file's.
 
@@ -166,13 +177,13 @@ class TextIndexChoice(Protocol):
 class Batch:
     """Queries of one workspace that may see the same documents, and what a source or stage may ask about those.
 
-    A document is visible from its `created_at` on, to queries whose scopes hold its own.
+    A document is visible from its `valid_from` until its `invalidated_at`, to queries whose scopes hold its own.
     """
 
     queries: pl.DataFrame
-    """Columns query_id, text, asked_at, conversation_id, session_id."""
+    """Columns query_id, text, asked_at, conversation_id, session_id, caller."""
     vectors: Vectors
-    """Row i embeds query i; of shape (n, 0) where the source needs none."""
+    """Row i embeds query i; of shape (n, 0) where the source needs none, or where `embedding_error` says why not."""
     documents: pl.DataFrame
     """The visible documents, oldest first; columns as `lcm.store` names them."""
     allowed: Sequence[str] | None
@@ -181,6 +192,10 @@ class Batch:
     text_index: TextIndex
     document_vectors: Callable[[Sequence[str]], Vectors]
     """Ids to one unit vector each: the normalised mean of its windows."""
+    embedding_error: LcmError | None = None
+    """Why the queries have no vectors."""
+    incidents: Counter[str] = field(default_factory=Counter)
+    """What failed and was survived, by name and times: whoever falls back counts here, and logs a warning."""
 
 
 class Source(Protocol):
@@ -220,36 +235,192 @@ class Stage(Protocol):
 class Decay(Protocol):
     """Age and use to a multiplier.
 
-    Laws: in [0, 1]; never rises with age.
+    Laws: in [0, 1]; never rises with age; a value that is no number is taken as its column's default.
     """
 
     def multiplier(self) -> pl.Expr:
         """An expression over the document's columns and `asked_at`."""
         ...
 
+    def strength(self) -> pl.Expr:
+        """How alive a document is, over the same columns: what decay tiers are judged by."""
+        ...
+
+
+class Reinforcement(Protocol):
+    """What use does to the documents that a recall returned.
+
+    Laws: pure; only given documents change; an access count never falls; a decay tier moves one step at most.
+    """
+
+    @property
+    def recalled(self) -> int:
+        """How many of the first documents of an answer count as used; 0: nothing ever changes."""
+        ...
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        """The new use of the documents that change.
+
+        Args:
+            used_ids: what the recall returned.
+            documents: the visible documents, oldest first; columns as `lcm.store` names them.
+            now: when it was asked.
+        Returns:
+            Columns document_id, access_count, last_accessed_at, decay_tier.
+        """
+        ...
+
+
+class Annotation(Protocol):
+    """Category, importance, temporal type and expiry of candidates that come without.
+
+    Laws: one candidate out for each in, in order; text and sources stay as they are; equal candidates give equal ones.
+    """
+
+    def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
+        """Rate candidates; `said_at` is when the last source message of each was said."""
+        ...
+
 
 class Extraction(Protocol):
     """Messages to candidate documents.
 
-    Laws: every candidate names its source messages; equal messages give equal candidates.
+    Laws: every candidate names its source messages, in order; equal messages give equal candidates.
     """
 
-    def extract(self, messages: Sequence[Message]) -> list[Candidate]: ...
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        """Make the candidates of what is new in a conversation.
+
+        Args:
+            messages: the conversation from its start, every `created_at` filled in and none before an earlier one.
+            known: how many of the first messages were extracted before; each candidate names a newer one.
+        """
+        ...
+
+
+class LanguageModel(Protocol):
+    """Laws: with recorded replies the same prompt gives the same reply, offline."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        """Ask once.
+
+        Raises:
+            ModelError: if no reply could be had, with the reason.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A stored document and how near it is."""
+
+    document: Document
+    cosine: float
+
+
+class Neighbours(Protocol):
+    """The documents that a writer may compare a candidate with, as they stand now: of the scopes that it can reach,
+    and known at that instant."""
+
+    def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
+        """The k nearest by cosine, best first; ties oldest first.
+
+        Args:
+            vector: shape (1, dim).
+            k: how many at most.
+            active_only: leave out documents in whose place another stands.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What admission says of one candidate."""
+
+    is_admitted: bool
+    reason: str
+    score: float | None = None
+    features: Mapping[str, float] = field(default_factory=dict)
+    """Each in [0, 1]."""
+    audit: Mapping[str, Any] = field(default_factory=dict)
+    """JSON: thresholds, weights, hint, compared ids."""
 
 
 class Admission(Protocol):
-    """Which candidates become documents.
+    """Whether a candidate is worth keeping.
 
-    Laws: exactly one decision a candidate, in order; nothing vanishes without its audit row.
+    Laws: says something of every candidate; equal arguments give an equal assessment.
     """
 
-    def decide(
+    @property
+    def is_off(self) -> bool:
+        """Everything is admitted, and nothing is written down."""
+        ...
+
+    def assess(
         self,
-        candidates: Sequence[Candidate],
-        neighbours: pl.DataFrame,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
-    ) -> list[Decision]: ...
+    ) -> Assessment:
+        """Judge one candidate.
+
+        Args:
+            candidate: what is judged.
+            vector: shape (1, dim); None where the candidate could not be embedded.
+            neighbours: what is known already.
+            messages: the conversation up to the candidate's last source message.
+            now: when that message was said.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What deduplication says of one candidate."""
+
+    action: Action
+    """One of the seven decisions."""
+    reason: str
+    matched: Document | None = None
+    context_label: str | None = None
+    audit: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Merged(NamedTuple):
+    """One record made of two."""
+
+    text: str
+    overview: str
+    content: str
+
+
+class Deduplication(Protocol):
+    """What a candidate is to the documents that say nearly the same.
+
+    Laws: one judgement a candidate; a decision that needs a document names one that it was shown; twins keep the first.
+    """
+
+    @property
+    def is_off(self) -> bool:
+        """Every candidate becomes a document, and nothing is written down."""
+        ...
+
+    def twins(self, vectors: Vectors) -> list[int | None]:
+        """For each candidate of one extraction, the earlier one whose twin it is; None = its own.
+
+        Args:
+            vectors: shape (n, dim): the candidates' texts, embedded.
+        """
+        ...
+
+    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement: ...
+
+    def merge(self, document: Document, candidate: Candidate) -> Merged | None:
+        """Make one record of both; None where that cannot be done, and nothing must be lost."""
+        ...
 
 
 class Summarizer(Protocol):

@@ -23,6 +23,8 @@ PART_TYPES: tuple[PartType, ...] = PartType.__args__  # type: ignore[attr-define
 
 GLOBAL_SCOPE = "global"
 
+MEMORY_CATEGORIES = ("profile", "preferences", "entities", "events", "cases", "patterns")
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -94,29 +96,54 @@ class Candidate:
     """At least one; in conversation order."""
     kind: str = "message"
     category: str = "other"
+    """One of `MEMORY_CATEGORIES`, or "other" where nothing said."""
     scope: str = GLOBAL_SCOPE
     importance: float = 0.7
     confidence: float = 0.7
     temporal_type: Literal["static", "dynamic"] = "static"
     valid_until: datetime | None = None
+    overview: str = ""
+    """A short structured summary (L1), where extraction wrote one."""
+    content: str = ""
+    """The full narrative (L2), where extraction wrote one: then `text` is its one-line abstract (L0)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Action = Literal[
+    "create", "merge", "skip", "supersede", "support", "contextualize", "contradict", "duplicate", "reject", "fail",
+]  # fmt: skip
+ACTIONS: tuple[Action, ...] = Action.__args__  # type: ignore[attr-defined]
+"""What may become of a candidate: the seven decisions of deduplication; a twin within its own batch; refused by
+admission; not processed because of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What admission did with one candidate, and why: an audit row."""
+    """What became of one candidate, and why: an audit row. The candidate is kept beside it, whatever was decided."""
 
-    action: Literal["admit", "reject", "merge"]
+    candidate: Candidate
+    action: Action
     reason: str
+    decided_at: datetime
+    document_id: str | None = None
+    """The document made of the candidate, if one was."""
+    matched_id: str | None = None
+    """The document that the candidate was merged into, supersedes, supports, or is like."""
     score: float | None = None
+    """The admission score, where admission judged."""
     features: Mapping[str, float] = field(default_factory=dict)
-    into_document_id: str | None = None
-    """The document that a merged candidate went into."""
+    """The admission features behind the score, each in [0, 1]."""
+    audit: Mapping[str, Any] = field(default_factory=dict)
+    """JSON. What else the judges said: thresholds, weights, hint, compared ids, the model's own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What retrieval can return."""
+    """What retrieval can return.
+
+    What a document says never changes. A document that is merged into or superseded stays, ends at `invalidated_at`,
+    and is named by the `supersedes` of the one that follows it.
+    """
 
     document_id: str
     text: str
@@ -124,18 +151,28 @@ class Document:
     conversation_id: str
     session_id: str
     created_at: datetime
-    """When the last of its source messages was said: before that instant it does not exist."""
+    """Its age counts from here: when the last of its source messages was said, or, of a merged document, the one that
+    it was merged into."""
     kind: str = "message"
     category: str = "other"
     scope: str = GLOBAL_SCOPE
     importance: float = 0.7
     confidence: float = 0.7
     temporal_type: Literal["static", "dynamic"] = "static"
+    valid_from: datetime | None = None
+    """Before that instant it does not exist; None = `created_at`."""
     valid_until: datetime | None = None
+    """Expired from then on; a ranking stage decides whether that matters."""
+    invalidated_at: datetime | None = None
+    """From then on another document stands in its place."""
+    supersedes: str | None = None
+    """The document in whose place this one stands."""
     last_accessed_at: datetime | None = None
     access_count: int = 0
     decay_tier: Literal["core", "working", "peripheral"] = "working"
     tokens: int = 0
+    overview: str = ""
+    content: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -152,6 +189,10 @@ class Query:
     session_id: str | None = None
     scopes: tuple[str, ...] | None = None
     """The scopes that the asker may read: None = all, () = none."""
+    only_category: str | None = None
+    """Answer with documents of this category alone."""
+    caller: Literal["manual", "cli", "auto"] = "manual"
+    """Who asks: a person or tool, the command line, or the memory itself before a turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ class Verbatim:
         if unknown or not self.roles:
             raise ValueError(f"roles must be some of {', '.join(ROLES)}, got {list(self.roles)!r}")
 
-    def extract(self, messages: Sequence[Message]) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
         candidates = []
-        for message in messages:
+        for message in messages[known:]:
             words = "\n".join(self._lines(message))
             if message.role in self.roles and words:
                 prefix = f"{message.author}: " if self.author_prefix and message.author else ""

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,22 @@ def files() -> Iterator[tuple[str, str, Path]]:
 
 
 def adapter(system: str, name: str) -> Callable[[Any], Any] | None:
-    try:
-        module = importlib.import_module(f"tests.golden.adapters.{system}")
-    except ModuleNotFoundError as error:
-        if error.name != f"tests.golden.adapters.{system}":
-            raise
-        return None
-    return getattr(module, name, None)
+    """The function of that name in a module of the system's folder of adapters."""
+    return adapters(system).get(name)
+
+
+@cache
+def adapters(system: str) -> dict[str, Callable[[Any], Any]]:
+    modules = [
+        importlib.import_module(f"tests.golden.adapters.{system}.{path.stem}")
+        for path in sorted((HERE / "adapters" / system).glob("*.py"))
+    ]
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    }
 
 
 def read(path: Path) -> dict[str, Any]:
