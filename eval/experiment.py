@@ -1,6 +1,7 @@
 """An experiment: replay a dataset through a memory system and its control arms, and measure what came back."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,8 +14,8 @@ from eval.measures.retrieval import Retrieval, judged_queries
 from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
 from lcm.memory import System
-from lcm.protocols import Embedder
-from lcm.ranking.pipeline import Ranking
+from lcm.protocols import Embedder, Ranker
+from lcm.store.decisions import DECISION_SCHEMA
 from lcm.tokens import Utf16Units
 
 SYSTEM_ARM = "system"
@@ -48,8 +49,12 @@ class Outcome:
     """arm, group, measure, value, n, low, high."""
     confidence: float
     """Of the intervals: percentile bootstrap over queries."""
+    decisions: pl.DataFrame
+    """workspace_id beside the store's decisions: what became of every candidate that was judged."""
     counts: Mapping[str, int]
     """workspaces, messages, documents, queries, judged and unjudged queries."""
+    incidents: Mapping[str, int]
+    """What failed and was survived, by name and times."""
     flags: tuple[str, ...]
     """What a reader of the numbers must know."""
     latency: Mapping[str, Mapping[str, float]]
@@ -69,7 +74,7 @@ class Experiment:
     latency: Latency
     live_embedder: Embedder
     """The system's embedder without a cache, for timing live queries."""
-    arms: Mapping[str, Ranking | Oracle] = field(default_factory=dict)
+    arms: Mapping[str, Ranker | Oracle] = field(default_factory=dict)
     """Control arms: other rankings over the very same memory."""
 
     def __post_init__(self) -> None:
@@ -90,7 +95,9 @@ class Experiment:
         sizes: dict[str, list[int]] = {"message": [], "session": []}
         timed = {query.query_id for query in self.latency.chosen(self.dataset.queries)}
         workspaces = list(dict.fromkeys(t.workspace_id for t in self.dataset.transcripts))
-        rankings = {SYSTEM_ARM: self.system.ranking}
+        decisions: list[pl.DataFrame] = [_told(pl.DataFrame(schema=DECISION_SCHEMA), "")]
+        incidents: Counter[str] = Counter()
+        rankings: dict[str, Ranker] = {SYSTEM_ARM: self.system.ranking}
         for arm, control in self.arms.items():
             rankings[arm] = control.ranking(self.dataset) if isinstance(control, Oracle) else control
         answered = 0
@@ -102,7 +109,7 @@ class Experiment:
                     for transcript in heard:
                         memory.ingest(transcript)
                     for arm, ranking in rankings.items():
-                        ranked = memory.rank(asked, ranking)
+                        ranked = memory.recall(asked) if arm == SYSTEM_ARM else memory.rank(asked, ranking)
                         runs.append(
                             ranked.with_columns(arm=pl.lit(arm), workspace_id=pl.lit(workspace)).select(
                                 list(RUN_SCHEMA)
@@ -115,6 +122,8 @@ class Experiment:
                 sizes["session"].append(memory.documents["session_id"].n_unique())
                 live = [query for query in queries if query.query_id in timed]
                 others = [query for query in queries if query.query_id not in timed]
+                decisions.append(_told(memory.store.decisions(), workspace))
+                incidents += memory.incidents
                 samples += self.latency.measure(memory, self.live_embedder, live, others) if live else []
         replayed = time.perf_counter()
         progress("measuring", 0, 1)
@@ -130,6 +139,8 @@ class Experiment:
             values=values,
             means=means,
             confidence=self.retrieval.confidence,
+            decisions=pl.concat(decisions),
+            incidents=dict(sorted(incidents.items())),
             counts={
                 "workspaces": len(workspaces),
                 "messages": sum(len(t.messages) for t in self.dataset.transcripts),
@@ -154,6 +165,10 @@ class Experiment:
             for k in cutoffs
             if (small := sum(size <= k for size in sizes[level]))
         )
+
+
+def _told(decisions: pl.DataFrame, workspace: str) -> pl.DataFrame:
+    return decisions.select(pl.lit(workspace).alias("workspace_id"), pl.all())
 
 
 def _reported(documents: pl.DataFrame, workspace: str) -> pl.DataFrame:

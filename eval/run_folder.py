@@ -16,6 +16,7 @@ import polars as pl
 from eval.datasets.dataset import Dataset
 from eval.experiment import SYSTEM_ARM, Outcome
 from lcm.errors import LcmError
+from lcm.records import ACTIONS
 from lcm.whole_file import written_whole
 
 SUMMARY = "summary.json"
@@ -62,11 +63,14 @@ def write_run(
     outcome.documents.write_parquet(folder / "documents.parquet")
     outcome.values.write_parquet(folder / "per_query.parquet")
     outcome.means.write_parquet(folder / "measures.parquet")
+    outcome.decisions.write_parquet(folder / "decisions.parquet")
     summary = {
         "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
         "config_hash": config_hash(resolved),
         "commit": commit(),
         "counts": dict(outcome.counts),
+        "decisions": _by_action(outcome.decisions),
+        "incidents": dict(outcome.incidents),
         "notes": list(dataset.notes),
         "flags": list(outcome.flags),
         "interval": {"kind": "percentile bootstrap over queries", "confidence": outcome.confidence},
@@ -139,6 +143,12 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
+    """How often each action was decided; empty where nothing was judged."""
+    found = dict(decisions.group_by("action").len().iter_rows())
+    return {action: found[action] for action in ACTIONS if action in found}
 
 
 def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:

@@ -1,12 +1,10 @@
 """Memory: one workspace of a memory system, wired from its parts."""
 
-import hashlib
 import logging
-import re
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Self
@@ -14,20 +12,33 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from lcm.admission.off import AdmitAll
+from lcm.decay.reinforcement import Frozen
+from lcm.deduplication.off import KeepAll
 from lcm.encoding import well_formed
-from lcm.errors import StoreError
+from lcm.errors import LcmError
+from lcm.indexes import Indexes, embedded_text
 from lcm.instants import EPOCH
+from lcm.known_documents import KnownDocuments
+from lcm.new_document import new_document
 from lcm.protocols import (
+    Admission,
     Batch,
+    Deduplication,
     Embedder,
     Extraction,
+    Ranker,
+    Reinforcement,
+    TextIndex,
     TextIndexChoice,
     TokenEstimator,
+    VectorIndex,
     VectorIndexChoice,
     Vectors,
 )
-from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA, Ranking
-from lcm.records import Candidate, Document, Message, Query, Transcript
+from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
+from lcm.records import GLOBAL_SCOPE, Document, Message, Query, Transcript
+from lcm.scopes import Scopes, parse_agent_id
 from lcm.store.store import Store
 
 _PART_METHODS = {
@@ -37,7 +48,12 @@ _PART_METHODS = {
     "token_estimator": "count",
     "extraction": "extract",
     "ranking": "rank",
+    "admission": "assess",
+    "deduplication": "judge",
+    "reinforcement": "after_recall",
+    "scopes": "readable",
 }
+_FIRST_CLOCK, _LAST_CLOCK = EPOCH, datetime(2100, 1, 1, tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +66,11 @@ class System:
     text_index: TextIndexChoice
     token_estimator: TokenEstimator
     extraction: Extraction
-    ranking: Ranking
+    ranking: Ranker
+    admission: Admission = field(default_factory=AdmitAll)
+    deduplication: Deduplication = field(default_factory=KeepAll)
+    reinforcement: Reinforcement = field(default_factory=Frozen)
+    scopes: Scopes = field(default_factory=Scopes)
 
     def __post_init__(self) -> None:
         for name, method in _PART_METHODS.items():
@@ -76,24 +96,21 @@ class Memory:
     def __init__(self, system: System, store: Store, path: Path | None = None) -> None:
         self.system = system
         self.store = store
-        self.vector_index = system.vector_index.build(system.embedder.dim)
-        self.text_index = system.text_index.build()
+        self.incidents: Counter[str] = Counter()
+        """What failed and was survived, by name and times."""
         self._path = path
-        self._saved: Path | None = None
-        self._catch_up()
-        self._remember(store.documents())
-        self._fill_indexes()
+        self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
+        self._known = self._snapshot()
+        self.indexes.fill(self._known.frame, path)
+        for conversation_id, extracted in store.extracted().items():
+            with store.transaction():
+                vectors = self._extract(conversation_id, extracted)
+            self._grow(vectors)
 
     def close(self) -> None:
         """Keep the vectors beside the workspace's file, then close it."""
-        if self._path is not None and 0 < len(self.vector_index) == len(self._documents):
-            file = self._vector_file(self._path)
-            if file != self._saved:
-                self.vector_index.save(file)
-                ours = re.compile(rf"{re.escape(self._path.name)}\.[0-9a-f]{{16}}\.vectors")
-                for stale in self._path.parent.iterdir():
-                    if ours.fullmatch(stale.name) and stale != file:
-                        stale.unlink(missing_ok=True)
+        if self._path is not None:
+            self.indexes.save(self._path)
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -103,23 +120,22 @@ class Memory:
         self.close()
 
     def ingest(self, transcript: Transcript) -> int:
-        """Take in a transcript, or what is new of it; returns how many messages were new."""
+        """Take in a transcript, or what is new of it; returns how many messages were new.
+
+        Documents are made of the new messages and written to the scope of the agent that the conversation id names,
+        if it is a session key; admission and deduplication compare them with what that agent may read.
+        """
         with self.store.transaction():
             added = self.store.ingest(transcript, self.system.token_estimator)
             if not added:
                 return 0
-            messages = self.store.messages(transcript.conversation_id)
-            self.store.add_documents(self._documents_of(messages, added, transcript.conversation_id))
-            documents = self.store.documents()
-            known = self._documents["document_id"]
-            new = documents.filter(~pl.col("document_id").is_in(known.implode()))
-            owners, vectors = self._embedded(new)  # before the commit: what cannot be embedded is not taken in
-        self._remember(documents)
-        self._add(new, owners, vectors)
+            # Before the commit: what cannot be embedded is not taken in.
+            vectors = self._extract(transcript.conversation_id, self.store.extracted()[transcript.conversation_id])
+        self._grow(vectors)
         return added
 
     def rank(
-        self, queries: Sequence[Query], ranking: Ranking | None = None, vectors: Vectors | None = None
+        self, queries: Sequence[Query], ranking: Ranker | None = None, vectors: Vectors | None = None
     ) -> pl.DataFrame:
         """Answer queries: rows query_id, document_id, rank (1-based), score; queries in the order given.
 
@@ -142,47 +158,101 @@ class Memory:
             .drop("position")
         )
 
+    def recall(self, queries: Sequence[Query]) -> pl.DataFrame:
+        """Answer queries one after another, in the order given, as an agent's memory does: what an answer shows counts
+        as used, and use shapes the answers that follow. With frozen reinforcement it is `rank`.
+        """
+        reinforcement = self.system.reinforcement
+        if not reinforcement.recalled:
+            return self.rank(queries)
+        answers = [pl.DataFrame(schema=RANKED_SCHEMA)]
+        for query in queries:
+            answers.append(self.rank([query]))
+            used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
+            readable = self._known.visible(query.asked_at)
+            if query.scopes is not None:
+                readable = readable.filter(pl.col("scope").is_in(list(query.scopes)))
+            use = reinforcement.after_recall(used, readable, query.asked_at)
+            self.store.update_use(use)
+            self._known = self._known.with_use(use)
+        return pl.concat(answers)
+
     def trace(self, queries: Sequence[Query]) -> pl.DataFrame:
         """Why each document was returned: `Ranking.trace` for these queries."""
         ranking = self.system.ranking
         traces = [ranking.trace(batch) for batch in self._batches(queries, ranking, None)]
         return pl.concat([pl.DataFrame(schema=TRACE_SCHEMA), *traces])
 
-    def search(self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+    def search(
+        self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None, agent: str | None = None
+    ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first.
 
-        Documents that the asker may not see are never returned; BM25's word statistics are those of the whole
-        workspace, so scores can depend on them. Replaying a dataset moves time forward instead.
+        Args:
+            text: what is asked.
+            asked_at: when; nothing later is seen.
+            scopes: which scopes the asker may read; None = those of `agent`, and without one all.
+            agent: whose accessible scopes to read.
         """
+        if scopes is None:
+            scopes = self.system.scopes.readable(agent)
         query = Query("query", text, asked_at, scopes=None if scopes is None else tuple(scopes))
         ranked = self.rank([query]).drop("query_id")
-        return ranked.join(self._documents, on="document_id", how="left", maintain_order="left")
+        return ranked.join(self.documents, on="document_id", how="left", maintain_order="left")
+
+    def history(self, document_id: str) -> list[Document]:
+        """The documents in whose place one came to stand, itself, and those that followed it, oldest first."""
+        return self.store.history(document_id)
+
+    @property
+    def vector_index(self) -> VectorIndex:
+        return self.indexes.vector_index
+
+    @property
+    def text_index(self) -> TextIndex:
+        """The one over every scope."""
+        return self.indexes.text_index(None)
 
     @property
     def documents(self) -> pl.DataFrame:
-        """Every document, oldest first; columns as the store names them."""
-        return self._documents
+        """Every document by `valid_from`, those that have ended too; columns as the store names them."""
+        return self._known.frame
 
-    def _batches(self, queries: Sequence[Query], ranking: Ranking, vectors: Vectors | None) -> list[Batch]:
+    def _batches(self, queries: Sequence[Query], ranking: Ranker, vectors: Vectors | None) -> list[Batch]:
         if len({query.query_id for query in queries}) < len(queries):
             raise ValueError("query ids must differ within one call")
-        if not ranking.source.needs_vectors:
+        for query in queries:
+            if not _FIRST_CLOCK <= query.asked_at < _LAST_CLOCK:
+                raise ValueError(
+                    f"asked_at of query {query.query_id!r} must lie in the years 1970-2099, got "
+                    f"{query.asked_at.isoformat()}: is the clock set, and are milliseconds not taken for seconds?"
+                )
+        error = None
+        if vectors is None or not ranking.needs_vectors:
             vectors = np.empty((len(queries), 0), dtype=np.float32)
-        elif vectors is None:
-            vectors = self.system.embedder.embed([well_formed(query.text) for query in queries], "query")
-        groups: dict[tuple[int, tuple[str, ...] | None], list[int]] = {}
+            if ranking.needs_vectors:
+                try:
+                    vectors = self.system.embedder.embed([well_formed(query.text) for query in queries], "query")
+                except LcmError as cause:  # the source says whether it can do without
+                    error = cause
+        groups: dict[tuple[object, ...], list[int]] = {}
         for position, query in enumerate(queries):
-            groups.setdefault((self._visible_count(query.asked_at), query.scopes), []).append(position)
+            key = (self._known.moment(query.asked_at), query.scopes, query.only_category)
+            groups.setdefault(key, []).append(position)
         return [
-            self._batch([queries[i] for i in positions], vectors[positions], count, scopes)
-            for (count, scopes), positions in groups.items()
+            self._batch([queries[i] for i in positions], vectors[positions], error) for positions in groups.values()
         ]
 
-    def _batch(self, queries: Sequence[Query], vectors: Vectors, count: int, scopes: tuple[str, ...] | None) -> Batch:
-        documents = self._documents.head(count)
-        if scopes is not None:
-            documents = self.store.documents(scopes, created_up_to=max(query.asked_at for query in queries))
-        everything = len(documents) == len(self._documents)
+    def _batch(self, queries: Sequence[Query], vectors: Vectors, error: LcmError | None) -> Batch:
+        """Queries of one moment, with the same scopes and category."""
+        first = queries[0]
+        if first.scopes is None:
+            documents = self._known.visible(first.asked_at)
+        else:
+            documents = KnownDocuments(self.store.documents(first.scopes, known_at=first.asked_at)).frame
+        if first.only_category is not None:
+            documents = documents.filter(category=first.only_category)
+        everything = len(documents) == len(self._known.frame)
         return Batch(
             queries=pl.DataFrame(
                 [
@@ -191,114 +261,61 @@ class Memory:
                     pl.Series("asked_at", [query.asked_at for query in queries], pl.Datetime("ms", "UTC")),
                     pl.Series("conversation_id", [query.conversation_id for query in queries], pl.String),
                     pl.Series("session_id", [query.session_id for query in queries], pl.String),
+                    pl.Series("caller", [query.caller for query in queries], pl.String),
                 ]
             ),
             vectors=vectors,
             documents=documents,
             allowed=None if everything else documents["document_id"].to_list(),
-            vector_index=self.vector_index,
-            text_index=self.text_index,
-            document_vectors=self._document_vectors,
+            vector_index=self.indexes.vector_index,
+            text_index=self.indexes.text_index(None if everything else first.scopes),
+            document_vectors=self.indexes.vector_index.vectors_of,
+            embedding_error=error,
+            incidents=self.incidents,
         )
 
-    def _visible_count(self, asked_at: datetime) -> int:
-        """How many documents existed then; they are the first ones, for documents are kept oldest first."""
-        return bisect_right(self._instants, asked_at)
+    def _snapshot(self) -> KnownDocuments:
+        known = KnownDocuments(self.store.documents())
+        if known.sanitised:
+            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", known.sanitised)
+            self.incidents["ratings that are no number"] += known.sanitised
+        return known
 
-    def _remember(self, documents: pl.DataFrame) -> None:
-        self._documents = documents
-        self._instants: list[datetime] = documents["created_at"].to_list()
+    def _extract(self, conversation_id: str, extracted: int) -> dict[str, Vectors]:
+        """Make documents of the messages after `extracted`, inside the caller's transaction.
 
-    def _catch_up(self) -> None:
-        """Make the documents of messages that were stored without a memory, as `lcm ingest` does."""
-        for conversation_id, covered in self.store.covered().items():
-            if self.system.extraction.extract(self.store.messages(conversation_id, covered + 1)):
-                messages = self.store.messages(conversation_id)
-                documents = self._documents_of(messages, len(messages) - covered, conversation_id)
-                self.store.add_documents(documents)
-
-    def _documents_of(self, messages: Sequence[Message], new: int, conversation_id: str) -> list[Document]:
-        """The documents of the last `new` messages of a conversation."""
-        # A clock may run backwards; what was said later is not known earlier.
-        known_at = accumulate((message.created_at or EPOCH for message in messages), max)
-        sources = {m.message_id: replace(m, created_at=at) for m, at in zip(messages, known_at, strict=True)}
-        candidates = self.system.extraction.extract(messages[-new:])
-        tokens = self.system.token_estimator.count([candidate.text for candidate in candidates])
-        return [
-            _document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id, count)
-            for candidate, count in zip(candidates, tokens, strict=True)
+        Returns:
+            The window vectors of every new document, by id.
+        """
+        messages = _in_time(self.store.messages(conversation_id))
+        candidates = self.system.extraction.extract(messages, extracted)
+        scope = self.system.scopes.default_write(parse_agent_id(conversation_id))
+        if scope != GLOBAL_SCOPE:
+            candidates = [c if c.scope != GLOBAL_SCOPE else replace(c, scope=scope) for c in candidates]
+        self.store.set_extracted(conversation_id, len(messages))
+        sources = {message.message_id: message for message in messages}
+        counts = self.system.token_estimator.count([candidate.text for candidate in candidates])
+        documents = [
+            new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id, count)
+            for candidate, count in zip(candidates, counts, strict=True)
         ]
+        vectors = self.indexes.embed([embedded_text(d.text, d.content) for d in documents])
+        self.store.add_documents(documents)
+        return {document.document_id: rows for document, rows in zip(documents, vectors, strict=True)}
 
-    def _fill_indexes(self) -> None:
-        if self._path is not None and (file := self._vector_file(self._path)).exists():
-            try:
-                self.vector_index.load(file)
-            except StoreError as error:
-                _log.warning("%s: made again from the store", error)
-            if len(self.vector_index) == len(self._documents):
-                self._saved = file
-                self._add(self._documents, [], None)
-                return
-            self.vector_index = self.system.vector_index.build(self.system.embedder.dim)
-        self._add(self._documents, *self._embedded(self._documents))
-
-    def _vector_file(self, path: Path) -> Path:
-        """Named by what it must hold, so that a stale one is simply not found."""
-        content = hashlib.sha256(self.system.embedder.name.encode())
-        for document in self._documents["document_id"]:
-            content.update(document.encode())
-        return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
-
-    def _embedded(self, documents: pl.DataFrame) -> tuple[list[str], Vectors | None]:
-        """The vectors of documents, one a window, each with the id of its document."""
-        if documents.is_empty():
-            return [], None
-        pieces = self.system.embedder.windows(documents["text"].to_list())
-        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
-        return [i for i, windows in zip(documents["document_id"], pieces, strict=True) for _ in windows], vectors
-
-    def _add(self, documents: pl.DataFrame, owners: Sequence[str], vectors: Vectors | None) -> None:
-        """Put documents into the indexes; without vectors into the text index alone."""
-        if documents.is_empty():
-            return
-        if vectors is not None:
-            self.vector_index.add(owners, vectors)
-        self.text_index.add(documents["document_id"].to_list(), documents["text"].to_list())
-
-    def _document_vectors(self, document_ids: Sequence[str]) -> Vectors:
-        wanted = pl.DataFrame({"document_id": document_ids}, schema={"document_id": pl.String})
-        texts = wanted.join(self._documents, on="document_id", how="left", maintain_order="left")["text"].to_list()
-        pieces = self.system.embedder.windows(texts)
-        vectors = self.system.embedder.embed([piece for windows in pieces for piece in windows], "document")
-        starts = np.cumsum([0, *(len(windows) for windows in pieces)])[:-1]
-        sums = np.add.reduceat(vectors, starts, axis=0) if len(pieces) else vectors
-        norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        return (sums / np.where(norms > 0, norms, 1)).astype(np.float32)
+    def _grow(self, vectors: dict[str, Vectors]) -> None:
+        """Take the store's new documents into memory and into the indexes."""
+        known = self._known.frame["document_id"]
+        self._known = self._snapshot()
+        documents = self._known.frame
+        new = documents.filter(~pl.col("document_id").is_in(known.implode()))
+        self.indexes.add(new, [vectors[document_id] for document_id in new["document_id"]], documents)
 
 
-def _document(candidate: Candidate, sources: Sequence[Message], conversation_id: str, tokens: int) -> Document:
-    instants = [message.created_at for message in sources if message.created_at is not None]
-    return Document(
-        document_id=document_id(candidate),
-        text=candidate.text,
-        source_message_ids=candidate.source_message_ids,
-        conversation_id=conversation_id,
-        session_id=sources[0].session_id,
-        created_at=max(instants),
-        kind=candidate.kind,
-        category=candidate.category,
-        scope=candidate.scope,
-        importance=candidate.importance,
-        confidence=candidate.confidence,
-        temporal_type=candidate.temporal_type,
-        valid_until=candidate.valid_until,
-        tokens=tokens,
-        metadata=candidate.metadata,
-    )
-
-
-def document_id(candidate: Candidate) -> str:
-    """Opaque, and the same whenever the same text is made of the same messages."""
-    parts = [candidate.kind, candidate.text, *candidate.source_message_ids]
-    digest = hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass"))
-    return f"doc_{digest.hexdigest()[:16]}"
+def _in_time(messages: Sequence[Message]) -> list[Message]:
+    """The messages, each dated by the latest instant so far: what was said later is not known earlier."""
+    known_at = accumulate((message.created_at or EPOCH for message in messages), max)
+    return [
+        message if message.created_at == at else replace(message, created_at=at)
+        for message, at in zip(messages, known_at, strict=True)
+    ]

@@ -232,6 +232,24 @@ class Stage(Protocol):
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
 
 
+class Ranker(Protocol):
+    """What answers queries: one `Ranking`, or several and a rule that chooses.
+
+    Laws: documents of a query differ; rank counts from 1 without gaps; queries keep their order.
+    """
+
+    @property
+    def needs_vectors(self) -> bool: ...
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        """Rows query_id, document_id, rank (1-based), score; best first within each query."""
+        ...
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        """Every step's outcome: rows step, stage, query_id, document_id, rank, score."""
+        ...
+
+
 class Decay(Protocol):
     """Age and use to a multiplier.
 

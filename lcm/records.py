@@ -107,6 +107,8 @@ class Candidate:
     content: str = ""
     """The full narrative (L2), where extraction wrote one: then `text` is its one-line abstract (L0)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    batch: str = ""
+    """Candidates of one extraction share it: twins among them are dropped; empty: it stands alone."""
 
 
 Action = Literal[

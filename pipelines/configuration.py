@@ -55,6 +55,9 @@ def conf_dir() -> Path:
     raise LcmError(f"no conf/config.yaml beside {here}: install lcm again")
 
 
+_SLOT = re.compile(r"\$\{(\w+)\}")
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command line as Hydra reads it; options and overrides may come in any order."""
@@ -184,6 +187,23 @@ def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
     whole = _composed_whole([*overrides, f"hydra.job.num={number}"])
     folder = Path(whole.hydra.sweep.subdir if asked.is_multirun else "")
     return Point(_without_hydra(whole), folder)
+
+
+def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
+    """Refuse a choice that was asked for and that nothing in the configuration takes up.
+
+    Raises:
+        LcmError: as with `decay=weibull ranking=neighbours`, for that ranking has no place for a decay.
+    """
+    text = OmegaConf.to_yaml(config)
+    slots = {name for path in conf_dir().glob("*/*.yaml") for name in _SLOT.findall(path.read_text())} & set(groups())
+    for override in overrides:
+        group, _, choice = override.partition("=")
+        if group in slots and choice != "none" and f"${{{group}}}" not in text:
+            raise LcmError(
+                f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "
+                f"ranking or extraction that does, or leave {group} out"
+            )
 
 
 def claimed_folder(asked: Command) -> Path:

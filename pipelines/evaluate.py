@@ -31,6 +31,8 @@ def main(arguments: Sequence[str]) -> int:
         configuration.run_task(evaluate, command)
         return 0
     points = checked_points(command) if command.is_multirun else []
+    if not command.is_multirun:
+        configuration.refuse_unused(configuration.composed(command.overrides), command.overrides)
     folder = configuration.claimed_folder(command)
     try:
         configuration.run_task(evaluate, command, folder)
@@ -62,6 +64,7 @@ def checked_points(command: configuration.Command) -> list[tuple[str, Path]]:
             for part in PARTS:
                 configuration.build(point.config, part)
             configuration.flag(point.config, "cache")
+            configuration.refuse_unused(point.config, overrides)
         except LcmError as error:
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)

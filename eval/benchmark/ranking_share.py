@@ -11,6 +11,7 @@ from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
 from lcm.memory import System
 from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
+from lcm.ranking.pipeline import Ranking
 
 TARGET = Target("at most", 0.05)
 
@@ -32,19 +33,22 @@ class RankingShare:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
+        timed = self.system.ranking
+        if not isinstance(timed, Ranking):
+            raise TypeError(f"memory.ranking must be one ranking, with a source to time, got {timed!r}")
         transcript, queries = corpus.transcript(self.messages, seed), corpus.queries(self.queries, seed)
         ranking: list[float] = []
         whole: list[float] = []
         without_embedding: list[float] = []
         for number in range(repeats + 1):
-            source = _TimedSource(self.system.ranking.source)
+            source = _TimedSource(timed.source)
             embedder = _TimedEmbedder(self.system.embedder)
             started = time.perf_counter()
             with replace(self.system, embedder=embedder).open() as memory:
                 memory.ingest(transcript)
                 vectors = embedder.embed([query.text for query in queries], "query")
                 embedded = time.perf_counter()
-                ranked = memory.rank(queries, replace(self.system.ranking, source=source), vectors)
+                ranked = memory.rank(queries, replace(timed, source=source), vectors)
                 ended = time.perf_counter()
                 if not ranked.equals(memory.rank(queries, vectors=vectors)):
                     raise DisagreementError("the timed ranking and the system's own gave different answers")

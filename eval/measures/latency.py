@@ -4,10 +4,11 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
+from lcm.indexes import Indexes
 from lcm.memory import Memory
 from lcm.protocols import Embedder
 from lcm.records import Query
@@ -65,11 +66,12 @@ class _Timed:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._indexes = (memory.vector_index, memory.text_index)
+        self._indexes = memory.indexes
 
     def __enter__(self) -> Self:
-        self._dense, self._lexical = _Stopwatch(self._indexes[0]), _Stopwatch(self._indexes[1])
-        self._memory.vector_index, self._memory.text_index = self._dense, self._lexical
+        self._dense = _Stopwatch(self._indexes.vector_index)
+        self._lexical = _Stopwatch(None)
+        self._memory.indexes = cast(Indexes, _TimedIndexes(self._indexes, self._dense, self._lexical))
         # The recorded dataset is the harness's, not the memory's: the garbage collector need not walk it each time.
         gc.collect()
         gc.freeze()
@@ -77,13 +79,13 @@ class _Timed:
 
     def __exit__(self, *_: object) -> None:
         gc.unfreeze()
-        self._memory.vector_index, self._memory.text_index = self._indexes
+        self._memory.indexes = self._indexes
 
     def ask(self, query: Query, embedder: Embedder) -> dict[str, float]:
         self._dense.milliseconds = self._lexical.milliseconds = 0.0
         start = time.perf_counter()
         vectors = None
-        if self._memory.system.ranking.source.needs_vectors:
+        if self._memory.system.ranking.needs_vectors:
             vectors = embedder.embed([query.text], "query")
         embedded = time.perf_counter()
         self._memory.rank([query], vectors=vectors)
@@ -96,6 +98,22 @@ class _Timed:
             "lexical": lexical,
             "ranking": total - embed - dense - lexical,
         }
+
+
+@dataclass
+class _TimedIndexes:
+    """The indexes of a memory behind stopwatches."""
+
+    indexes: Indexes
+    vector_index: "_Stopwatch"
+    lexical: "_Stopwatch"
+
+    def text_index(self, scopes: Sequence[str] | None) -> "_Stopwatch":
+        self.lexical.index = self.indexes.text_index(scopes)
+        return self.lexical
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.indexes, name)
 
 
 @dataclass

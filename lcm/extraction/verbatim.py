@@ -1,9 +1,12 @@
 """One document a message, in its own words."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from lcm.records import ROLES, Candidate, Message, Role
+from lcm.annotation.none import NoAnnotation
+from lcm.extraction.wording import check_roles, said_at, words_of
+from lcm.protocols import Annotation
+from lcm.records import Candidate, Message, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,25 +18,17 @@ class Verbatim:
     """Begin the text with `Author: ` where the transcript names one."""
     tool_calls: bool = True
     """End the text with a line for each tool call: its name and its arguments as JSON."""
+    annotation: Annotation = field(default_factory=NoAnnotation)
+    """Category, importance, temporal type and expiry; a message of an unknown time counts as said at EPOCH."""
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.roles) - set(ROLES))
-        if unknown or not self.roles:
-            raise ValueError(f"roles must be some of {', '.join(ROLES)}, got {list(self.roles)!r}")
+        check_roles(self.roles)
 
     def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
-        candidates = []
+        candidates, instants = [], []
         for message in messages[known:]:
-            words = "\n".join(self._lines(message))
+            words = words_of(message, author_prefix=self.author_prefix, tool_calls=self.tool_calls)
             if message.role in self.roles and words:
-                prefix = f"{message.author}: " if self.author_prefix and message.author else ""
-                candidates.append(Candidate(prefix + words, source_message_ids=(message.message_id,)))
-        return candidates
-
-    def _lines(self, message: Message) -> Iterator[str]:
-        if message.content.strip():
-            yield message.content
-        if self.tool_calls:
-            for part in message.parts:
-                if part.part_type == "tool" and part.tool_input is not None:
-                    yield f"{part.tool_name or 'tool'} {part.tool_input}"
+                candidates.append(Candidate(words, source_message_ids=(message.message_id,)))
+                instants.append(said_at(message))
+        return self.annotation.annotate(candidates, instants)

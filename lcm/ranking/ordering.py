@@ -6,14 +6,22 @@ import polars as pl
 def best_first(frame: pl.DataFrame) -> pl.DataFrame:
     """Sort each query's rows by score, descending; ties keep the order in which they came, null scores come last.
 
+    Where there is a column `deferred`, the rows that it names come behind all others of their query.
     The rows of a query stand together, as every source leaves them; queries keep their order.
     """
+    deferred = ["deferred"] if "deferred" in frame.columns and frame["deferred"].any() else []
     if is_one_query(frame):  # a live query: one key sorts twice as fast as two, and looking is faster still
-        if frame["score"].is_sorted(descending=True, nulls_last=True):
+        if not deferred and frame["score"].is_sorted(descending=True, nulls_last=True):
             return frame
-        return frame.sort("score", descending=True, nulls_last=True, maintain_order=True)
+        descending = [False] * len(deferred) + [True]
+        return frame.sort(*deferred, "score", descending=descending, nulls_last=True, maintain_order=True)
     return frame.sort(
-        pl.col("query_id").rle_id(), "score", descending=[False, True], nulls_last=True, maintain_order=True
+        pl.col("query_id").rle_id(),
+        *deferred,
+        "score",
+        descending=[False] * (1 + len(deferred)) + [True],
+        nulls_last=True,
+        maintain_order=True,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
+import polars.selectors as cs
 
 from lcm.protocols import Batch, Source, Stage
 from lcm.ranking.ordering import best_first, with_rank
@@ -41,6 +42,10 @@ class Ranking:
             raise ValueError(f"order names no stage {unknown[0]!r}; choose from: {', '.join(self.stages)}")
         if self.order is not None and len(set(self.order)) < len(self.order):
             raise ValueError(f"order names a stage twice: {list(self.order)!r}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.source.needs_vectors
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows query_id, document_id, rank (1-based), score; best first within each query."""
@@ -81,4 +86,5 @@ def _passed(name: str, stage: Stage, frame: pl.DataFrame, batch: Batch) -> pl.Da
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    return with_rank(best_first(frame.select("query_id", "document_id", "score"))).select(list(RANKED_SCHEMA))
+    ordered = best_first(frame.select("query_id", "document_id", "score", cs.by_name("deferred", require_all=False)))
+    return with_rank(ordered).select(list(RANKED_SCHEMA))

@@ -10,7 +10,10 @@ from lcm.protocols import Batch
 
 @dataclass(frozen=True, slots=True)
 class Sigmoid:
-    """lexical_score = 1 / (1 + exp(-bm25 / scale)) for a positive BM25, else 0.5."""
+    """lexical_score = 1 / (1 + exp(-bm25 / scale)) for a positive BM25, else 0.5.
+
+    A document found by substring alone keeps the score of that.
+    """
 
     scale: float = 5.0
 
@@ -26,4 +29,4 @@ class Sigmoid:
 def _mapped(scale: float) -> pl.Expr:
     bm25 = pl.col("bm25")
     mapped = pl.when(bm25 > 0).then(1.0 / (1.0 + (-bm25 / scale).exp())).otherwise(0.5)
-    return pl.when(bm25.is_not_null()).then(mapped)
+    return pl.when(bm25.is_not_null()).then(mapped).otherwise(pl.col("contained"))

@@ -13,11 +13,13 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
     "cosine": pl.Float64(),
     "bm25": pl.Float64(),
+    "contained": pl.Float64(),
     "dense_rank": pl.Int64(),
     "lexical_rank": pl.Int64(),
     "score": pl.Float64(),
 }
-"""What every source returns: raw scores, 1-based ranks, null where that branch did not return the row."""
+"""What every source returns: raw scores, 1-based ranks, null where that branch did not return the row. `contained` is
+the score, in (0, 1), of a document that the lexical branch found by substring because no word was found."""
 
 DESCRIBED_BY = (
     "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
@@ -54,6 +56,8 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     Within a query: dense rows in their order, then those that only the lexical branch found, in theirs.
     """
     rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
+    if "contained" not in rows.columns:
+        rows = rows.with_columns(contained=pl.lit(None, pl.Float64))
     if len(batch.queries) > 1:
         rows = rows.sort("query", maintain_order=True)
     asked = batch.queries.select("query_id", "asked_at")[rows["query"]]
@@ -63,6 +67,7 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
         "document_id",
         "cosine",
         "bm25",
+        "contained",
         "dense_rank",
         "lexical_rank",
         score=pl.lit(None, pl.Float64),

@@ -27,6 +27,12 @@ class Dense:
 
 
 def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
-    """Rows query (its position), document_id, cosine, dense_rank."""
+    """Rows query (its position), document_id, cosine, dense_rank.
+
+    Raises:
+        LcmError: if the queries could not be embedded.
+    """
+    if batch.embedding_error is not None:
+        raise batch.embedding_error
     answers = batch.vector_index.search(batch.vectors, pool_size, batch.allowed)
     return branch(answers, "cosine", "dense_rank")

@@ -1,11 +1,14 @@
 """Candidates from the text index alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from lcm.protocols import Batch
 from lcm.source.candidates import branch, merge
+from lcm.source.containment import with_containment
+from lcm.source.query_expansion import QueryExpansion
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,10 @@ class Lexical:
     """The `pool_size` best documents by BM25."""
 
     pool_size: int = 1000
+    expansion: QueryExpansion | None = None
+    """Adds words to the query; None = the query as it is."""
+    containment: bool = False
+    """Where no word is found, look for the whole query inside the texts."""
 
     def __post_init__(self) -> None:
         if self.pool_size < 1:
@@ -23,10 +30,20 @@ class Lexical:
         return False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        return merge(branch([], "cosine", "dense_rank"), lexical_branch(batch, self.pool_size), batch)
+        lexical = lexical_branch(batch, self.pool_size, self.expansion, self.containment)
+        return merge(branch([], "cosine", "dense_rank"), lexical, batch)
 
 
-def lexical_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
-    """Rows query (its position), document_id, bm25, lexical_rank."""
-    answers = batch.text_index.search(batch.queries["text"].to_list(), pool_size, batch.allowed)
-    return branch(answers, "bm25", "lexical_rank")
+def lexical_branch(
+    batch: Batch, pool_size: int, expansion: QueryExpansion | None = None, containment: bool = False
+) -> pl.DataFrame:
+    """Rows query (its position), document_id, bm25, lexical_rank; with `containment` also contained."""
+    texts: Sequence[str] = batch.queries["text"].to_list()
+    if expansion is not None:
+        texts = [expansion.expand(text, caller) for text, caller in zip(texts, batch.queries["caller"], strict=True)]
+    answers = batch.text_index.search(texts, pool_size, batch.allowed)
+    rows = branch(answers, "bm25", "lexical_rank")
+    if not containment:
+        return rows
+    silent = [position for position, (ids, _) in enumerate(answers) if not ids]
+    return with_containment(rows, [(position, texts[position]) for position in silent], batch.documents, pool_size)

@@ -1,7 +1,9 @@
-"""Documents and the messages that they stand for, as rows and as one frame."""
+"""Documents, the messages that they stand for and their lives, as rows and as one frame."""
 
+import json
+import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +11,15 @@ import polars as pl
 
 from lcm.encoding import mapping_json, optional_instant, require_id, well_formed
 from lcm.errors import StoreError
-from lcm.instants import format_instant
+from lcm.instants import format_instant, parse_instant
 from lcm.records import Document
 from lcm.store.frames import INSTANT, frame
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
     "text": pl.String(),
+    "overview": pl.String(),
+    "content": pl.String(),
     "kind": pl.String(),
     "category": pl.String(),
     "scope": pl.String(),
@@ -23,6 +27,9 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "session_id": pl.String(),
     "source_message_ids": pl.List(pl.String()),
     "created_at": INSTANT,
+    "valid_from": INSTANT,
+    "invalidated_at": INSTANT,
+    "supersedes": pl.String(),
     "last_accessed_at": INSTANT,
     "valid_until": INSTANT,
     "access_count": pl.Int64(),
@@ -35,19 +42,28 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "seq": pl.Int64(),
 }
 """The columns of `Store.documents`. `length_utf16` counts the UTF-16 code units of `text`; `seq` is the place,
-from 1, of the first source message in its conversation."""
+from 1, of the first source message in its conversation. `valid_from` is never null."""
 
-_SELECT = """
-SELECT d.document_id, d.text, d.kind, d.category, d.scope, c.session_key, d.session_id,
-       (SELECT json_group_array(message_key) FROM (
+_KNOWN_FROM = "coalesce(d.valid_from, d.created_at)"
+
+_SOURCES = """(SELECT json_group_array(message_key) FROM (
           SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
-          WHERE s.document_id = d.document_id ORDER BY s.ordinal)),
-       d.created_at, d.last_accessed_at, d.valid_until, d.access_count, d.importance, d.confidence,
+          WHERE s.document_id = d.document_id ORDER BY s.ordinal))"""
+_SELECT = f"""
+SELECT d.document_id, d.text, d.overview, d.content, d.kind, d.category, d.scope, c.session_key, d.session_id,
+       {_SOURCES}, d.created_at, {_KNOWN_FROM}, d.invalidated_at, d.supersedes,
+       d.last_accessed_at, d.valid_until, d.access_count, d.importance, d.confidence,
        d.decay_tier, d.temporal_type, d.tokens, length_utf16(d.text),
        (SELECT m.seq FROM document_messages s JOIN messages m USING (message_id)
         WHERE s.document_id = d.document_id ORDER BY s.ordinal LIMIT 1)
 FROM documents d JOIN conversations c USING (conversation_id)
-WHERE """
+WHERE """  # noqa: S608 (our own constants)
+_COLUMNS = (
+    "document_id", "conversation_id", "session_id", "kind", "text", "overview", "content", "category", "scope",
+    "importance", "confidence", "temporal_type", "valid_from", "valid_until", "invalidated_at", "supersedes",
+    "last_accessed_at", "access_count", "decay_tier", "tokens", "metadata", "created_at",
+)  # fmt: skip
+_INSERT = f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
 
 def add_documents(connection: sqlite3.Connection, documents: Iterable[Document]) -> int:
@@ -67,15 +83,7 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
     rows = [_encode(connection, document) for document in new.values()]
     links = [link for document in new.values() for link in _links(connection, document)]
     try:
-        connection.executemany(
-            """
-            INSERT INTO documents (document_id, conversation_id, session_id, kind, text, category, scope,
-                                   importance, confidence, temporal_type, valid_until, last_accessed_at,
-                                   access_count, decay_tier, tokens, metadata, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            rows,
-        )
+        connection.executemany(_INSERT, rows)
     except sqlite3.IntegrityError as err:
         raise StoreError(f"a document has a value that its column does not take: {err}") from err
     connection.executemany("INSERT INTO document_messages (document_id, message_id, ordinal) VALUES (?, ?, ?)", links)
@@ -83,7 +91,7 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
 
 
 def document_frame(
-    connection: sqlite3.Connection, scopes: Sequence[str] | None, created_up_to: datetime | None
+    connection: sqlite3.Connection, scopes: Sequence[str] | None, known_at: datetime | None
 ) -> pl.DataFrame:
     """Read documents as `DOCUMENT_SCHEMA`; see `Store.documents`."""
     conditions = ["TRUE"]
@@ -91,22 +99,98 @@ def document_frame(
     if scopes is not None:
         conditions.append(f"d.scope IN ({', '.join('?' * len(scopes))})")
         values += scopes
-    if created_up_to is not None:
-        conditions.append("d.created_at <= ?")
-        values.append(format_instant(created_up_to))
-    read = connection.execute(_SELECT + " AND ".join(conditions) + " ORDER BY d.created_at, d.rowid", values)
+    if known_at is not None:
+        conditions.append(f"{_KNOWN_FROM} <= ? AND (d.invalidated_at IS NULL OR d.invalidated_at > ?)")
+        values += [format_instant(known_at)] * 2
+    read = connection.execute(_SELECT + " AND ".join(conditions) + f" ORDER BY {_KNOWN_FROM}, d.rowid", values)
     return frame(read, DOCUMENT_SCHEMA)
+
+
+def read_document(connection: sqlite3.Connection, document_id: str) -> Document:
+    """Read one document whole; see `Store.document`."""
+    columns = ", ".join(f"d.{name}" for name in _COLUMNS if name != "conversation_id")
+    row = connection.execute(
+        f"SELECT c.session_key, {_SOURCES}, {columns} FROM documents d "  # noqa: S608 (our own constants)
+        "JOIN conversations c USING (conversation_id) WHERE d.document_id = ?",
+        (document_id,),
+    ).fetchone()
+    if row is None:
+        raise StoreError(f"there is no document {document_id!r}")
+    conversation_id, sources, *rest = row
+    values = dict(zip((name for name in _COLUMNS if name != "conversation_id"), rest, strict=True))
+    for name in ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at"):
+        values[name] = None if values[name] is None else parse_instant(values[name])
+    values["metadata"] = json.loads(values["metadata"])
+    return Document(conversation_id=conversation_id, source_message_ids=tuple(json.loads(sources)), **values)
+
+
+def history(connection: sqlite3.Connection, document_id: str) -> list[str]:
+    """The ids of the documents in whose place this one came to stand, and of those that followed it, oldest first."""
+    rows = connection.execute(
+        """
+        WITH RECURSIVE
+          older(document_id, step) AS (
+            SELECT :id, 0 UNION ALL
+            SELECT d.supersedes, step - 1 FROM older JOIN documents d USING (document_id)
+            WHERE d.supersedes IS NOT NULL),
+          newer(document_id, step) AS (
+            SELECT :id, 0 UNION ALL
+            SELECT d.document_id, step + 1 FROM newer n JOIN documents d ON d.supersedes = n.document_id)
+        SELECT document_id FROM (SELECT * FROM older UNION SELECT * FROM newer)
+        JOIN documents USING (document_id) ORDER BY step
+        """,
+        {"id": document_id},
+    )
+    return [found for (found,) in rows]
+
+
+def end_documents(connection: sqlite3.Connection, ends: Iterable[tuple[str, datetime]]) -> None:
+    """Another document stands in their place from then on."""
+    for document_id, at in ends:
+        changed = connection.execute(
+            "UPDATE documents SET invalidated_at = ? WHERE document_id = ? AND invalidated_at IS NULL",
+            (format_instant(at), document_id),
+        )
+        if changed.rowcount != 1:
+            raise StoreError(f"document {document_id!r} is unknown or has ended already: a document ends once")
+
+
+def annotate_documents(connection: sqlite3.Connection, notes: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Put keys into the metadata of documents; other keys stay."""
+    for document_id, metadata in notes:
+        known = read_document(connection, document_id).metadata
+        connection.execute(
+            "UPDATE documents SET metadata = ? WHERE document_id = ?",
+            (mapping_json({**known, **metadata}), document_id),
+        )
+
+
+def update_use(connection: sqlite3.Connection, use: pl.DataFrame) -> None:
+    """Write columns access_count, last_accessed_at and decay_tier of documents."""
+    rows = [
+        (count, optional_instant(accessed_at), tier, document_id)
+        for document_id, count, accessed_at, tier in use.select(
+            "document_id", "access_count", "last_accessed_at", "decay_tier"
+        ).iter_rows()
+    ]
+    connection.executemany(
+        "UPDATE documents SET access_count = ?, last_accessed_at = ?, decay_tier = ? WHERE document_id = ?", rows
+    )
 
 
 def _statement(document: Document) -> dict[str, Any]:
     """What a document says: fixed for good. Its ratings and its use may change after it is stored."""
     return {
         "text": well_formed(document.text),
+        "overview": well_formed(document.overview),
+        "content": well_formed(document.content),
         "kind": well_formed(document.kind),
         "scope": document.scope,
         "conversation_id": document.conversation_id,
         "session_id": document.session_id,
         "created_at": format_instant(document.created_at),
+        "valid_from": optional_instant(document.valid_from),
+        "supersedes": document.supersedes,
         "source_message_ids": document.source_message_ids,
     }
 
@@ -114,7 +198,8 @@ def _statement(document: Document) -> dict[str, Any]:
 def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any] | None:
     stored = connection.execute(
         """
-        SELECT d.text, d.kind, d.scope, c.session_key, d.session_id, d.created_at
+        SELECT d.text, d.overview, d.content, d.kind, d.scope, c.session_key, d.session_id, d.created_at,
+               d.valid_from, d.supersedes
         FROM documents d JOIN conversations c USING (conversation_id) WHERE d.document_id = ?
         """,
         (require_id(document_id, "document id"),),
@@ -128,7 +213,10 @@ def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[
         """,
         (document_id,),
     )
-    names = ("text", "kind", "scope", "conversation_id", "session_id", "created_at")
+    names = (
+        "text", "overview", "content", "kind", "scope", "conversation_id", "session_id", "created_at",
+        "valid_from", "supersedes",
+    )  # fmt: skip
     return dict(zip(names, stored, strict=True)) | {"source_message_ids": tuple(key for (key,) in sources)}
 
 
@@ -142,18 +230,28 @@ def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object,
             f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
             " ingest it first"
         )
+    for name in ("importance", "confidence"):
+        if not math.isfinite(getattr(document, name)):
+            raise StoreError(
+                f"document {document.document_id!r} has {name} {getattr(document, name)}; give a number in [0, 1]"
+            )
     return (
         document.document_id,
         conversation[0],
         require_id(document.session_id, "session id"),
         well_formed(document.kind),
         well_formed(document.text),
+        well_formed(document.overview),
+        well_formed(document.content),
         well_formed(document.category),
         require_id(document.scope, "scope"),
         document.importance,
         document.confidence,
         document.temporal_type,
+        optional_instant(document.valid_from),
         optional_instant(document.valid_until),
+        optional_instant(document.invalidated_at),
+        document.supersedes,
         optional_instant(document.last_accessed_at),
         document.access_count,
         document.decay_tier,

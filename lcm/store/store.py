@@ -1,18 +1,27 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 
 from lcm.protocols import TokenEstimator
-from lcm.records import Document, Event, Message, Transcript
+from lcm.records import Decision, Document, Event, Message, Transcript
 from lcm.store.connection import connect, transaction
-from lcm.store.documents import add_documents, document_frame
+from lcm.store.decisions import add_decisions, decision_frame
+from lcm.store.documents import (
+    add_documents,
+    annotate_documents,
+    document_frame,
+    end_documents,
+    history,
+    read_document,
+    update_use,
+)
 from lcm.store.frames import INSTANT, frame
 from lcm.store.messages import add_pieces, read_events, read_messages
 from lcm.store.migrations import migrate
@@ -124,17 +133,29 @@ class Store:
         with transaction(self._connection, "DEFERRED"):
             return read_messages(self._connection, conversation_id, first_seq)
 
-    def covered(self) -> dict[str, int]:
-        """Tell how far documents go, by the seq of the last message that has one, where messages stand behind it."""
+    def extracted(self) -> dict[str, int]:
+        """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw."""
         rows = self._connection.execute(
             """
-            SELECT c.session_key, coalesce(max(m.seq) FILTER (WHERE d.message_id IS NOT NULL), 0) AS covered
+            SELECT c.session_key, coalesce(e.extracted_seq, 0) AS extracted
             FROM conversations c JOIN messages m USING (conversation_id)
-            LEFT JOIN document_messages d USING (message_id)
-            GROUP BY c.conversation_id HAVING covered < max(m.seq) ORDER BY c.conversation_id
+            LEFT JOIN extraction_state e USING (conversation_id)
+            GROUP BY c.conversation_id HAVING extracted < max(m.seq) ORDER BY c.conversation_id
             """
         )
         return dict(rows.fetchall())
+
+    def set_extracted(self, conversation_id: str, seq: int) -> None:
+        """Note that extraction was given the messages up to `seq`."""
+        with transaction(self._connection):
+            self._connection.execute(
+                """
+                INSERT INTO extraction_state (conversation_id, extracted_seq)
+                SELECT conversation_id, ? FROM conversations WHERE session_key = ? AND active = 1
+                ON CONFLICT (conversation_id) DO UPDATE SET extracted_seq = excluded.extracted_seq
+                """,
+                (seq, conversation_id),
+            )
 
     def message_frame(self) -> pl.DataFrame:
         """Read `MESSAGE_SCHEMA`, in the order of `messages`."""
@@ -160,11 +181,55 @@ class Store:
         with transaction(self._connection):
             return add_documents(self._connection, documents)
 
-    def documents(self, scopes: Sequence[str] | None = None, created_up_to: datetime | None = None) -> pl.DataFrame:
-        """Read `DOCUMENT_SCHEMA`, oldest first, ties in the order of adding.
+    def documents(self, scopes: Sequence[str] | None = None, known_at: datetime | None = None) -> pl.DataFrame:
+        """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding.
 
         Args:
             scopes: the scopes that may be read: None = all, empty = none.
-            created_up_to: leave out documents that are newer.
+            known_at: leave out documents that did not exist then, or in whose place another stood; None = read all.
         """
-        return document_frame(self._connection, scopes, created_up_to)
+        return document_frame(self._connection, scopes, known_at)
+
+    def document(self, document_id: str) -> Document:
+        """Read one document whole.
+
+        Raises:
+            StoreError: if there is none of that id.
+        """
+        return read_document(self._connection, document_id)
+
+    def history(self, document_id: str) -> list[Document]:
+        """Read the documents in whose place this one came to stand, itself, and those that followed, oldest first."""
+        return [self.document(found) for found in history(self._connection, document_id)]
+
+    def end_documents(self, ends: Sequence[tuple[str, datetime]]) -> None:
+        """Let documents end, each at its instant: another stands in their place from then on; they stay readable.
+
+        Raises:
+            StoreError: if one is unknown or has ended already; none is changed.
+        """
+        with transaction(self._connection):
+            end_documents(self._connection, ends)
+
+    def annotate_documents(self, notes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Put keys into the metadata of documents; their other keys stay.
+
+        Raises:
+            StoreError: if a document is unknown; none is changed.
+        """
+        with transaction(self._connection):
+            annotate_documents(self._connection, notes)
+
+    def update_use(self, use: pl.DataFrame) -> None:
+        """Write the columns access_count, last_accessed_at and decay_tier of documents."""
+        with transaction(self._connection):
+            update_use(self._connection, use)
+
+    def add_decisions(self, conversation_id: str, decisions: Sequence[Decision]) -> None:
+        """Keep what became of candidates of a conversation."""
+        with transaction(self._connection):
+            add_decisions(self._connection, conversation_id, decisions)
+
+    def decisions(self, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
+        return decision_frame(self._connection, scopes)

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,6 +147,19 @@ class ExactIndex:
                 ]
             return answers
 
+    def vectors_of(self, ids: Sequence[str]) -> Vectors:
+        with self._lock:
+            self._settle()
+            refuse_unknown(ids, self._positions)
+            places = np.fromiter((self._positions[document_id] for document_id in ids), np.int64, len(ids))
+            owners = self._owners[: self._count]
+            firsts, ends = np.searchsorted(owners, places), np.searchsorted(owners, places, side="right")
+            means = self._rows[firsts].astype(np.float64)
+            for row in np.flatnonzero(ends - firsts > 1):
+                means[row] = self._rows[firsts[row] : ends[row]].mean(axis=0, dtype=np.float64)
+            lengths = np.linalg.norm(means, axis=1, keepdims=True)
+            return (means / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
     def save(self, path: Path) -> None:
         ids, vectors = self.contents()
         write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(vectors)})
@@ -231,7 +245,7 @@ def to_grid(vectors: Vectors, dim: int) -> Vectors:
     return rounded
 
 
-def cosines(queries: Vectors, rows: Vectors) -> npt.NDArray[np.float64]:
+def cosines(queries: Vectors, rows: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     """Multiply vectors that `to_grid` made.
 
     Returns:
@@ -241,7 +255,7 @@ def cosines(queries: Vectors, rows: Vectors) -> npt.NDArray[np.float64]:
     products = np.empty((len(queries), len(rows)))
     rows_a_block = max(1, _BLOCK_NUMBERS // rows.shape[1])
     for start in range(0, len(rows), rows_a_block):
-        block = rows[start : start + rows_a_block].astype(np.float64)
+        block = rows[start : start + rows_a_block].astype(np.float64, copy=False)
         np.matmul(left, block.T, out=products[:, start : start + len(block)])
     np.clip(products, -1, 1, out=products)
     products += 0.0  # a sum of nothing but zeros may come out as -0.0 or 0.0

@@ -157,6 +157,10 @@ class HnswIndex:
                 answers |= zip(waiting, self._exact.search(queries[waiting], k, allowed), strict=True)
             return [answers[query] for query in range(len(queries))]
 
+    def vectors_of(self, ids: Sequence[str]) -> Vectors:
+        with self._lock:
+            return self._exact.vectors_of(ids)
+
     def save(self, path: Path) -> None:
         with self._lock:
             ids, vectors = self._exact.contents()

@@ -1,15 +1,27 @@
 """The laws of `Extraction`, over every YAML of its group."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
+from lcm.extraction.llm import Llm
 from lcm.protocols import Extraction
 from pipelines import configuration
+from tests.language_models import Quoting
 from tests.workspaces import transcript
+
+
+def built(choice: str, annotation: str = "none") -> Extraction:
+    """The choice, with a language model that quotes where it needs one."""
+    overrides = [f"extraction={choice}", f"annotation={annotation}", "language_model=none"]
+    extraction = configuration.build(configuration.composed(overrides), "extraction")
+    return replace(extraction, language_model=Quoting()) if isinstance(extraction, Llm) else extraction
 
 
 @pytest.fixture(params=configuration.groups()["extraction"])
 def extraction(request: pytest.FixtureRequest) -> Extraction:
-    return configuration.build(configuration.composed([f"extraction={request.param}"]), "extraction")
+    return built(request.param)
 
 
 def test_every_candidate_names_messages_that_it_was_given(extraction: Extraction) -> None:
@@ -24,9 +36,31 @@ def test_every_candidate_names_messages_that_it_was_given(extraction: Extraction
         assert candidate.text.strip()
 
 
+def test_every_candidate_names_a_newer_message_than_those_known(extraction: Extraction) -> None:
+    messages = transcript().messages
+    for known in range(len(messages)):
+        newer = {message.message_id for message in messages[known:]}
+        for candidate in extraction.extract(messages, known):
+            assert newer & set(candidate.source_message_ids)
+
+
 def test_equal_messages_give_equal_candidates(extraction: Extraction) -> None:
     assert extraction.extract(transcript().messages) == extraction.extract(transcript().messages)
 
 
 def test_no_message_gives_no_candidate(extraction: Extraction) -> None:
     assert extraction.extract([]) == []
+
+
+def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
+    messages = transcript().messages
+    assert extraction.extract(messages, len(messages)) == []
+
+
+@pytest.mark.parametrize("annotation", configuration.groups()["annotation"])
+@pytest.mark.parametrize("choice", ["verbatim", "window"])
+@pytest.mark.parametrize("cuts", [(0, 1, 8), (0, 3, 4, 8), tuple(range(9))])
+def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:
+    extraction, messages = built(choice, annotation), transcript().messages
+    pieces = [extraction.extract(messages[:end], start) for start, end in pairwise(cuts)]
+    assert sum(pieces, []) == extraction.extract(messages)

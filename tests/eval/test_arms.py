@@ -26,19 +26,19 @@ Judged = Mapping[str, Sequence[str]]
 class Pairs:
     """Every two messages after one another are a document: documents overlap."""
 
-    def extract(self, messages: Sequence[Message]) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
         return [
             Candidate(f"{one.content} {two.content}", (one.message_id, two.message_id))
-            for one, two in pairwise(messages)
+            for one, two in pairwise(messages[known:])
         ]
 
 
 class Scoped:
     """A message is a document, and those of Bo are his own."""
 
-    def extract(self, messages: Sequence[Message]) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
         return [
-            Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global") for m in messages
+            Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global") for m in messages[known:]
         ]
 
 

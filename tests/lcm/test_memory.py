@@ -45,12 +45,12 @@ def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(t
         memory.ingest(replace(whole, messages=whole.messages[:known]))
     with Store(tmp_path / "memory.db") as store:
         store.ingest(whole, parts.token_estimator)
-        assert store.covered() == ({} if known == len(LINES) else {"talk": known})
+        assert store.extracted() == ({} if known == len(LINES) else {"talk": known})
     for _ in range(2):
         with parts.open(tmp_path / "memory.db") as memory:
             assert memory.documents.equals(expected)
             assert len(memory.vector_index) == len(memory.text_index) == len(LINES)
-            assert memory.store.covered() == {}
+            assert memory.store.extracted() == {}
 
 
 def test_messages_without_a_document_are_no_reason_to_make_any(tmp_path: Path) -> None:

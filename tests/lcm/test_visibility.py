@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.memory import document_id
+from lcm.new_document import document_id
 from lcm.records import Candidate, Message, Query
 from tests.workspaces import LINES, minute, queries, system, transcript
 
@@ -13,8 +13,8 @@ from tests.workspaces import LINES, minute, queries, system, transcript
 class Pairs:
     """Joins every two messages into one document."""
 
-    def extract(self, messages: Sequence[Message]) -> list[Candidate]:
-        pairs = zip(messages[::2], messages[1::2], strict=True)
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        pairs = zip(messages[known::2], messages[known + 1 :: 2], strict=True)
         return [Candidate(f"{a.content} {b.content}", (a.message_id, b.message_id)) for a, b in pairs]
 
 

@@ -54,7 +54,11 @@ def test_a_document_comes_back_with_all_that_was_written(store: Store) -> None:
         importance=0.25,
         confidence=1 / 3,
         temporal_type="dynamic",
+        valid_from=minute(5),
         valid_until=minute(60),
+        invalidated_at=minute(50),
+        overview="- tea",
+        content="Tea 🍵, never coffee",
         last_accessed_at=minute(30),
         access_count=3,
         decay_tier="core",
@@ -103,12 +107,12 @@ def test_scopes_none_means_all_and_empty_means_none(store: Store) -> None:
 
 def test_a_document_does_not_exist_before_its_instant(store: Store) -> None:
     store.add_documents([document("a", 1), document("b", 3)])
-    assert ids(store.documents(created_up_to=minute(3) - timedelta(milliseconds=1))) == ["a"]
-    assert ids(store.documents(created_up_to=minute(3))) == ["a", "b"]
-    assert ids(store.documents(created_up_to=minute(3).astimezone(timezone(timedelta(hours=9))))) == ["a", "b"]
+    assert ids(store.documents(known_at=minute(3) - timedelta(milliseconds=1))) == ["a"]
+    assert ids(store.documents(known_at=minute(3))) == ["a", "b"]
+    assert ids(store.documents(known_at=minute(3).astimezone(timezone(timedelta(hours=9))))) == ["a", "b"]
     assert ids(store.documents(["nobody's"], minute(3))) == []
     with pytest.raises(ValueError, match="needs a time zone"):
-        store.documents(created_up_to=datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+        store.documents(known_at=datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
 
 
 def test_a_stored_document_is_left_as_it_is(store: Store) -> None:

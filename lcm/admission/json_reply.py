@@ -1,0 +1,28 @@
+"""The JSON object inside a model's reply, whatever words or fences stand around it."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_BRACE = re.compile(r"\{")
+
+
+def object_in(reply: str, key: str) -> dict[str, Any] | None:
+    """The first object of the reply that holds `key`, else the first object at all; None where there is none."""
+    first = None
+    for found in _objects(reply):
+        if key in found:
+            return found
+        first = found if first is None else first
+    return first
+
+
+def _objects(reply: str) -> Iterator[dict[str, Any]]:
+    decoder = json.JSONDecoder()
+    for brace in _BRACE.finditer(reply):
+        try:
+            found, _ = decoder.raw_decode(reply, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        yield found

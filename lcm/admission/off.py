@@ -1,0 +1,27 @@
+"""No admission: everything is worth keeping."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lcm.protocols import Assessment, Neighbours, Vectors
+from lcm.records import Candidate, Message
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitAll:
+    """Every candidate passes, and no score is given."""
+
+    @property
+    def is_off(self) -> bool:
+        return True
+
+    def assess(
+        self,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
+        messages: Sequence[Message],
+        now: datetime,
+    ) -> Assessment:
+        return Assessment(is_admitted=True, reason="admission is off")

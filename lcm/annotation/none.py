@@ -1,0 +1,15 @@
+"""Candidates as they came."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lcm.records import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnnotation:
+    """Rates nothing."""
+
+    def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
+        return list(candidates)

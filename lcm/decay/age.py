@@ -1,0 +1,23 @@
+"""Ages in days, as expressions over instants and `asked_at`."""
+
+import polars as pl
+
+from lcm.instants import EPOCH
+
+_DAY_MS = 86_400_000
+
+
+def days_since(instant: pl.Expr) -> pl.Expr:
+    """Days from an instant to `asked_at`: negative where it lies in the future, null where it is unknown."""
+    return (pl.col("asked_at") - instant).dt.total_milliseconds() / _DAY_MS
+
+
+def days_old(*, clamp_future: bool) -> pl.Expr:
+    """Days since `created_at`: 0 where no time is known, which a transcript without times stores as 1970.
+
+    Args:
+        clamp_future: take what lies in the future as 0 days old; without it, its age is negative.
+    """
+    known = pl.when(pl.col("created_at") > EPOCH).then(pl.col("created_at"))
+    age = days_since(known).fill_null(0.0)
+    return age.clip(lower_bound=0.0) if clamp_future else age

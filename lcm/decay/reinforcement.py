@@ -1,0 +1,76 @@
+"""What being recalled does to a document."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import polars as pl
+
+from lcm.decay.decay_tiers import DecayTiers
+from lcm.protocols import Decay
+
+_INSTANT = pl.Datetime("ms", "UTC")
+USE_SCHEMA: dict[str, pl.DataType] = {
+    "document_id": pl.String(),
+    "access_count": pl.Int64(),
+    "last_accessed_at": _INSTANT,
+    "decay_tier": pl.String(),
+}
+_SESSION_SUMMARY = "session-summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Being recalled changes nothing, so that queries can be asked in any order."""
+
+    @property
+    def recalled(self) -> int:
+        return 0
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        return pl.DataFrame(schema=USE_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The first `recalled` documents of an answer count one access each; then decay tiers are looked after.
+
+    Of the `maintained` newest documents, each moves one tier at most, judged by its strength after the access;
+    session summaries never move.
+
+    Source: memory-lancedb-pro, lifecycle maintenance: defined there, and called by nothing.
+    """
+
+    decay: Decay
+    recalled: int = 5
+    maintained: int = 100
+    """0: tiers never change."""
+    tiers: DecayTiers = field(default_factory=DecayTiers)
+
+    def __post_init__(self) -> None:
+        if self.recalled < 1:
+            raise ValueError(f"recalled must be >= 1, got {self.recalled}; reinforcement=frozen counts no use")
+        if self.maintained < 0:
+            raise ValueError(f"maintained must be >= 0, got {self.maintained}")
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        used = list(dict.fromkeys(used_ids))[: self.recalled]
+        place = pl.int_range(pl.len())
+        touched = (
+            documents.with_columns(
+                _is_used=pl.col("document_id").is_in(used), _is_newest=place >= pl.len() - self.maintained
+            )
+            .filter(pl.col("_is_used") | pl.col("_is_newest"))
+            .with_columns(
+                access_count=pl.col("access_count").fill_null(0) + pl.col("_is_used").cast(pl.Int64),
+                last_accessed_at=pl.when("_is_used").then(pl.lit(now, _INSTANT)).otherwise("last_accessed_at"),
+            )
+        )
+        judged = touched.filter(pl.col("_is_newest"), pl.col("kind").ne_missing(_SESSION_SUMMARY))
+        steps = self.tiers.transitions(judged, self.decay.strength(), now).select("document_id", "to_tier")
+        return (
+            touched.join(steps, on="document_id", how="left", maintain_order="left")
+            .filter(pl.col("_is_used") | pl.col("to_tier").is_not_null())
+            .with_columns(decay_tier=pl.coalesce("to_tier", "decay_tier"))
+            .select(list(USE_SCHEMA))
+        )

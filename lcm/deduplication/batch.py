@@ -1,0 +1,61 @@
+"""Twins among the candidates of one extraction.
+
+Source: memory-lancedb-pro, batchDedup.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lcm.protocols import Judgement, Merged, Neighbours, Vectors
+from lcm.records import Candidate, Document
+
+
+@dataclass(frozen=True, slots=True)
+class TwinsOnly:
+    """What is no twin becomes a document: the plugin without a language model, which has nobody to ask."""
+
+    batch_threshold: float = 0.85
+    """Cosine above which a candidate is the twin of an earlier one of its extraction."""
+
+    def __post_init__(self) -> None:
+        check_threshold(self.batch_threshold)
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    def twins(self, vectors: Vectors) -> list[int | None]:
+        return twins(vectors, self.batch_threshold)
+
+    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+        return Judgement("create", "nobody to ask")
+
+    def merge(self, document: Document, candidate: Candidate) -> Merged | None:
+        return None
+
+
+def check_threshold(batch_threshold: float) -> None:
+    """Raises ValueError unless it can be a cosine."""
+    if not -1 <= batch_threshold <= 1:
+        raise ValueError(f"batch_threshold must be in [-1, 1], got {batch_threshold}")
+
+
+def twins(vectors: npt.NDArray[np.floating], threshold: float) -> list[int | None]:
+    """For each row the first earlier one whose cosine with it is above the threshold; None = its own.
+
+    A row that is a twin itself makes no others; a row of zeros has none. All cosines in float64.
+    """
+    rows = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    first: list[int | None] = [None] * len(rows)
+    is_own = np.ones(len(rows), dtype=bool)
+    for i in range(len(rows)):
+        if is_own[i]:
+            alike = np.flatnonzero(is_own[i + 1 :] & (unit[i + 1 :] @ unit[i] > threshold)) + i + 1
+            is_own[alike] = False
+            for j in alike:
+                first[j] = i
+    return first

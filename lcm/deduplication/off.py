@@ -1,0 +1,24 @@
+"""No deduplication: everything becomes a document."""
+
+from dataclasses import dataclass
+
+from lcm.protocols import Judgement, Merged, Neighbours, Vectors
+from lcm.records import Candidate, Document
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAll:
+    """Every candidate is its own, however like another it is."""
+
+    @property
+    def is_off(self) -> bool:
+        return True
+
+    def twins(self, vectors: Vectors) -> list[int | None]:
+        return [None] * len(vectors)
+
+    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+        return Judgement("create", "deduplication is off")
+
+    def merge(self, document: Document, candidate: Candidate) -> Merged | None:
+        return None

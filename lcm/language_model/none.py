@@ -1,0 +1,21 @@
+"""No language model."""
+
+from dataclasses import dataclass
+
+from lcm.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Whoever asks is told how to choose one."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        """Never replies.
+
+        Raises:
+            ModelError: always.
+        """
+        raise ModelError(
+            "no language model is configured: choose language_model=openai_compatible and set its base_url, model and "
+            "the environment variable that its api_key_env names"
+        )

@@ -1,0 +1,81 @@
+"""Say a thing once: near duplicates step back behind everything else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lcm.protocols import Batch, Vectors
+from lcm.ranking.ordering import best_first
+
+_GATHERED_FLOATS = 16_000_000
+"""How many components of vectors are laid out at once: 64 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """Walk down the ranks; a document nearer than the threshold to one already taken goes behind all that are taken.
+
+    Near is a cosine strictly above the threshold. Both groups keep their order, nothing is dropped and no score
+    changes: the column `deferred` says who steps back, and `best_first` heeds it. A document without a vector is near
+    to none.
+
+    Source: memory-lancedb-pro, applyMMRDiversity.
+    """
+
+    similarity_threshold: float = 0.85
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.similarity_threshold <= 1:
+            raise ValueError(f"similarity_threshold must be in [-1, 1], got {self.similarity_threshold}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        ordered = best_first(frame)
+        return best_first(ordered.with_columns(deferred=pl.Series(self._deferred(ordered, batch), dtype=pl.Boolean)))
+
+    def _deferred(self, ordered: pl.DataFrame, batch: Batch) -> npt.NDArray[np.bool_]:
+        is_deferred = np.zeros(len(ordered), dtype=np.bool_)
+        sizes = ordered["query_id"].rle().struct.field("len").cast(pl.Int64).to_numpy()
+        starts = np.cumsum(sizes) - sizes
+        several = np.unique(sizes[sizes > 1])
+        if not len(several):
+            return is_deferred
+        ids = ordered["document_id"].unique(maintain_order=True)
+        vectors = batch.document_vectors(ids.to_list())
+        vector_of_row = _positions(ordered["document_id"], ids)
+        # A query's rows are compared in a matrix of their own size: padded, they could round in another way.
+        for size in several:
+            alike = starts[sizes == size]
+            at_once = max(1, _GATHERED_FLOATS // max(1, size * vectors.shape[1]))
+            for first in range(0, len(alike), at_once):
+                rows = alike[first : first + at_once, np.newaxis] + np.arange(size)
+                is_deferred[rows] = _deferred(vectors[vector_of_row[rows]], self.similarity_threshold)
+        return is_deferred
+
+
+def _deferred(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
+    """Which rows step back.
+
+    Args:
+        vectors: shape (queries, rows, dim), rows in rank order.
+        threshold: of the cosine.
+    Returns:
+        Shape (queries, rows).
+    """
+    cosines = np.matmul(vectors, vectors.transpose(0, 2, 1))
+    has_vector = np.any(vectors != 0, axis=2)
+    is_near = (cosines > threshold) & has_vector[:, :, np.newaxis] & has_vector[:, np.newaxis, :]
+    is_deferred = np.zeros(has_vector.shape, dtype=bool)
+    for rank in range(1, has_vector.shape[1]):
+        is_deferred[:, rank] = (is_near[:, rank, :rank] & ~is_deferred[:, :rank]).any(axis=1)
+    return is_deferred
+
+
+def _positions(document_ids: pl.Series, unique: pl.Series) -> npt.NDArray[np.int64]:
+    """For each row, the position of its id among the unique ones."""
+    if len(document_ids) == len(unique):
+        return np.arange(len(unique))
+    known = pl.DataFrame({"id": unique}).with_row_index("position")
+    rows = pl.DataFrame({"id": document_ids}).join(known, on="id", how="left", maintain_order="left")
+    return rows["position"].cast(pl.Int64).to_numpy()

@@ -1,0 +1,78 @@
+"""The score with the cosine beside it: reranking that needs no model."""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.ranking.ordering import best_first
+from lcm.reranker.blending import check_weights, check_window, clamped, first
+
+_log = logging.getLogger(__name__)
+_BLOCK_ROWS = 8192
+"""How many rows are multiplied at once: what bounds the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """score = score_weight f + cosine_weight c in [0, 1], f the score before, c the cosine of query and document.
+
+    c is below 0 where they point apart, so a row can lose. A blend that is not a number leaves f, and an f that is none
+    becomes 0. Puts c into reranker_score.
+
+    One width for all: where the documents' vectors are not as wide as the queries', every row keeps its score, and that
+    is counted in the batch as rerank_without_cosine. An index here has one width, so it happens only where the queries
+    have no vectors: they could not be embedded, or the source needs none.
+
+    Source: memory-lancedb-pro, rerankResults without a cross-encoder.
+    """
+
+    window: int | None = 40
+    """How many candidates of a query are kept; None = all."""
+    score_weight: float = 0.7
+    cosine_weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+        check_weights(score_weight=self.score_weight, cosine_weight=self.cosine_weight)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        kept = first(frame, self.window)
+        cosines = _cosines(kept, batch)
+        if cosines is None:
+            _log.warning("the queries have no vectors as wide as the documents': reranking by cosine is left out")
+            batch.incidents["rerank_without_cosine"] += kept["query_id"].n_unique()
+            return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
+        score, cosine = pl.col("score"), pl.col("reranker_score")
+        blended = self.score_weight * score + self.cosine_weight * cosine
+        return best_first(kept.with_columns(reranker_score=cosines).with_columns(score=clamped(blended, score)))
+
+
+def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
+    """The cosine of each row, None where the widths differ."""
+    if frame.is_empty():
+        return pl.Series([], dtype=pl.Float64)
+    if batch.embedding_error is not None:
+        return None
+    ids = frame.select("document_id").unique(maintain_order=True)
+    documents = batch.document_vectors(ids["document_id"].to_list())
+    if documents.shape[1] != batch.vectors.shape[1]:
+        return None
+    document_rows = _positions(frame, ids, "document_id")
+    query_rows = _positions(frame, batch.queries, "query_id")
+    cosines = np.empty(len(frame))
+    for start in range(0, len(frame), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        queries = batch.vectors[query_rows[block]].astype(np.float64)
+        cosines[block] = np.einsum("ij,ij->i", queries, documents[document_rows[block]].astype(np.float64))
+    return pl.Series(cosines)
+
+
+def _positions(frame: pl.DataFrame, keys: pl.DataFrame, column: str) -> npt.NDArray[np.uint32]:
+    """Where in `keys` each row's value stands."""
+    numbered = keys.select(column).with_row_index("_position")
+    joined = frame.select(column).join(numbered, on=column, how="left", maintain_order="left")
+    return joined["_position"].to_numpy()

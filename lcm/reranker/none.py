@@ -1,0 +1,15 @@
+"""No reranking."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class NoReranker:
+    """The rows as they are, all of them."""
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame

@@ -1,0 +1,125 @@
+"""memory-lancedb-pro's decay engine and tier manager onto ours."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from lcm.decay.decay_tiers import DecayTiers
+from lcm.decay.weibull import Weibull
+from lcm.lifecycle import metadata
+from lcm.ranking.decay_boost import DecayBoost
+from lcm.ranking.time_decay import effective_half_life as lengthened
+from tests.golden.adapters.lancedb_pro import ranking
+from tests.golden.components import component
+
+KEYS = {f"{tier}_decay_floor": f"floor_{tier}" for tier in ("core", "working", "peripheral")}
+
+
+def decay_score(case: dict[str, Any]) -> dict[str, Any]:
+    decay = configured(case["config"])
+    return memories([case["memory"]], case["now_ms"]).select(
+        memory_id="document_id",
+        recency=decay.recency(),
+        frequency=decay.frequency(),
+        intrinsic=decay.intrinsic(),
+        composite=decay.strength(),
+    ).row(0, named=True)  # fmt: skip
+
+
+def decay_search_boost(case: dict[str, Any]) -> list[float]:
+    frame = memories([row["memory"] for row in case["results"]], case["now_ms"])
+    scores = pl.Series("score", [float(row["score"]) for row in case["results"]], dtype=pl.Float64)
+    return frame.select(configured(case["config"]).multiplier() * scores).to_series().to_list()
+
+
+def decay_stale(case: dict[str, Any]) -> list[dict[str, Any]]:
+    decay = configured(case["config"])
+    stale = memories(case["memories"], case["now_ms"]).filter(decay.is_stale())
+    found = stale.select(memory_id="document_id", composite=decay.strength())
+    return found.sort("composite", maintain_order=True).to_dicts()
+
+
+def decay_boost(case: dict[str, Any]) -> list[dict[str, Any]]:
+    lives = [life(row, case["now_ms"]) for row in case["results"]]
+    columns = memories(lives, case["now_ms"]).drop("document_id", "asked_at")
+    return ranking.scored(DecayBoost(configured({})), case, **columns.to_dict())
+
+
+def tier_evaluate(case: dict[str, Any]) -> dict[str, str] | None:
+    frame = memories([case["memory"]], case["now_ms"]).with_columns(composite=pl.lit(float(case["composite"])))
+    tiers = replace(maintenance_tiers(), **case["config"])
+    moves = transitions(tiers, frame, pl.col("composite"), case["now_ms"])
+    return moves[0] if moves else None
+
+
+def tier_maintenance(case: dict[str, Any]) -> list[dict[str, str]]:
+    frame = memories(case["memories"], case["now_ms"])
+    is_scored = ~pl.col("document_id").is_in(case["drop_score_for"])
+    strength = pl.when(is_scored).then(configured({}).strength())
+    return transitions(maintenance_tiers(), frame, strength, case["now_ms"])
+
+
+def effective_half_life(case: dict[str, Any]) -> float:
+    memory = {"access_count": case["access_count"], "last_accessed_at_ms": case["last_accessed_at_ms"]}
+    days = lengthened(
+        pl.lit(float(case["base_half_life_days"])), case["reinforcement_factor"], case["max_half_life_multiplier"]
+    )
+    return memories([memory], case["now_ms"]).select(days=days)["days"].item()
+
+
+def configured(config: dict[str, float]) -> Weibull:
+    decay: Weibull = component("decay=weibull", "decay")
+    return replace(decay, **{KEYS.get(key, key): value for key, value in config.items()})
+
+
+def maintenance_tiers() -> DecayTiers:
+    tiers: DecayTiers = component("reinforcement=recall", "reinforcement").tiers
+    return tiers
+
+
+def transitions(tiers: DecayTiers, frame: pl.DataFrame, strength: pl.Expr, now_ms: float) -> list[dict[str, str]]:
+    moves = tiers.transitions(frame, strength, datetime.fromtimestamp(now_ms / 1000, UTC))
+    return moves.select("from_tier", "to_tier", memory_id="document_id").to_dicts()
+
+
+def life(row: dict[str, Any], now_ms: float) -> dict[str, Any]:
+    importance, timestamp = row["importance"], row["timestamp_ms"]
+    return metadata.lifecycle(
+        ranking.parsed(row, now_ms),
+        importance=None if importance is None else float(importance),
+        timestamp_ms=None if timestamp is None else float(timestamp),
+        now_ms=now_ms,
+    )
+
+
+def memories(given: Sequence[dict[str, Any]], now_ms: float) -> pl.DataFrame:
+    """Memories as rows of documents."""
+
+    def column(key: str) -> list[Any]:
+        return [memory.get(key) for memory in given]
+
+    return pl.DataFrame(
+        {
+            "document_id": pl.Series(column("id"), dtype=pl.String),
+            "importance": pl.Series([as_float(value) for value in column("importance")], dtype=pl.Float64),
+            "confidence": pl.Series([as_float(value) for value in column("confidence")], dtype=pl.Float64),
+            "decay_tier": pl.Series(column("tier"), dtype=pl.String),
+            "access_count": pl.Series([as_count(value) for value in column("access_count")], dtype=pl.Int64),
+            "created_at": ranking.instants(column("created_at_ms")),
+            "last_accessed_at": ranking.instants(column("last_accessed_at_ms")),
+            "temporal_type": pl.Series(column("temporal_type"), dtype=pl.String),
+        }
+    ).with_columns(asked_at=pl.lit(int(now_ms), pl.Int64).cast(ranking.INSTANT))
+
+
+def as_float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def as_count(value: Any) -> int | None:
+    """Our column holds whole numbers: what is none is missing."""
+    return None if value is None or not math.isfinite(float(value)) else int(value)

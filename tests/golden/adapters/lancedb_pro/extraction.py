@@ -1,0 +1,43 @@
+"""memory-lancedb-pro's vectors of extraction and temporal classification onto our components."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from lcm.extraction.envelope import strip_envelope as stripped
+from lcm.instants import EPOCH
+from lcm.records import Candidate, Message
+from tests.golden.components import component
+from tests.language_models import Replying
+
+
+def temporal_classifier(case: dict[str, Any]) -> dict[str, Any]:
+    annotation = component("annotation=rules", "annotation")
+    now = EPOCH + timedelta(milliseconds=case["now_ms"])
+    (rated,) = annotation.annotate([Candidate(case["text"], source_message_ids=("m",))], [now])
+    until = rated.valid_until
+    return {
+        "temporal_type": rated.temporal_type,
+        "expiry_ms": None if until is None else (until - EPOCH) // timedelta(milliseconds=1),
+    }
+
+
+def extract_candidates(case: dict[str, Any]) -> list[dict[str, str]]:
+    extraction = component("extraction=llm", "extraction")
+    # These vectors end before the cap on the number of memories.
+    extraction = replace(extraction, language_model=Replying(json.dumps(case["reply"])), max_memories=100)
+    talk = [Message(f"m{i}", "user", "words", session_id="s", created_at=EPOCH) for i in range(4)]
+    return [
+        {
+            "category": candidate.category,
+            "abstract": candidate.text,
+            "overview": candidate.overview,
+            "content": candidate.content,
+        }
+        for candidate in extraction.extract(talk)
+    ]
+
+
+def strip_envelope(case: dict[str, Any]) -> str:
+    return stripped(case["text"])

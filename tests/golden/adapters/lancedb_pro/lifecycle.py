@@ -1,0 +1,74 @@
+"""memory-lancedb-pro's vectors of metadata and validity onto `lcm.lifecycle`."""
+
+from typing import Any
+
+from lcm.lifecycle import fact_key as keys
+from lcm.lifecycle import legacy_category as legacy
+from lcm.lifecycle import metadata, relations, support, validity
+
+
+def access_metadata(case: dict[str, Any]) -> dict[str, Any]:
+    count, last = metadata.access(case["metadata"])
+    updated = metadata.reinforced(case["metadata"], case["access_delta"], case["now_ms"])
+    return {"access_count": count, "last_accessed_at_ms": last, "updated": updated}
+
+
+def smart_metadata_parse(case: dict[str, Any]) -> dict[str, Any]:
+    return metadata.parse(case["metadata"], **_row(case))
+
+
+def smart_metadata_build(case: dict[str, Any]) -> dict[str, Any]:
+    return metadata.build(case["metadata"], case["patch"], **_row(case))
+
+
+def metadata_caps(case: dict[str, Any]) -> dict[str, Any]:
+    added = case["add"]
+    appended = relations.appended(case["relations"], added["type"], added["targetId"])
+    stored = relations.capped(
+        {
+            "sources": list(range(case["sources_count"])),
+            "history": list(range(case["history_count"])),
+            "relations": appended,
+        }
+    )
+    return {"appended": appended, "stored": stored}
+
+
+def fact_key(case: dict[str, Any]) -> str | None:
+    return keys.fact_key(case["category"], case["abstract"])
+
+
+def legacy_category(case: dict[str, Any]) -> dict[str, Any]:
+    category = case["category"]
+    return {
+        "reverse_mapped": legacy.memory_category(category, case["text"]),
+        "normalized": None if category is None else legacy.normalized(category),
+    }
+
+
+def support_info(case: dict[str, Any]) -> dict[str, Any]:
+    now = case["now_ms"]
+    known = support.read_support(case["support_info"], now)
+    for update in case["updates"]:
+        now += update["advance_ms"]
+        known = support.observe(known, update["context"], update["event"], now)
+    contexts = [support.normalized_context(update["context"]) for update in case["updates"]]
+    return {"normalized_contexts": contexts, **support.support_info(known)}
+
+
+def validity_window(case: dict[str, Any]) -> dict[str, bool]:
+    at = case["at_ms"]
+    return {
+        "active": validity.is_active(case["valid_from"], case["invalidated_at"], at),
+        "expired": validity.is_expired(case["valid_until"], at),
+    }
+
+
+def _row(case: dict[str, Any]) -> dict[str, Any]:
+    entry = case["entry"]
+    return {
+        "text": entry["text"],
+        "category": entry["category"],
+        "timestamp_ms": entry["timestamp_ms"],
+        "now_ms": case["now_ms"],
+    }

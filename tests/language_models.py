@@ -1,0 +1,37 @@
+"""Language models for tests: nothing is asked of anybody."""
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from lcm.errors import ModelError
+
+
+@dataclass
+class Replying:
+    """Gives the same reply to everything, and keeps what it was asked."""
+
+    text: str
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def reply(self, system: str, prompt: str) -> str:
+        self.asked.append((system, prompt))
+        return self.text
+
+
+@dataclass
+class Quoting:
+    """Replies one memory a chunk that quotes the words of its last turn, and rests on that."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        number, words = re.findall(r'<turn number="(\d+)".*?>\n(.*?)\n</turn>', prompt, re.DOTALL)[-1]
+        memory = {"category": "events", "abstract": f"Somebody said: {words}", "sources": [int(number)]}
+        return json.dumps({"memories": [memory]})
+
+
+@dataclass
+class Failing:
+    """Never has a reply."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        raise ModelError("the model is gone")

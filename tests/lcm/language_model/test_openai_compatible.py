@@ -1,0 +1,226 @@
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcm.errors import ModelError
+from lcm.language_model import openai_compatible
+from lcm.language_model.openai_compatible import OpenAiCompatible
+from tests.lcm.reranker.loopback import Answer, Asked, Loopback, serving
+
+KEY = "sk-very-secret"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", KEY)
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that were waited; no test waits."""
+    waited: list[float] = []
+    monkeypatch.setattr(openai_compatible, "sleep", waited.append)
+    return waited
+
+
+def model(server: Loopback, **settings: Any) -> OpenAiCompatible:
+    return OpenAiCompatible(base_url=f"{server.url}/v1", **{"api_key_env": "MODEL_KEY"} | settings)
+
+
+def said(content: Any, **choice: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": content}, **choice}]}
+
+
+def in_turn(*answers: Answer) -> Callable[[Asked], Answer]:
+    left = list(answers)
+    return lambda _: left.pop(0)
+
+
+def test_system_and_prompt_go_out_and_the_first_choice_comes_back() -> None:
+    with serving(in_turn(Answer(said(" yes\n")))) as server:
+        assert (
+            model(server, model="m", temperature=0.5, max_tokens=7).reply("be short", "is 来週 \ud800 fine?")
+            == " yes\n"
+        )
+    (request,) = server.asked
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "be short"},
+            {"role": "user", "content": "is 来週 \ud800 fine?"},
+        ],
+        "temperature": 0.5,
+        "max_tokens": 7,
+    }
+
+
+def test_what_is_not_set_is_not_sent() -> None:
+    with serving(in_turn(Answer(said("yes")))) as server:
+        plain = OpenAiCompatible(base_url=f"{server.url}/v1/", api_key_env=None, max_tokens=None)
+        assert plain.reply("", "hello") == "yes"
+    (request,) = server.asked
+    assert request.path == "/v1/chat/completions"
+    assert "authorization" not in request.headers
+    assert set(request.body) == {"model", "messages", "temperature"}
+    assert request.body["messages"] == [{"role": "user", "content": "hello"}]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_asked_again_after_longer_and_longer_pauses(
+    status: int, pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(in_turn(*[Answer(status=status)] * 3, Answer(said("yes")))) as server:
+        assert model(server, retries=3).reply("", "hello") == "yes"
+    assert pauses == [1.0, 2.0, 4.0]
+    assert len(caplog.records) == 3
+    assert f"HTTP status {status}; trying again in 1 s" in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_a_server_may_ask_for_another_pause_but_not_for_a_long_one(pauses: list[float]) -> None:
+    wished = [Answer(status=429, headers={"Retry-After": after}) for after in ("7", "3600", "Fri, 01 Jan 2027", "-1")]
+    with serving(in_turn(*wished, Answer(said("yes")))) as server:
+        model(server, retries=4).reply("", "hello")
+    assert pauses == [7.0, 30.0, 4.0, 8.0]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_the_last_try_is_the_last(retries: int, pauses: list[float]) -> None:
+    with serving(lambda _: Answer(status=503)) as server, pytest.raises(ModelError, match="HTTP status 503$"):
+        model(server, retries=retries).reply("", "hello")
+    assert len(server.asked) == retries + 1
+    assert len(pauses) == retries
+
+
+@pytest.mark.parametrize("stall_after", [0, 10])
+def test_a_timeout_is_tried_again_and_then_said(stall_after: int, pauses: list[float]) -> None:
+    with (
+        serving(lambda _: Answer(said("yes"), stall_after=stall_after)) as server,
+        pytest.raises(ModelError, match=r"^http://\S+/chat/completions did not answer within 0\.05 s$"),
+    ):
+        model(server, timeout_seconds=0.05, retries=1).reply("", "hello")
+    assert pauses == [1.0]
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Answer({"error": {"message": "no such\nmodel"}}, status=404), "answered with HTTP status 404: no such model"),
+        (Answer({"error": "too long"}, status=400), "answered with HTTP status 400: too long"),
+        (Answer({"error": {"message": f"odd key {KEY}"}}, status=400), "answered with HTTP status 400"),
+        (Answer(b"<html>", status=400), "answered with HTTP status 400"),
+        (Answer([], status=400), "answered with HTTP status 400"),
+        (
+            Answer({"error": {"message": "Incorrect key sk-very-*****"}}, status=401),
+            "answered with HTTP status 401: check the key in the environment variable MODEL_KEY",
+        ),
+        (Answer(b"", status=302, headers={"Location": "/other"}), "answered with HTTP status 302"),
+        (Answer(b"{"), "answered with what is no JSON"),
+        (Answer(b"[" * 100_000), "answered with what is no JSON"),
+        *(
+            (Answer(body), "answered without any choice")
+            for body in ([], {}, {"choices": []}, {"choices": {}}, {"choices": ["x"]}, None)
+        ),
+        *(
+            (Answer(body), "answered with an empty reply")
+            for body in (said(None), said(""), said(" \n"), said(["part"]), {"choices": [{}]})
+        ),
+        (
+            Answer(said("", finish_reason="length")),
+            "answered with an empty reply: max_tokens 2048 was used up before it began",
+        ),
+    ],
+)
+def test_what_cannot_be_mended_by_asking_again_is_said_at_once(
+    answer: Answer, message: str, pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(lambda _: answer) as server, pytest.raises(ModelError) as raised:
+        model(server).reply("", "hello")
+    assert str(raised.value) == f"{server.url}/v1/chat/completions {message}"
+    assert len(server.asked) == 1
+    assert pauses == []
+    assert "very" not in caplog.text
+
+
+def test_a_server_that_is_not_there_is_said_at_once(pauses: list[float]) -> None:
+    with serving(lambda _: Answer()) as server:
+        pass
+    with pytest.raises(ModelError, match=r"cannot be reached \(ConnectionError\)$"):
+        model(server).reply("", "hello")
+    assert pauses == []
+
+
+def test_a_key_that_is_wanted_is_asked_for() -> None:
+    with (
+        serving(lambda _: Answer(status=401)) as server,
+        pytest.raises(ModelError, match="HTTP status 401: it wants a key$"),
+    ):
+        model(server, api_key_env=None).reply("", "hello")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "no key for .*: set the environment variable MODEL_KEY$"),
+        (" ", "no key for .*: set the environment variable MODEL_KEY$"),
+        ("with\nline", "^the environment variable MODEL_KEY holds characters that no header can carry$"),
+        ("schlüssel", "^the environment variable MODEL_KEY holds characters that no header can carry$"),
+    ],
+)
+def test_a_key_that_is_missing_or_broken_is_named_by_its_variable(
+    value: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MODEL_KEY")
+    if value is not None:
+        monkeypatch.setenv("MODEL_KEY", value)
+    with serving(lambda _: Answer(said("yes"))) as server, pytest.raises(ModelError, match=message):
+        model(server).reply("", "hello")
+    assert server.asked == []
+
+
+def test_a_reply_that_is_cut_is_given_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(in_turn(Answer(said("half a", finish_reason="length")))) as server:
+        assert model(server, max_tokens=2).reply("", "hello") == "half a"
+    assert "ends at max_tokens 2" in caplog.text
+
+
+def test_a_netrc_does_not_replace_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving(in_turn(Answer(said("yes")), Answer(said("yes")))) as server:
+        model(server).reply("", "hello")
+        model(server, api_key_env=None).reply("", "hello")
+    assert [request.headers.get("authorization") for request in server.asked] == [f"Bearer {KEY}", None]
+
+
+def test_the_identity_is_the_model_and_not_where_it_is_served() -> None:
+    one = OpenAiCompatible(base_url="http://here/v1", temperature=0, timeout_seconds=1.0)
+    other = OpenAiCompatible(base_url="https://there/v1", api_key_env=None, retries=0)
+    assert one.identity == other.identity == {"model": "openai/gpt-oss-120b", "temperature": 0.0, "max_tokens": 2048}
+    assert OpenAiCompatible(base_url="http://here", model="m").identity != one.identity
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"base_url": "localhost:8000/v1"}, "base_url must begin with .*"),
+        ({"base_url": "https://me:secret@host/v1"}, "base_url must [^@]*"),
+        ({"model": ""}, "model must be the name of a model of the server, got ''"),
+        ({"api_key_env": ""}, "api_key_env must name an environment variable, or be null, got ''"),
+        ({"temperature": -0.1}, "temperature must be between 0 and 2, got -0.1"),
+        ({"temperature": math.nan}, "temperature must be between 0 and 2, got nan"),
+        ({"max_tokens": 0}, "max_tokens must be >= 1 or null, got 0"),
+        ({"timeout_seconds": 0}, "timeout_seconds must be > 0, got 0"),
+        ({"timeout_seconds": math.nan}, "timeout_seconds must be > 0, got nan"),
+        ({"retries": -1}, "retries must be >= 0, got -1"),
+    ],
+)
+def test_a_bad_setting_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        OpenAiCompatible(**{"base_url": "http://host/v1"} | settings)

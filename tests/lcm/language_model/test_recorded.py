@@ -1,0 +1,173 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcm.errors import ModelError
+from lcm.language_model.none import NoModel
+from lcm.language_model.openai_compatible import OpenAiCompatible
+from lcm.language_model.recorded import Recorded
+from tests.lcm.reranker.loopback import Answer, serving
+
+
+class Counting:
+    """Says how often it was asked."""
+
+    def __init__(self, **identity: Any) -> None:
+        self.identity = {"model": "counting", "temperature": 0.0, "max_tokens": 9, **identity}
+        self.asked = 0
+
+    def reply(self, system: str, prompt: str) -> str:
+        self.asked += 1
+        return f"reply {self.asked} \ud800 来週"
+
+
+def recorded(directory: Path, model: Any = None, mode: Any = "record") -> Recorded:
+    return Recorded(model=model or Counting(), directory=str(directory), mode=mode)
+
+
+def only_file(directory: Path) -> Path:
+    (path,) = directory.iterdir()
+    return path
+
+
+def test_recording_asks_once_for_each_request(tmp_path: Path) -> None:
+    model = Counting()
+    first = [recorded(tmp_path, model).reply(*asked) for asked in (("s", "p"), ("s", "q"), ("", "p"))]
+    assert model.asked == 3
+    assert [recorded(tmp_path, model).reply(*asked) for asked in (("s", "p"), ("s", "q"), ("", "p"))] == first
+    assert model.asked == 3
+
+
+def test_a_replay_gives_what_was_recorded_and_never_asks(tmp_path: Path) -> None:
+    reply = recorded(tmp_path).reply("s", "p")
+    silent = Counting()
+    assert recorded(tmp_path, silent, "replay").reply("s", "p") == reply
+    with pytest.raises(
+        ModelError, match=r"^there is no recorded reply \w{64} in .*: run once with language_model.mode=record$"
+    ):
+        recorded(tmp_path, silent, "replay").reply("s", "another")
+    assert silent.asked == 0
+
+
+def test_a_replay_needs_neither_network_nor_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-secret")
+    with serving(lambda _: Answer({"choices": [{"message": {"content": "yes"}}]})) as server:
+        model = OpenAiCompatible(base_url=server.url, api_key_env="MODEL_KEY")
+        assert recorded(tmp_path, model).reply("s", "p") == "yes"
+    monkeypatch.delenv("MODEL_KEY")
+    elsewhere = OpenAiCompatible(base_url="http://127.0.0.1:9/v1", api_key_env="MODEL_KEY")
+    assert recorded(tmp_path, elsewhere, "replay").reply("s", "p") == "yes"
+    kept = only_file(tmp_path).read_text()
+    assert "sk-secret" not in kept
+    assert server.url not in kept
+
+
+def test_live_always_asks_and_keeps_nothing(tmp_path: Path) -> None:
+    model = Counting()
+    live = recorded(tmp_path, model, "live")
+    assert live.reply("s", "p") != live.reply("s", "p")
+    assert model.asked == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [{"model": "other"}, {"temperature": 0.5}, {"max_tokens": None}])
+def test_another_model_has_its_own_replies(change: dict[str, Any], tmp_path: Path) -> None:
+    recorded(tmp_path).reply("s", "p")
+    other = Counting(**change)
+    recorded(tmp_path, other).reply("s", "p")
+    assert other.asked == 1
+
+
+def test_system_and_prompt_cannot_be_taken_for_each_other(tmp_path: Path) -> None:
+    model = Counting()
+    for asked in (("a", "b"), ("ab", ""), ("", "ab"), ("b", "a")):
+        recorded(tmp_path, model).reply(*asked)
+    assert model.asked == 4
+
+
+@pytest.mark.parametrize("prompt", ["\ud83d\ude00", "\ud800", "\x00", "😀", "x" * 100_000])
+def test_any_text_is_found_again(prompt: str, tmp_path: Path) -> None:
+    model = Counting()
+    assert recorded(tmp_path, model).reply("", prompt) == recorded(tmp_path, model).reply("", prompt)
+    assert model.asked == 1
+
+
+def _with(key: str, value: Any) -> Callable[[bytes], bytes]:
+    return lambda kept: json.dumps(json.loads(kept) | {key: value}).encode()
+
+
+DAMAGE: list[Callable[[bytes], bytes]] = [
+    lambda kept: b"",
+    lambda kept: kept[:-20],
+    lambda kept: b"\xff" + kept,
+    lambda kept: b"[]",
+    lambda kept: b"[" * 100_000,
+    _with("reply", "another"),
+    _with("reply", None),
+    _with("sha256", 0),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_recorded_again_and_refused_in_a_replay(
+    damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Counting()
+    recorded(tmp_path, model).reply("s", "p")
+    path = only_file(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ModelError, match=r"^the recorded reply is damaged \w{64} in .*: run once with .*=record$"):
+        recorded(tmp_path, model, "replay").reply("s", "p")
+    assert recorded(tmp_path, model).reply("s", "p").startswith("reply 2")
+    assert "is damaged; it is asked for again" in caplog.text
+    assert recorded(tmp_path, model, "replay").reply("s", "p").startswith("reply 2")
+
+
+def test_the_reply_of_another_request_is_no_reply(tmp_path: Path) -> None:
+    recorded(tmp_path).reply("s", "p")
+    path = only_file(tmp_path)
+    recorded(tmp_path).reply("s", "q")
+    (other,) = set(tmp_path.iterdir()) - {path}
+    other.replace(path)
+    with pytest.raises(ModelError, match="damaged"):
+        recorded(tmp_path, mode="replay").reply("s", "p")
+
+
+def test_a_file_says_what_was_asked_and_what_came_back(tmp_path: Path) -> None:
+    reply = recorded(tmp_path).reply("s", "p")
+    record = json.loads(only_file(tmp_path).read_bytes())
+    assert {key: record[key] for key in record if key != "sha256"} == {
+        "model": "counting", "temperature": 0.0, "max_tokens": 9, "system": "s", "prompt": "p", "reply": reply,
+    }  # fmt: skip
+
+
+def test_without_a_directory_replies_lie_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
+    Recorded(model=Counting()).reply("s", "p")
+    assert only_file(tmp_path / "replies").suffix == ".json"
+
+
+def test_a_failure_to_ask_keeps_nothing(tmp_path: Path) -> None:
+    class Failing(Counting):
+        def reply(self, system: str, prompt: str) -> str:
+            raise ModelError("no")
+
+    with pytest.raises(ModelError, match="^no$"):
+        recorded(tmp_path, Failing()).reply("s", "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match=r"^\S+\.json cannot be (read|written) \(.*\)"):
+        recorded(tmp_path / "file" / "below").reply("s", "p")
+
+
+def test_a_bad_setting_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="^unknown mode 'off'; choose one of: live, record, replay$"):
+        recorded(tmp_path, mode="off")
+    with pytest.raises(TypeError, match=r"^model must have reply\(\) and identity, got NoModel\(\)$"):
+        recorded(tmp_path, NoModel())

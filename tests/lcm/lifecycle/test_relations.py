@@ -1,0 +1,36 @@
+"""What is kept of relations, sources and history."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.lifecycle.relations import appended, capped, well_formed
+
+RELATIONS = st.lists(
+    st.fixed_dictionaries({"type": st.sampled_from("abc"), "targetId": st.sampled_from("12")})
+    | st.sampled_from([None, "x", {"type": 3}, {"type": "a", "targetId": 1}])
+)
+
+
+@given(RELATIONS)
+def test_a_relation_is_held_once_after_the_others(relations: list[object]) -> None:
+    once = appended(relations, "new", "1")
+    assert once == [*well_formed(relations), {"type": "new", "targetId": "1"}]
+    assert appended(once, "new", "1") == once
+
+
+def test_what_is_no_list_holds_no_relation() -> None:
+    assert appended("x", "a", "1") == appended(None, "a", "1") == [{"type": "a", "targetId": "1"}]
+
+
+def test_the_last_sources_and_history_and_the_first_relations_are_kept() -> None:
+    stored = capped({"sources": list(range(21)), "history": list(range(51)), "relations": list(range(17)), "a": 1})
+    assert stored == {
+        "sources": list(range(1, 21)),
+        "history": list(range(1, 51)),
+        "relations": list(range(16)),
+        "a": 1,
+    }
+
+
+def test_caps_leave_other_types_alone() -> None:
+    assert capped({"sources": "x" * 30, "relations": None}) == {"sources": "x" * 30, "relations": None}
