@@ -5,22 +5,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import polars as pl
 
+from lcm.admission.intake import Intake
 from lcm.admission.off import AdmitAll
+from lcm.arrivals import arrive, dated, write
 from lcm.decay.reinforcement import Frozen
 from lcm.deduplication.off import KeepAll
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.indexes import Indexes, embedded_text
+from lcm.indexes import Indexes
 from lcm.instants import EPOCH
 from lcm.known_documents import KnownDocuments
-from lcm.new_document import new_document
 from lcm.protocols import (
     Admission,
     Batch,
@@ -29,6 +29,7 @@ from lcm.protocols import (
     Extraction,
     Ranker,
     Reinforcement,
+    Reporting,
     TextIndex,
     TextIndexChoice,
     TokenEstimator,
@@ -37,7 +38,7 @@ from lcm.protocols import (
     Vectors,
 )
 from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.records import GLOBAL_SCOPE, Document, Message, Query, Transcript
+from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message, Query, Transcript
 from lcm.scopes import Scopes, parse_agent_id
 from lcm.store.store import Store
 
@@ -287,21 +288,31 @@ class Memory:
         Returns:
             The window vectors of every new document, by id.
         """
-        messages = _in_time(self.store.messages(conversation_id))
-        candidates = self.system.extraction.extract(messages, extracted)
-        scope = self.system.scopes.default_write(parse_agent_id(conversation_id))
-        if scope != GLOBAL_SCOPE:
-            candidates = [c if c.scope != GLOBAL_SCOPE else replace(c, scope=scope) for c in candidates]
+        system = self.system
+        messages = dated(self.store.messages(conversation_id))
+        agent = parse_agent_id(conversation_id)
+        candidates = self._candidates(messages, extracted, system.scopes.default_write(agent))
+        intake = Intake(system.admission, system.deduplication)
+        readable = system.scopes.readable(agent)
+        arrivals = arrive(conversation_id, messages, candidates, intake, self.indexes, self.store, readable)
+        tokens = system.token_estimator.count([document.text for document in arrivals.documents])
+        write(arrivals, conversation_id, self.store, tokens)
         self.store.set_extracted(conversation_id, len(messages))
-        sources = {message.message_id: message for message in messages}
-        counts = self.system.token_estimator.count([candidate.text for candidate in candidates])
-        documents = [
-            new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id, count)
-            for candidate, count in zip(candidates, counts, strict=True)
-        ]
-        vectors = self.indexes.embed([embedded_text(d.text, d.content) for d in documents])
-        self.store.add_documents(documents)
-        return {document.document_id: rows for document, rows in zip(documents, vectors, strict=True)}
+        self.incidents += arrivals.incidents
+        return arrivals.windows
+
+    def _candidates(self, messages: Sequence[Message], extracted: int, scope: str) -> list[Candidate]:
+        """What extraction makes of the messages after `extracted`, to be written to a scope where it names none."""
+        extraction = self.system.extraction
+        if not isinstance(extraction, Reporting):
+            candidates = extraction.extract(messages, extracted)
+        else:
+            before = Counter(extraction.incidents)
+            candidates = extraction.extract(messages, extracted)
+            self.incidents += Counter(extraction.incidents) - before
+        if scope == GLOBAL_SCOPE:
+            return candidates
+        return [c if c.scope != GLOBAL_SCOPE else replace(c, scope=scope) for c in candidates]
 
     def _grow(self, vectors: dict[str, Vectors]) -> None:
         """Take the store's new documents into memory and into the indexes."""
@@ -310,12 +321,3 @@ class Memory:
         documents = self._known.frame
         new = documents.filter(~pl.col("document_id").is_in(known.implode()))
         self.indexes.add(new, [vectors[document_id] for document_id in new["document_id"]], documents)
-
-
-def _in_time(messages: Sequence[Message]) -> list[Message]:
-    """The messages, each dated by the latest instant so far: what was said later is not known earlier."""
-    known_at = accumulate((message.created_at or EPOCH for message in messages), max)
-    return [
-        message if message.created_at == at else replace(message, created_at=at)
-        for message, at in zip(messages, known_at, strict=True)
-    ]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from lcm.records import Candidate, Document, Message
 
 
-def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str, tokens: int) -> Document:
-    """A candidate as a document: it exists from the last of its source messages on."""
+def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str) -> Document:
+    """A candidate as a document: it exists from the last of its source messages on; its tokens are not counted yet."""
     instants = [message.created_at for message in sources if message.created_at is not None]
     return Document(
         document_id=document_id(candidate),
@@ -23,7 +23,6 @@ def new_document(candidate: Candidate, sources: Sequence[Message], conversation_
         confidence=candidate.confidence,
         temporal_type=candidate.temporal_type,
         valid_until=candidate.valid_until,
-        tokens=tokens,
         overview=candidate.overview,
         content=candidate.content,
         metadata=candidate.metadata,

@@ -1,50 +1,57 @@
 """What is not worth keeping: memory-lancedb-pro's patterns for denials, meta-questions, greetings and diagnostics."""
 
 import re
+from collections.abc import Mapping
 
 from lcm.lifecycle.coercion import WHITE_SPACE, trim
 from lcm.tokens import utf16_length
 
 _SHORTEST_UTF16 = 5
 
-# A dot of JavaScript: it stops at every line terminator, not at the newline alone.
-_REST_OF_LINE = "[^\n\r\u2028\u2029]*"
 
-
-def _any_of(*patterns: str) -> re.Pattern[str]:
+def _compiled(patterns: Mapping[str, str]) -> list[tuple[str, re.Pattern[str]]]:
+    """Cues with their patterns: looking for the cue first is ten times as fast."""
     # ASCII: a letter of any other script is no part of a word, so that \b stands beside it.
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return re.compile(joined.replace("<line>", _REST_OF_LINE).replace("<space>", f"[{WHITE_SPACE}]*"), re.ASCII | re.I)
+    return [(cue, re.compile(_as_javascript(pattern), re.ASCII | re.IGNORECASE)) for cue, pattern in patterns.items()]
 
 
-_DENIAL = _any_of(
-    r"i don'?t (?:recall|remember|have access to|have (?:any )?(?:information|data|memory|record))",
-    r"i'?m not sure about",
-    r"it looks like i don'?t",
-    r"i wasn'?t able to find",
-    r"no (?:relevant )?memories found",
+def _as_javascript(pattern: str) -> str:
+    # There a dot stops at every line terminator, and white space is of Unicode.
+    return pattern.replace("<line>", "[^\n\r\u2028\u2029]*").replace("<space>", f"[{WHITE_SPACE}]*")
+
+
+_DENIALS = _compiled(
+    {
+        "i don": r"i don'?t (?:recall|remember|have access to|have (?:any )?(?:information|data|memory|record))",
+        "m not sure about": r"i'?m not sure about",
+        "it looks like i don": r"it looks like i don'?t",
+        "t able to find": r"i wasn'?t able to find",
+        "memories found": r"no (?:relevant )?memories found",
+    }
 )
-_META_QUESTION = _any_of(
-    r"\bdo you (?:remember|recall|know about)\b",
-    r"\bcan you (?:remember|recall)\b",
-    r"\bdid i (?:tell|mention|say|share)\b",
-    r"\bhave i (?:told|mentioned|said)\b",
-    r"如果你知道<line>只回复",
-    r"只回复(?:精确代号|<space>none)",
-    r"你还?记得",
-    r"记不记得",
-    r"还记得<line>吗",
-    r"你[知晓]道<line>吗",
-    r"我(?:之前|上次|以前)[说提讲]<line>[吗呢？?]",
+_META_QUESTIONS = _compiled(
+    {
+        "do you ": r"\bdo you (?:remember|recall|know about)\b",
+        "can you ": r"\bcan you (?:remember|recall)\b",
+        "did i ": r"\bdid i (?:tell|mention|say|share)\b",
+        "have i ": r"\bhave i (?:told|mentioned|said)\b",
+        "如果你知道": r"如果你知道<line>只回复",
+        "只回复": r"只回复(?:精确代号|<space>none)",
+        "记得": r"你还?记得|记不记得|还记得<line>吗",
+        "道": r"你[知晓]道<line>吗",
+        "我": r"我(?:之前|上次|以前)[说提讲]<line>[吗呢？?]",
+    }
 )
-_BOILERPLATE = _any_of(
-    # No word boundary, as in the original: "history" begins with a greeting.
-    r"\A(?:hi|hello|hey|good morning|good evening|greetings|fresh session|new session|heartbeat)",
+_DIAGNOSTICS = _compiled(
+    {
+        "query": r"\bquery<space>-><space>(?:none|unknown|not found)\b",
+        "user asked for": r"\buser asked for\b<line>\b(?:none|unknown|not found)\b",
+        "no explicit solution": r"\bno explicit solution\b",
+    }
 )
-_DIAGNOSTIC = _any_of(
-    r"\bquery<space>-><space>(?:none|unknown|not found)\b",
-    r"\buser asked for\b<line>\b(?:none|unknown|not found)\b",
-    r"\bno explicit solution\b",
+# No word boundary, as in the original: "history" begins with a greeting.
+_BOILERPLATE = re.compile(
+    "hi|hello|hey|good morning|good evening|greetings|fresh session|new session|heartbeat", re.ASCII | re.IGNORECASE
 )
 
 
@@ -57,10 +64,15 @@ def is_noise(text: str, *, denials: bool = True, meta_questions: bool = True, bo
     Source: memory-lancedb-pro, noise filter.
     """
     trimmed = trim(text)
+    lowered = trimmed.lower()
     return (
         utf16_length(trimmed) < _SHORTEST_UTF16
-        or (denials and _DENIAL.search(trimmed) is not None)
-        or (meta_questions and _META_QUESTION.search(trimmed) is not None)
-        or (boilerplate and _BOILERPLATE.search(trimmed) is not None)
-        or _DIAGNOSTIC.search(trimmed) is not None
+        or (denials and _matches(_DENIALS, trimmed, lowered))
+        or (meta_questions and _matches(_META_QUESTIONS, trimmed, lowered))
+        or (boilerplate and _BOILERPLATE.match(trimmed) is not None)
+        or _matches(_DIAGNOSTICS, trimmed, lowered)
     )
+
+
+def _matches(patterns: list[tuple[str, re.Pattern[str]]], text: str, lowered: str) -> bool:
+    return any(cue in lowered and pattern.search(text) is not None for cue, pattern in patterns)

@@ -316,6 +316,14 @@ class Extraction(Protocol):
         ...
 
 
+@runtime_checkable
+class Reporting(Protocol):
+    """A component that counts what it had to survive."""
+
+    @property
+    def incidents(self) -> Counter[str]: ...
+
+
 class LanguageModel(Protocol):
     """Laws: with recorded replies the same prompt gives the same reply, offline."""
 

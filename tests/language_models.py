@@ -35,3 +35,13 @@ class Failing:
 
     def reply(self, system: str, prompt: str) -> str:
         raise ModelError("the model is gone")
+
+
+@dataclass
+class Listing:
+    """Replies one memory a turn, said to be of today."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        turns = re.findall(r'<turn number="(\d+)".*?>\n(.*?)\n</turn>', prompt, re.DOTALL)
+        memories = [{"category": "events", "abstract": f"Said today: {w}", "sources": [int(n)]} for n, w in turns]
+        return json.dumps({"memories": memories})

@@ -1,7 +1,9 @@
 """Category, importance, temporal type and expiry by rule: no model, and the same for everyone.
 
 The six categories, their importance and the temporal classifier are memory-lancedb-pro's; it leaves the category of a
-text to a language model, and the rule for it is ours.
+text to a language model, and the rule for it is ours. It is a rough one: of the labelled messages of the sample that
+its cues were not written by (`tests/lcm/annotation/test_category_accuracy.py`) it finds the label of 60 %, where the
+commonest label alone is right on 39 %; it is best at events, and misses nearly every case.
 """
 
 import re

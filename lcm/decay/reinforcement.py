@@ -55,11 +55,9 @@ class Recall:
 
     def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
         used = list(dict.fromkeys(used_ids))[: self.recalled]
-        place = pl.int_range(pl.len())
+        newer = pl.int_range(pl.len()).reverse()
         touched = (
-            documents.with_columns(
-                _is_used=pl.col("document_id").is_in(used), _is_newest=place >= pl.len() - self.maintained
-            )
+            documents.with_columns(_is_used=pl.col("document_id").is_in(used), _is_newest=newer < self.maintained)
             .filter(pl.col("_is_used") | pl.col("_is_newest"))
             .with_columns(
                 access_count=pl.col("access_count").fill_null(0) + pl.col("_is_used").cast(pl.Int64),

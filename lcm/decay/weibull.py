@@ -10,6 +10,8 @@ from lcm.decay.age import days_since
 
 _DEFAULT_RATING = 0.7
 """Of importance and confidence, as `lcm.records` has it."""
+_LARGE = 1e300
+"""Finite, so that no term cancels another to what is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,19 @@ class Weibull:
             "access_gap_days",
         ):
             _require(0 < getattr(self, name) < math.inf, f"{name} must be > 0, got {getattr(self, name)}")
-        for name in ("recency_weight", "frequency_weight", "intrinsic_weight", "importance_modulation"):
-            _require(0 <= getattr(self, name) < math.inf, f"{name} must be >= 0, got {getattr(self, name)}")
-        for name in ("stale_threshold", "search_boost_min", "floor_core", "floor_working", "floor_peripheral"):
+        for name in (
+            "recency_weight",
+            "frequency_weight",
+            "intrinsic_weight",
+            "stale_threshold",
+            "search_boost_min",
+            "floor_core",
+            "floor_working",
+            "floor_peripheral",
+        ):
             _require(0 <= getattr(self, name) <= 1, f"{name} must be in [0, 1], got {getattr(self, name)}")
+        modulation = self.importance_modulation
+        _require(0 <= modulation < math.inf, f"importance_modulation must be >= 0, got {modulation}")
         weights = (self.recency_weight, self.frequency_weight, self.intrinsic_weight)
         _require(sum(weights) > 0, f"one of the weights of recency, frequency, intrinsic must be > 0, got {weights}")
 
@@ -78,7 +89,7 @@ class Weibull:
 
     def intrinsic(self) -> pl.Expr:
         """I."""
-        return _rating("importance") * _rating("confidence")
+        return (_rating("importance") * _rating("confidence")).clip(-_LARGE, _LARGE)
 
     def strength(self) -> pl.Expr:
         return _strength(self)
@@ -99,14 +110,15 @@ def _recency(settings: Weibull) -> pl.Expr:
     ) * (settings.importance_modulation * _rating("importance")).exp()
     beta = _by_tier(settings.beta_core, settings.beta_working, settings.beta_peripheral)
     idle_days = days_since(_last_active()).fill_null(0.0).clip(lower_bound=0.0)
-    # An importance far below 0 makes a half-life of 0, which on day 0 divides 0 by 0.
-    return (-(math.log(2) / half_life_days) * idle_days.pow(beta)).exp().fill_nan(1.0)
+    # Bounded, for an importance far below 0 makes a half-life of 0, and 0 days times infinity is no number.
+    rate = (math.log(2) / half_life_days).clip(upper_bound=_LARGE)
+    return (-rate * idle_days.pow(beta).clip(upper_bound=_LARGE)).exp()
 
 
 @cache
 def _frequency(settings: Weibull) -> pl.Expr:
     accesses = _accesses().cast(pl.Float64)
-    base = 1.0 - (-accesses / settings.access_saturation).exp()
+    base = 1.0 - (-accesses / settings.access_saturation).exp().clip(upper_bound=_LARGE)
     span_days = (days_since(pl.col("created_at")) - days_since(_last_active())).fill_null(0.0).clip(lower_bound=1.0)
     gap_days = span_days / (accesses - 1.0).clip(lower_bound=1.0)
     repeated = base * (0.5 + 0.5 * (-gap_days / settings.access_gap_days).exp())
@@ -120,9 +132,7 @@ def _strength(settings: Weibull) -> pl.Expr:
         (settings.frequency_weight, settings.frequency()),
         (settings.intrinsic_weight, settings.intrinsic()),
     )
-    # A term without weight is left out: 0 times an importance beyond all bounds would be no number.
-    terms = [weight * term for weight, term in weighted if weight > 0]
-    return pl.sum_horizontal(terms).fill_nan(0.0)
+    return pl.sum_horizontal(weight * term for weight, term in weighted if weight > 0)
 
 
 @cache

@@ -49,6 +49,5 @@ def chunks(turns: Sequence[Turn], max_chars: int, min_turns: int) -> Iterator[Ch
 
 
 def last_units(text: str, units: int) -> str:
-    """The last so many UTF-16 code units of a text, without half a character at their start."""
-    tail = text.encode("utf-16-le", "surrogatepass")[-2 * units :].decode("utf-16-le", "surrogatepass")
-    return tail[1:] if len(tail) < len(text) and "\udc00" <= tail[:1] <= "\udfff" else tail
+    """The last so many UTF-16 code units of a well-formed text, without half a character at their start."""
+    return text.encode("utf-16-le")[-2 * units :].decode("utf-16-le", "ignore")

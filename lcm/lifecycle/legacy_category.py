@@ -18,8 +18,9 @@ CATEGORY_OF: Mapping[str, str] = MappingProxyType(
     {"preference": "preferences", "entity": "entities", "decision": "events", "other": "patterns"}
 )
 
-# Boundaries are those of ASCII words, as in the original: a Chinese cue counts only where it touches one.
-_SELF_DESCRIPTION = re.compile(r"\b(?:my |i am |i'm |name is |叫我|我的|我是)\b", re.ASCII | re.IGNORECASE)
+# Word boundaries are those of ASCII. Chinese has none, so its cues count wherever they stand: the original asks for
+# boundaries around them too, and so hardly ever finds one.
+_SELF_DESCRIPTION = re.compile(r"\b(?:my |i am |i'm |name is )\b|叫我|我的|我是", re.ASCII | re.IGNORECASE)
 
 
 def memory_category(legacy: str | None, text: str) -> str:

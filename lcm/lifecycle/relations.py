@@ -1,14 +1,13 @@
 """What a document says of others, and how much of its past is kept.
 
-Source: memory-lancedb-pro, appendRelation and stringifySmartMetadata.
+Source: memory-lancedb-pro, appendRelation and stringifySmartMetadata; it keeps the oldest relations, and so drops
+every new one once they are full.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-MAX_SOURCES = 20
-MAX_HISTORY = 50
-MAX_RELATIONS = 16
+_CAPS = {"sources": 20, "history": 50, "relations": 16}
 
 Relation = dict[str, str]
 
@@ -27,13 +26,11 @@ def appended(relations: object, relation_type: str, target_id: str) -> list[Rela
 
 
 def capped(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata as it is stored: the last 20 sources, the last 50 of the history, the first 16 relations."""
+    """The metadata as it is stored: the last 20 sources, 50 of the history, 16 relations."""
     stored = dict(metadata)
-    for key, cut in (("sources", slice(-MAX_SOURCES, None)), ("history", slice(-MAX_HISTORY, None))):
+    for key, most in _CAPS.items():
         if isinstance(stored.get(key), list | tuple):
-            stored[key] = list(stored[key])[cut]
-    if isinstance(stored.get("relations"), list | tuple):
-        stored["relations"] = list(stored["relations"])[:MAX_RELATIONS]
+            stored[key] = list(stored[key])[-most:]
     return stored
 
 

@@ -1,6 +1,28 @@
 """Scores kept in [0, 1]."""
 
+from functools import cache
+
 import polars as pl
+
+from lcm.ranking.ordering import best_first
+
+
+def rescored(frame: pl.DataFrame, value: pl.Expr, fallback_ratio: float) -> pl.DataFrame:
+    """Give the rows new scores in [0, 1], best first.
+
+    Args:
+        frame: candidates.
+        value: the new score over the columns of the frame, before it is clamped.
+        fallback_ratio: what is left of the old score where the value is no finite number.
+    """
+    # In two steps: an expression that is named twice is worked out twice.
+    valued = frame.with_columns(_value=value)
+    return best_first(valued.with_columns(score=_clamped(fallback_ratio)).drop("_value"))
+
+
+@cache
+def _clamped(fallback_ratio: float) -> pl.Expr:
+    return clamp01(pl.col("_value"), fallback_ratio * pl.col("score"))
 
 
 def clamp01(value: pl.Expr, fallback: pl.Expr) -> pl.Expr:

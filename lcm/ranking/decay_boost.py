@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols import Batch, Decay
-from lcm.ranking.clamp import clamp01
-from lcm.ranking.ordering import best_first
+from lcm.ranking.clamp import rescored
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,5 @@ class DecayBoost:
             raise ValueError(f"floor_ratio must be in [0, 1], got {self.floor_ratio}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        multiplier = self.decay.multiplier()
-        factor = pl.when(multiplier.is_finite()).then(multiplier.clip(self.floor_ratio)).otherwise(self.floor_ratio)
-        return best_first(frame.with_columns(score=clamp01(pl.col("score") * factor, pl.lit(0.0))))
+        factor = self.decay.multiplier().clip(lower_bound=self.floor_ratio)
+        return rescored(frame, pl.col("score") * factor, fallback_ratio=self.floor_ratio)

@@ -7,8 +7,7 @@ from functools import cache
 import polars as pl
 
 from lcm.protocols import Batch
-from lcm.ranking.clamp import clamp01
-from lcm.ranking.ordering import best_first
+from lcm.ranking.clamp import rescored
 
 _DEFAULT_IMPORTANCE = 0.7
 
@@ -31,11 +30,10 @@ class ImportanceWeight:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return best_first(frame.with_columns(score=_weighted(self)))
+        return rescored(frame, _weighted(self), fallback_ratio=self.base_weight)
 
 
 @cache
 def _weighted(settings: ImportanceWeight) -> pl.Expr:
-    score, importance = pl.col("score"), pl.col("importance").fill_null(_DEFAULT_IMPORTANCE)
-    factor = settings.base_weight + settings.importance_weight * importance
-    return clamp01(score * factor, settings.base_weight * score)
+    importance = pl.col("importance").fill_null(_DEFAULT_IMPORTANCE)
+    return pl.col("score") * (settings.base_weight + settings.importance_weight * importance)

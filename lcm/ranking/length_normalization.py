@@ -6,8 +6,7 @@ from functools import cache
 import polars as pl
 
 from lcm.protocols import Batch
-from lcm.ranking.clamp import clamp01
-from lcm.ranking.ordering import best_first
+from lcm.ranking.clamp import rescored
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,10 @@ class LengthNormalization:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.anchor == 0:
             return frame
-        return best_first(frame.with_columns(score=_normalized(self)))
+        return rescored(frame, _normalized(self), fallback_ratio=0.0)
 
 
 @cache
 def _normalized(settings: LengthNormalization) -> pl.Expr:
     times_the_anchor = (pl.col("length_utf16").fill_null(0) / settings.anchor).clip(lower_bound=1.0)
-    return clamp01(pl.col("score") / (1.0 + settings.slope * times_the_anchor.log(2)), pl.lit(0.0))
+    return pl.col("score") / (1.0 + settings.slope * times_the_anchor.log(2))

@@ -8,8 +8,7 @@ import polars as pl
 
 from lcm.decay.age import days_old
 from lcm.protocols import Batch
-from lcm.ranking.clamp import clamp01
-from lcm.ranking.ordering import best_first
+from lcm.ranking.clamp import rescored
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,10 @@ class RecencyBoost:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0 or self.weight == 0:
             return frame
-        return best_first(frame.with_columns(score=_boosted(self)))
+        return rescored(frame, _boosted(self), fallback_ratio=1.0)
 
 
 @cache
 def _boosted(settings: RecencyBoost) -> pl.Expr:
     age_days = days_old(clamp_future=settings.clamp_future)
-    bonus = settings.weight * (-age_days / settings.half_life_days).exp()
-    return clamp01(pl.col("score") + bonus, pl.col("score"))
+    return pl.col("score") + settings.weight * (-age_days / settings.half_life_days).exp()

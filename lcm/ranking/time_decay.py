@@ -8,8 +8,7 @@ import polars as pl
 
 from lcm.decay.age import days_old, days_since
 from lcm.protocols import Batch
-from lcm.ranking.clamp import clamp01
-from lcm.ranking.ordering import best_first
+from lcm.ranking.clamp import rescored
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class TimeDecay:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0:
             return frame
-        return best_first(frame.with_columns(score=_decayed(self)))
+        return rescored(frame, _decayed(self), fallback_ratio=self.floor_ratio)
 
 
 def effective_half_life(
@@ -76,7 +75,6 @@ def effective_half_life(
 
 @cache
 def _decayed(settings: TimeDecay) -> pl.Expr:
-    score, floor = pl.col("score"), settings.floor_ratio
     base_days = (
         pl.when(pl.col("temporal_type") == "dynamic")
         .then(settings.half_life_days / settings.dynamic_divisor)
@@ -86,5 +84,5 @@ def _decayed(settings: TimeDecay) -> pl.Expr:
         base_days, settings.reinforcement_factor, settings.max_half_life_multiplier, settings.access_half_life_days
     )
     age_days = days_old(clamp_future=settings.clamp_future)
-    factor = floor + (1.0 - floor) * (-age_days / half_life_days).exp()
-    return clamp01(score * factor, floor * score)
+    floor = settings.floor_ratio
+    return pl.col("score") * (floor + (1.0 - floor) * (-age_days / half_life_days).exp())

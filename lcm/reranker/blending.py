@@ -6,7 +6,10 @@ from functools import cache
 
 import polars as pl
 
-from lcm.ranking.ordering import best_first, is_one_query
+from lcm.protocols import Batch
+from lcm.ranking.clamp import clamp01_with_floor
+from lcm.ranking.limit import Limit
+from lcm.ranking.ordering import best_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,9 @@ class Blend:
 @cache
 def _blended(blend: Blend) -> pl.Expr:
     score, reranker_score = pl.col("score"), pl.col("reranker_score")
-    floor = clamped(blend.floor(), pl.lit(0.0))
     returned = blend.reranker_weight * reranker_score + blend.score_weight * score
     kept = pl.when(reranker_score.is_not_null()).then(returned).otherwise(blend.unreturned_weight * score)
-    return pl.max_horizontal(floor, clamped(kept, floor))
+    return clamp01_with_floor(kept, blend.floor())
 
 
 def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]], blend: Blend) -> pl.DataFrame:
@@ -110,21 +112,9 @@ def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]
     return best_first(blend.apply(in_order))
 
 
-def first(frame: pl.DataFrame, window: int | None) -> pl.DataFrame:
+def first(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
     """The best `window` rows of each query, best first; None keeps all as they stand."""
-    if window is None:
-        return frame
-    ordered = best_first(frame)
-    if is_one_query(ordered):
-        return ordered.head(window)
-    return ordered.filter(pl.int_range(pl.len()).over("query_id") < window)
-
-
-def clamped(value: pl.Expr, fallback: pl.Expr) -> pl.Expr:
-    """The value in [0, 1]; where it is not finite the fallback as it is, and 0 where that is not finite either."""
-    return (
-        pl.when(value.is_finite()).then(value.clip(0.0, 1.0)).when(fallback.is_finite()).then(fallback).otherwise(0.0)
-    )
+    return frame if window is None else Limit(window)(frame, batch)
 
 
 def check_window(window: int | None) -> None:

@@ -8,8 +8,9 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols import Batch
+from lcm.ranking.clamp import clamp01
 from lcm.ranking.ordering import best_first
-from lcm.reranker.blending import check_weights, check_window, clamped, first
+from lcm.reranker.blending import check_weights, check_window, first
 
 _log = logging.getLogger(__name__)
 _BLOCK_ROWS = 8192
@@ -40,7 +41,7 @@ class Cosine:
         check_weights(score_weight=self.score_weight, cosine_weight=self.cosine_weight)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window)
+        kept = first(frame, self.window, batch)
         cosines = _cosines(kept, batch)
         if cosines is None:
             _log.warning("the queries have no vectors as wide as the documents': reranking by cosine is left out")
@@ -48,7 +49,7 @@ class Cosine:
             return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
         score, cosine = pl.col("score"), pl.col("reranker_score")
         blended = self.score_weight * score + self.cosine_weight * cosine
-        return best_first(kept.with_columns(reranker_score=cosines).with_columns(score=clamped(blended, score)))
+        return best_first(kept.with_columns(reranker_score=cosines).with_columns(score=clamp01(blended, score)))
 
 
 def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:

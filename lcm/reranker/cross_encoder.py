@@ -53,7 +53,7 @@ class CrossEncoder:
             raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window)
+        kept = first(frame, self.window, batch)
         texts = (
             kept.select("query_id", "document_id")
             .join(batch.queries.select("query_id", query="text"), on="query_id", how="left", maintain_order="left")

@@ -82,7 +82,7 @@ class Remote:
             raise ValueError(f"workers must be >= 1, got {self.workers}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window)
+        kept = first(frame, self.window, batch)
         if kept.is_empty():
             return self.fallback(kept, batch)
         asked = _asked(kept, batch)

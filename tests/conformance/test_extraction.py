@@ -62,5 +62,5 @@ def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
 @pytest.mark.parametrize("cuts", [(0, 1, 8), (0, 3, 4, 8), tuple(range(9))])
 def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:
     extraction, messages = built(choice, annotation), transcript().messages
-    pieces = [extraction.extract(messages[:end], start) for start, end in pairwise(cuts)]
-    assert sum(pieces, []) == extraction.extract(messages)
+    pieces = [c for start, end in pairwise(cuts) for c in extraction.extract(messages[:end], start)]
+    assert pieces == extraction.extract(messages)

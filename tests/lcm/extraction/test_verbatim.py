@@ -1,10 +1,13 @@
 """One document a message."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from lcm.annotation.rules import Rules
 from lcm.extraction.verbatim import Verbatim
+from lcm.instants import EPOCH
 from lcm.records import Message, Part
 from tests.workspaces import LINES, transcript
 
@@ -45,3 +48,17 @@ def test_a_tool_call_is_found_by_its_name_and_arguments() -> None:
 def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(ValueError, match="roles must be some of"):
         Verbatim(roles=["robot"])  # type: ignore[list-item]
+
+
+def test_known_messages_make_no_document() -> None:
+    messages = transcript().messages
+    assert Verbatim().extract(messages, known=6) == Verbatim().extract(messages)[6:]
+
+
+def test_the_annotation_is_told_when_each_message_was_said() -> None:
+    said = replace(transcript().messages[0], content="It rains today")
+    dated, undated = Verbatim(annotation=Rules()).extract([said, replace(said, created_at=None)])
+    assert said.created_at is not None
+    assert dated.valid_until == said.created_at + timedelta(hours=18)
+    assert undated.valid_until == EPOCH + timedelta(hours=18)
+    assert dated.temporal_type == "dynamic"

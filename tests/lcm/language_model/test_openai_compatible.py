@@ -91,7 +91,7 @@ def test_a_server_may_ask_for_another_pause_but_not_for_a_long_one(pauses: list[
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_the_last_try_is_the_last(retries: int, pauses: list[float]) -> None:
-    with serving(lambda _: Answer(status=503)) as server, pytest.raises(ModelError, match="HTTP status 503$"):
+    with serving(lambda _: Answer(status=503)) as server, pytest.raises(ModelError, match=r"HTTP status 503$"):
         model(server, retries=retries).reply("", "hello")
     assert len(server.asked) == retries + 1
     assert len(pauses) == retries
@@ -159,7 +159,7 @@ def test_a_server_that_is_not_there_is_said_at_once(pauses: list[float]) -> None
 def test_a_key_that_is_wanted_is_asked_for() -> None:
     with (
         serving(lambda _: Answer(status=401)) as server,
-        pytest.raises(ModelError, match="HTTP status 401: it wants a key$"),
+        pytest.raises(ModelError, match=r"HTTP status 401: it wants a key$"),
     ):
         model(server, api_key_env=None).reply("", "hello")
 

@@ -155,7 +155,7 @@ def test_a_failure_to_ask_keeps_nothing(tmp_path: Path) -> None:
         def reply(self, system: str, prompt: str) -> str:
             raise ModelError("no")
 
-    with pytest.raises(ModelError, match="^no$"):
+    with pytest.raises(ModelError, match=r"^no$"):
         recorded(tmp_path, Failing()).reply("s", "p")
     assert list(tmp_path.iterdir()) == []
 
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_bad_setting_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="^unknown mode 'off'; choose one of: live, record, replay$"):
+    with pytest.raises(ValueError, match=r"^unknown mode 'off'; choose one of: live, record, replay$"):
         recorded(tmp_path, mode="off")
     with pytest.raises(TypeError, match=r"^model must have reply\(\) and identity, got NoModel\(\)$"):
         recorded(tmp_path, NoModel())

@@ -22,11 +22,15 @@ def test_a_profile_is_shorter_than_200_units(length: int, category: str) -> None
     assert memory_category("fact", "my name " + "x" * (length - 8)) == category
 
 
-def test_a_cue_stands_between_ascii_words() -> None:
+def test_an_english_cue_stands_between_ascii_words() -> None:
     assert memory_category("fact", "economy x") == "cases"
     assert memory_category("fact", "my 猫") == "cases"
-    assert memory_category("fact", "我的猫") == "cases"
-    assert memory_category("fact", "x我的y") == "profile"
+
+
+def test_a_chinese_cue_counts_wherever_it_stands() -> None:
+    assert memory_category("fact", "我的猫") == "profile"
+    assert memory_category("fact", "大家叫我小明") == "profile"
+    assert memory_category("fact", "他的猫") == "cases"
 
 
 def test_anything_unknown_is_a_pattern() -> None:

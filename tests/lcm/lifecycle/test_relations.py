@@ -22,14 +22,10 @@ def test_what_is_no_list_holds_no_relation() -> None:
     assert appended("x", "a", "1") == appended(None, "a", "1") == [{"type": "a", "targetId": "1"}]
 
 
-def test_the_last_sources_and_history_and_the_first_relations_are_kept() -> None:
-    stored = capped({"sources": list(range(21)), "history": list(range(51)), "relations": list(range(17)), "a": 1})
-    assert stored == {
-        "sources": list(range(1, 21)),
-        "history": list(range(1, 51)),
-        "relations": list(range(16)),
-        "a": 1,
-    }
+def test_the_last_of_each_list_are_kept() -> None:
+    numbers = list(range(60))
+    stored = capped({"sources": numbers, "history": numbers, "relations": numbers, "a": 1})
+    assert stored == {"sources": numbers[-20:], "history": numbers[-50:], "relations": numbers[-16:], "a": 1}
 
 
 def test_caps_leave_other_types_alone() -> None:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.reranker.blending import Blend, RerankItem, clamped, first, with_replies
-from tests.lcm.reranker.conftest import TWO_QUERIES, frame, scores
+from lcm.reranker.blending import Blend, RerankItem, first, with_replies
+from tests.lcm.reranker.conftest import TWO_QUERIES, batch, frame, scores
 
 ANY = st.floats(allow_nan=True, allow_infinity=True) | st.none()
 
@@ -95,23 +95,12 @@ def test_a_row_never_loses_more_than_its_floor_says(score: float, lexical: float
     assert after["tea"] <= max(score, s or 0)
 
 
-@pytest.mark.parametrize(
-    ("value", "fallback", "expected"),
-    [(2.0, 0.3, 1.0), (-1.0, 0.3, 0.0), (math.nan, 7.0, 7.0), (math.inf, math.nan, 0.0), (None, None, 0.0)],
-)
-def test_a_value_that_is_not_finite_gives_the_fallback_as_it_is(
-    value: float | None, fallback: float | None, expected: float
-) -> None:
-    cells = pl.DataFrame({"x": [value], "y": [fallback]}, schema={"x": pl.Float64, "y": pl.Float64})
-    assert cells.select(clamped(pl.col("x"), pl.col("y"))).item() == expected
-
-
 def test_a_window_keeps_the_best_of_each_query() -> None:
-    assert first(TWO_QUERIES, 2)["document_id"].to_list() == ["kettle", "goats", "tea", "goats"]
-    assert first(TWO_QUERIES, None).equals(TWO_QUERIES)
-    assert first(TWO_QUERIES.clear(), 2).is_empty()
+    assert first(TWO_QUERIES, 2, batch())["document_id"].to_list() == ["kettle", "goats", "tea", "goats"]
+    assert first(TWO_QUERIES, None, batch()).equals(TWO_QUERIES)
+    assert first(TWO_QUERIES.clear(), 2, batch()).is_empty()
     unordered = frame(("q0", "kettle", 0.1, None), ("q0", "goats", 0.5, None))
-    assert first(unordered, 1)["document_id"].to_list() == ["goats"]
+    assert first(unordered, 1, batch())["document_id"].to_list() == ["goats"]
 
 
 @pytest.mark.parametrize(

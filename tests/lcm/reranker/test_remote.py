@@ -277,3 +277,10 @@ def test_the_first_place_with_a_usable_item_counts(provider: str, reply: Any, sc
 def test_a_bad_setting_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         remote(**settings)
+
+
+def test_a_row_does_not_depend_on_the_queries_beside_it() -> None:
+    with serving(replying({"results": REPLY})) as server:
+        reranker = remote(server)
+        alone = [reranker(part, batch()) for part in TWO_QUERIES.partition_by("query_id", maintain_order=True)]
+        assert reranker(TWO_QUERIES, batch()).equals(pl.concat(alone))

@@ -1,0 +1,122 @@
+"""From the new messages of a conversation to the documents that they make, and to what these change."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from lcm.admission.changes import Annotated, Created, Ended
+from lcm.admission.intake import Intake, Surroundings
+from lcm.indexes import Indexes, embedded_text, mean_vector
+from lcm.instants import EPOCH
+from lcm.new_document import new_document
+from lcm.protocols import Vectors
+from lcm.records import Candidate, Decision, Document, Message
+from lcm.store.store import Store
+from lcm.working_set import WorkingSet
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What is to be written, in order."""
+
+    documents: list[Document] = field(default_factory=list)
+    windows: dict[str, Vectors] = field(default_factory=dict)
+    """The vectors of each document, by its id: one a window."""
+    ends: list[tuple[str, datetime]] = field(default_factory=list)
+    notes: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    incidents: Counter[str] = field(default_factory=Counter)
+
+
+def arrive(
+    conversation_id: str,
+    messages: Sequence[Message],
+    candidates: Sequence[Candidate],
+    intake: Intake,
+    indexes: Indexes,
+    store: Store,
+    readable: Sequence[str] | None,
+) -> Arrivals:
+    """Decide on every candidate; nothing is written yet.
+
+    Args:
+        conversation_id: of the messages.
+        messages: the conversation from its start, dated.
+        candidates: what extraction made of what is new in it.
+        intake: admission and deduplication.
+        indexes: embed the candidates, and know the vectors of stored documents.
+        store: of the workspace.
+        readable: the scopes whose documents the candidates may be compared with; None = all.
+    """
+    sources = {message.message_id: message for message in messages}
+
+    def document_of(candidate: Candidate, _: datetime) -> Document:
+        return new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id)
+
+    said_at = [max(sources[i].created_at or EPOCH for i in c.source_message_ids) for c in candidates]
+    windows = indexes.embed([embedded_text(c.text, c.content) for c in candidates])
+    if intake.admission.is_off and intake.deduplication.is_off:
+        documents = [document_of(candidate, at) for candidate, at in zip(candidates, said_at, strict=True)]
+        return Arrivals(documents, {d.document_id: rows for d, rows in zip(documents, windows, strict=True)})
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
+
+    known = store.documents(readable)
+    records = WorkingSet(known, indexes.vector_index.vectors_of(known["document_id"].to_list()), store.document)
+    around = Surroundings(messages, records, document_of, embed)
+    arrivals = Arrivals()
+    for places in _extractions(candidates):
+        taken = intake.take_in(
+            [candidates[place] for place in places],
+            [mean_vector(windows[place]) for place in places],
+            [said_at[place] for place in places],
+            around,
+        )
+        for decision, changes in taken:
+            arrivals.decisions.append(decision)
+            arrivals.incidents.update(decision.audit.get("admission", {}).get("incidents", {}))
+            arrivals.incidents.update(decision.audit.get("deduplication", {}).get("incidents", {}))
+            for change in changes:
+                match change:
+                    case Created(document, _):
+                        arrivals.documents.append(document)
+                    case Ended(document_id, at):
+                        arrivals.ends.append((document_id, at))
+                    case Annotated(document_id, metadata):
+                        arrivals.notes.append((document_id, metadata))
+    texts = [embedded_text(document.text, document.content) for document in arrivals.documents]
+    by_text = {embedded_text(c.text, c.content): rows for c, rows in zip(candidates, windows, strict=True)}
+    merged = [text for text in dict.fromkeys(texts) if text not in by_text]
+    by_text.update(zip(merged, indexes.embed(merged), strict=True))
+    arrivals.windows = {d.document_id: by_text[text] for d, text in zip(arrivals.documents, texts, strict=True)}
+    return arrivals
+
+
+def write(arrivals: Arrivals, conversation_id: str, store: Store, tokens: Sequence[int]) -> None:
+    """Write what was decided, inside the caller's transaction; `tokens` are those of the documents' texts."""
+    store.add_documents([replace(d, tokens=n) for d, n in zip(arrivals.documents, tokens, strict=True)])
+    store.end_documents(arrivals.ends)
+    store.annotate_documents(arrivals.notes)
+    store.add_decisions(conversation_id, arrivals.decisions)
+
+
+def dated(messages: Sequence[Message]) -> list[Message]:
+    """The messages, each with the latest instant so far: what was said later is not known earlier."""
+    latest = EPOCH
+    found = []
+    for message in messages:
+        latest = max(latest, message.created_at or latest)
+        found.append(message if message.created_at == latest else replace(message, created_at=latest))
+    return found
+
+
+def _extractions(candidates: Sequence[Candidate]) -> list[list[int]]:
+    """The places of candidates that came from one extraction; one without a batch stands alone."""
+    keys = [(candidate.batch, 0 if candidate.batch else place) for place, candidate in enumerate(candidates)]
+    return [list(places) for _, places in groupby(range(len(keys)), key=keys.__getitem__)]

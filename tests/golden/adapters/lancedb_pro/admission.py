@@ -1,0 +1,200 @@
+"""memory-lancedb-pro's admission onto ours."""
+
+import json
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from lcm.admission.amac import Amac
+from lcm.admission.confidence import common_length, f1, spans, support, tokens
+from lcm.admission.novelty import max_similarity, recency_gap
+from lcm.admission.plugin_config import PluginAdmission, normalised
+from lcm.admission.utility import Utility
+from lcm.errors import ModelError
+from lcm.instants import EPOCH
+from lcm.protocols import Neighbour, Vectors
+from lcm.records import Candidate, Document, Message
+from tests.golden.components import component
+
+CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "high-recall": "high_recall"}
+
+
+def admission_tokenize(case: dict[str, Any]) -> dict[str, Any]:
+    return {"tokens": tokens(case["text"]), "spans": spans(case["text"])}
+
+
+def admission_rouge(case: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "lcs_length": common_length(case["left"], case["right"]),
+        "f1": f1(case["left"], case["right"]),
+    }
+
+
+def admission_confidence(case: dict[str, Any]) -> dict[str, Any]:
+    found = support(candidate_of(case["candidate"]), [case["conversation"]])
+    return {
+        "score": found.confidence,
+        "best_support": found.best,
+        "coverage": found.coverage,
+        "unsupported_ratio": 1 - found.coverage,
+    }
+
+
+def admission_novelty(case: dict[str, Any]) -> dict[str, Any]:
+    near = compared(case["candidate_vector"], case["matches"])
+    amac: Amac = component("admission=balanced", "admission")
+    similarity = max_similarity(near)
+    return {
+        "score": 1 - similarity,
+        "max_similarity": similarity,
+        "matched_ids": [n.document.document_id for n in near if n.cosine >= amac.similar_cosine],
+        "compared_ids": [n.document.document_id for n in near],
+    }
+
+
+def admission_recency_gap(case: dict[str, Any]) -> float:
+    # A document always has an instant: those without one drop out.
+    stamps = [stamp for stamp in map(float, case["timestamps_ms"]) if math.isfinite(stamp)]
+    near = [Neighbour(document_of("d", "", "other", stamp), 0.0) for stamp in stamps]
+    return recency_gap(near, instant(case["now_ms"]), case["half_life_days"])
+
+
+def admission_config(case: dict[str, Any]) -> dict[str, Any]:
+    return _shown(normalised(case["raw"]))
+
+
+def admission_presets(case: dict[str, Any]) -> dict[str, Any]:
+    amac: Amac = component(f"admission={CHOICE_OF_PRESET[case['preset']]}", "admission")
+    configured = PluginAdmission(
+        preset=case["preset"],
+        weights=amac.weights,
+        reject_threshold=amac.reject_threshold,
+        admit_threshold=amac.admit_threshold,
+        novelty_pool_size=amac.novelty_pool_size,
+        recency_half_life_days=amac.recency_half_life_days,
+        type_priors=amac.type_priors,
+    )
+    return {**_shown(configured), "type_prior_scores": dict(amac.type_priors)}
+
+
+def admission_evaluate(case: dict[str, Any]) -> dict[str, Any]:
+    settings = normalised(case["config"])
+    utility: Utility = component("admission=balanced", "admission").utility
+    if case["utility"]["mode"] == "standalone":
+        utility = component("admission=balanced_model", "admission").utility
+        utility = replace(utility, language_model=Replying(case["utility"]["reply"]))
+    amac = settings.component(utility)
+    found = amac.assess(
+        candidate_of(case["candidate"]),
+        np.asarray([case["candidate_vector"]]) if case["candidate_vector"] else None,
+        Listed(compared(case["candidate_vector"], case["raw_matches"])),
+        [Message("m", "user", case["conversation"], "s")],
+        instant(case["now_ms"]),
+    )
+    return {
+        "decision": found.audit["decision"],
+        "hint": found.audit["hint"],
+        "score": found.score,
+        "feature_scores": dict(found.features),
+        "max_similarity": found.audit["max_similarity"],
+        "matched_ids": found.audit["matched_existing_memory_ids"],
+        "compared_ids": found.audit["compared_existing_memory_ids"],
+        "thresholds": found.audit["thresholds"],
+        "weights": found.audit["weights"],
+        "has_utility_reason": bool(found.audit["utility_reason"]),
+        "evaluated_at": milliseconds(datetime.fromisoformat(found.audit["evaluated_at"])),
+        "version": found.audit["version"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Replying:
+    """A language model with one reply; "throw" fails, null says nothing that could be read."""
+
+    decoded: Any
+
+    def reply(self, system: str, prompt: str) -> str:
+        if self.decoded == "throw":
+            raise ModelError("the provider failed")
+        return "" if self.decoded is None else json.dumps(self.decoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a search returned already: all of it, in that order."""
+
+    found: list[Neighbour]
+
+    def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
+        return self.found
+
+
+def compared(vector: list[Any], rows: list[dict[str, Any]]) -> list[Neighbour]:
+    """The rows with their cosines; without a vector there is nothing to compare."""
+    return [
+        Neighbour(
+            document_of(
+                row["id"],
+                row.get("text", ""),
+                row.get("metadata", {}).get("memory_category", "other"),
+                row.get("timestamp_ms", 0),
+            ),
+            _cosine(vector, row["vector"]),
+        )
+        for row in (rows if vector else ())
+    ]
+
+
+def candidate_of(row: dict[str, Any]) -> Candidate:
+    return Candidate(
+        row["abstract"],
+        source_message_ids=("m",),
+        category=row["category"],
+        overview=row["overview"],
+        content=row["content"],
+    )
+
+
+def document_of(document_id: str, text: str, category: str, timestamp_ms: float) -> Document:
+    return Document(document_id, text, (f"{document_id} m",), "c", "s", instant(timestamp_ms), category=category)
+
+
+def instant(timestamp_ms: float) -> datetime:
+    return EPOCH + timedelta(milliseconds=timestamp_ms)
+
+
+def milliseconds(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(milliseconds=1)
+
+
+def _cosine(left: list[Any], right: list[Any]) -> float:
+    """Over the common prefix; what is no number counts as 0."""
+    width = min(len(left), len(right))
+    a, b = (np.array([_component(x) for x in side[:width]]) for side in (left, right))
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / lengths if lengths else 0.0
+
+
+def _component(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _shown(settings: PluginAdmission) -> dict[str, Any]:
+    shown = {
+        "preset": settings.preset,
+        "enabled": settings.is_enabled,
+        "utility_mode": settings.utility_mode,
+        "weights": dict(settings.weights),
+        "reject_threshold": settings.reject_threshold,
+        "admit_threshold": settings.admit_threshold,
+        "novelty_candidate_pool_size": settings.novelty_pool_size,
+        "recency": {"half_life_days": settings.recency_half_life_days},
+        "type_priors": dict(settings.type_priors),
+        "audit_metadata": settings.audit_metadata,
+        "persist_rejected_audits": settings.persist_rejected_audits,
+    }
+    path = settings.rejected_audit_file_path
+    return shown if path is None else {**shown, "rejected_audit_file_path": path}

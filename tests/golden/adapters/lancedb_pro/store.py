@@ -1,0 +1,89 @@
+"""memory-lancedb-pro's store searches: which rows may be seen is our store's query, scores are our stages'."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from lcm.instants import EPOCH
+from lcm.lifecycle.coercion import clamp_int
+from lcm.protocols import Batch
+from lcm.ranking.inverse_distance import InverseDistance
+from lcm.ranking.min_score import MinScore
+from lcm.ranking.raw_score import RawScore
+from lcm.records import GLOBAL_SCOPE, Document, Message, Transcript
+from lcm.source.candidates import describe
+from lcm.source.dense import Dense
+from lcm.source.lexical import Lexical
+from lcm.store.store import Store
+from lcm.tokens import Utf16Units
+from tests.golden.adapters.lancedb_pro.ranking import parsed
+from tests.golden.components import component, documents_batch
+
+TALK = Transcript("talk", (Message("talk:0", "user", "said", "session", EPOCH),))
+
+
+def store_vector_search(case: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [{**row, "score": 1 - row["distance"]} for row in case["rows"]]
+    batch = asked(case, rows, "")
+    frame = describe(Dense(clamp_int(float(case["limit"]), 1, 20)).candidates(batch), batch.documents)
+    for stage in (InverseDistance(), RawScore("dense_score"), MinScore(case["min_score"])):
+        frame = stage(frame, batch)
+    return frame.select(id="document_id", score="score", scope="scope").to_dicts()
+
+
+def store_bm25_search(case: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [{**row, "score": row["raw_score"] or 0.0} for row in case["rows"]]
+    batch = asked(case, rows, case["query"])
+    source = Lexical(clamp_int(float(case["limit"]), 1, 20), containment=True)
+    scored = component("ranking=lancedb_pro", "ranking").stages["lexical_score"](source.candidates(batch), batch)
+    return scored.select(id="document_id", score="lexical_score").to_dicts()
+
+
+class Given:
+    """An index that answers with the given rows in their order, those that are allowed."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        self._rows = rows
+
+    def search(self, queries: Any, k: int, allowed: Sequence[str]) -> list[tuple[list[str], list[float]]]:
+        seen = set(allowed)
+        kept = [row for row in self._rows if row["id"] in seen][:k]
+        return [([row["id"] for row in kept], [float(row["score"]) for row in kept])]
+
+
+def asked(case: dict[str, Any], rows: Sequence[dict[str, Any]], text: str) -> Batch:
+    now = instant(case["now_ms"])
+    with Store(opened_at=EPOCH) as store:
+        store.ingest(TALK, Utf16Units())
+        store.add_documents([document(row, case["now_ms"]) for row in rows])
+        seen = store.documents(case["scope_filter"], known_at=now if case["exclude_inactive"] else None)
+    return replace(
+        documents_batch([]),
+        queries=pl.DataFrame({"query_id": ["q"], "text": [text], "asked_at": [now], "caller": ["manual"]}),
+        documents=seen,
+        allowed=seen["document_id"].to_list(),
+        vector_index=Given(rows),
+        text_index=Given(rows),
+    )
+
+
+def document(row: dict[str, Any], now_ms: float) -> Document:
+    life = parsed(row, now_ms)
+    return Document(
+        document_id=row["id"],
+        text=row["text"],
+        source_message_ids=("talk:0",),
+        conversation_id="talk",
+        session_id="session",
+        created_at=instant(row["timestamp_ms"]),
+        scope=row["scope"] or GLOBAL_SCOPE,
+        valid_from=instant(life["valid_from"]),
+        invalidated_at=instant(life["invalidated_at"]) if life.get("invalidated_at") else None,
+    )
+
+
+def instant(milliseconds: float) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
