@@ -92,6 +92,11 @@ def write_chat(path: Path, size_bytes: int, seed: int) -> int:
     return lines
 
 
+def texts(number: int, seed: int) -> list[str]:
+    """What messages say, without the messages."""
+    return list(islice(_texts(np.random.default_rng([seed, 3]), MEAN_CHARACTERS), number))
+
+
 def queries(number: int, seed: int) -> list[Query]:
     """Questions of a few words, asked when everything has been said."""
     rng = np.random.default_rng([seed, 1])

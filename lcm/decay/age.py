@@ -4,12 +4,13 @@ import polars as pl
 
 from lcm.instants import EPOCH
 
-_DAY_MS = 86_400_000
+_DAYS_PER_MS = 1 / 86_400_000
 
 
 def days_since(instant: pl.Expr) -> pl.Expr:
     """Days from an instant to `asked_at`: negative where it lies in the future, null where it is unknown."""
-    return (pl.col("asked_at") - instant).dt.total_milliseconds() / _DAY_MS
+    # Not divided: the last digit of a Polars column divided by a constant depends on how many rows there are.
+    return (pl.col("asked_at") - instant).dt.total_milliseconds() * _DAYS_PER_MS
 
 
 def days_old(*, clamp_future: bool) -> pl.Expr:

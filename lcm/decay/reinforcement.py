@@ -1,7 +1,7 @@
 """What being recalled does to a document."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import polars as pl
@@ -42,10 +42,10 @@ class Recall:
     """
 
     decay: Decay
+    tiers: DecayTiers
     recalled: int = 5
     maintained: int = 100
     """0: tiers never change."""
-    tiers: DecayTiers = field(default_factory=DecayTiers)
 
     def __post_init__(self) -> None:
         if self.recalled < 1:

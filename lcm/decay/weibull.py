@@ -118,10 +118,10 @@ def _recency(settings: Weibull) -> pl.Expr:
 @cache
 def _frequency(settings: Weibull) -> pl.Expr:
     accesses = _accesses().cast(pl.Float64)
-    base = 1.0 - (-accesses / settings.access_saturation).exp().clip(upper_bound=_LARGE)
+    base = 1.0 - (accesses * (-1 / settings.access_saturation)).exp().clip(upper_bound=_LARGE)
     span_days = (days_since(pl.col("created_at")) - days_since(_last_active())).fill_null(0.0).clip(lower_bound=1.0)
     gap_days = span_days / (accesses - 1.0).clip(lower_bound=1.0)
-    repeated = base * (0.5 + 0.5 * (-gap_days / settings.access_gap_days).exp())
+    repeated = base * (0.5 + 0.5 * (gap_days * (-1 / settings.access_gap_days)).exp())
     return pl.when(accesses <= 1).then(base).otherwise(repeated)
 
 

@@ -11,6 +11,9 @@ import numpy.typing as npt
 from lcm.protocols import Judgement, Merged, Neighbours, Vectors
 from lcm.records import Candidate, Document
 
+_BLOCK = 256
+"""Rows whose cosines are worked out at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class TwinsOnly:
@@ -52,10 +55,12 @@ def twins(vectors: npt.NDArray[np.floating], threshold: float) -> list[int | Non
     unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     first: list[int | None] = [None] * len(rows)
     is_own = np.ones(len(rows), dtype=bool)
-    for i in range(len(rows)):
-        if is_own[i]:
-            alike = np.flatnonzero(is_own[i + 1 :] & (unit[i + 1 :] @ unit[i] > threshold)) + i + 1
-            is_own[alike] = False
-            for j in alike:
-                first[j] = i
+    for start in range(0, len(rows), _BLOCK):
+        block = unit[start : start + _BLOCK] @ unit[start:].T > threshold
+        for i, above in enumerate(block, start=start):
+            if is_own[i]:
+                alike = np.flatnonzero(is_own[i + 1 :] & above[i + 1 - start :]) + i + 1
+                is_own[alike] = False
+                for j in alike:
+                    first[j] = i
     return first

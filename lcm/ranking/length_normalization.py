@@ -35,5 +35,5 @@ class LengthNormalization:
 
 @cache
 def _normalized(settings: LengthNormalization) -> pl.Expr:
-    times_the_anchor = (pl.col("length_utf16").fill_null(0) / settings.anchor).clip(lower_bound=1.0)
+    times_the_anchor = (pl.col("length_utf16").fill_null(0) * (1 / settings.anchor)).clip(lower_bound=1.0)
     return pl.col("score") / (1.0 + settings.slope * times_the_anchor.log(2))

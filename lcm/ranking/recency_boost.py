@@ -42,4 +42,4 @@ class RecencyBoost:
 @cache
 def _boosted(settings: RecencyBoost) -> pl.Expr:
     age_days = days_old(clamp_future=settings.clamp_future)
-    return pl.col("score") + settings.weight * (-age_days / settings.half_life_days).exp()
+    return pl.col("score") + settings.weight * (age_days * (-1 / settings.half_life_days)).exp()

@@ -136,7 +136,7 @@ SHARES = st.floats(0, 1)
 
 
 @given(
-    weights=st.fixed_dictionaries({name: SHARES for name in FEATURES}).filter(lambda w: sum(w.values()) > 0),
+    weights=st.fixed_dictionaries(dict.fromkeys(FEATURES, SHARES)).filter(lambda w: sum(w.values()) > 0),
     prior=SHARES,
     utility=SHARES,
     cosine=st.floats(-1, 1),

@@ -23,11 +23,11 @@ JSON = st.recursive(
         ("no object at all", None),
         ('{"utility": 1', None),
         ("[1, 2]", None),
-        ('{"a":' * 100_000, None),
+        ('{"a":' * 1_000, None),
     ],
 )
 def test_the_object_with_the_key_is_found(reply: str, found: object) -> None:
-    assert object_in(reply[:20_000], "utility") == found
+    assert object_in(reply[:5_000], "utility") == found
 
 
 @given(value=st.dictionaries(st.text(), JSON), before=st.text(st.characters(exclude_characters="{}")))

@@ -25,38 +25,40 @@ def test_frozen_changes_nothing() -> None:
 
 def test_a_used_document_counts_one_access_and_the_others_stay() -> None:
     documents = rows(access_count=[4, 0], last_accessed_at=[LONG_AGO, None])
-    assert changed(Recall(Weibull()), ["d0"], documents) == [("d0", 5, NOW, "working")]
+    assert changed(Recall(Weibull(), DecayTiers()), ["d0"], documents) == [("d0", 5, NOW, "working")]
 
 
 def test_only_the_first_of_an_answer_count_as_used() -> None:
     documents = rows(access_count=[0, 0, 0])
-    found = changed(Recall(Weibull(), recalled=2), ["d2", "d0", "d1"], documents)
+    found = changed(Recall(Weibull(), DecayTiers(), recalled=2), ["d2", "d0", "d1"], documents)
     assert [row[0] for row in found] == ["d0", "d2"]
 
 
 def test_a_document_named_twice_or_not_given_counts_once_or_not_at_all() -> None:
-    assert changed(Recall(Weibull()), ["d0", "d0", "gone"], rows(access_count=[None])) == [("d0", 1, NOW, "working")]
+    assert changed(Recall(Weibull(), DecayTiers()), ["d0", "d0", "gone"], rows(access_count=[None])) == [
+        ("d0", 1, NOW, "working")
+    ]
 
 
 def test_tiers_are_judged_after_the_access() -> None:
     documents = rows(access_count=[2], decay_tier=["peripheral"])  # rises at 3 accesses
-    assert changed(Recall(Weibull()), ["d0"], documents) == [("d0", 3, NOW, "working")]
+    assert changed(Recall(Weibull(), DecayTiers()), ["d0"], documents) == [("d0", 3, NOW, "working")]
 
 
 def test_what_was_not_used_keeps_its_use_when_its_tier_changes() -> None:
     documents = rows(created_at=[days_ago(90), NOW], access_count=[1, 0], last_accessed_at=[days_ago(80), None])
-    assert changed(Recall(Weibull()), [], documents) == [("d0", 1, days_ago(80), "peripheral")]
+    assert changed(Recall(Weibull(), DecayTiers()), [], documents) == [("d0", 1, days_ago(80), "peripheral")]
 
 
 def test_tiers_of_the_newest_alone_are_looked_after() -> None:
     documents = rows(created_at=[days_ago(99), days_ago(98), days_ago(97)])  # all old and little used
-    assert [row[0] for row in changed(Recall(Weibull(), maintained=2), [], documents)] == ["d1", "d2"]
-    assert changed(Recall(Weibull(), maintained=0), ["d0"], documents) == [("d0", 1, NOW, "working")]
+    assert [row[0] for row in changed(Recall(Weibull(), DecayTiers(), maintained=2), [], documents)] == ["d1", "d2"]
+    assert changed(Recall(Weibull(), DecayTiers(), maintained=0), ["d0"], documents) == [("d0", 1, NOW, "working")]
 
 
 def test_a_session_summary_keeps_its_tier() -> None:
     documents = rows(created_at=[days_ago(99)] * 2, kind=["session-summary", "message"])
-    assert changed(Recall(Weibull()), ["d0"], documents) == [
+    assert changed(Recall(Weibull(), DecayTiers()), ["d0"], documents) == [
         ("d0", 1, NOW, "working"),
         ("d1", 0, None, "peripheral"),
     ]
@@ -65,8 +67,8 @@ def test_a_session_summary_keeps_its_tier() -> None:
 def test_tiers_and_decay_are_those_of_the_settings() -> None:
     documents = rows(access_count=[1], importance=[0.7])
     tiers = DecayTiers(core_access_threshold=2, core_importance_threshold=0.7)
-    assert changed(Recall(NoDecay(), tiers=tiers), ["d0"], documents) == [("d0", 2, NOW, "core")]
-    assert changed(Recall(Weibull(), tiers=tiers), ["d0"], documents) == [("d0", 2, NOW, "working")]
+    assert changed(Recall(NoDecay(), tiers), ["d0"], documents) == [("d0", 2, NOW, "core")]
+    assert changed(Recall(Weibull(), tiers), ["d0"], documents) == [("d0", 2, NOW, "working")]
 
 
 @pytest.mark.parametrize(
@@ -75,4 +77,4 @@ def test_tiers_and_decay_are_those_of_the_settings() -> None:
 )
 def test_a_bad_number_is_refused(setting: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Recall(Weibull(), **setting)
+        Recall(Weibull(), DecayTiers(), **setting)

@@ -1,0 +1,243 @@
+"""Seeded candidates as fusion leaves them: a frame with its batch for stages, arrays for plain numpy."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from eval.benchmark import corpus
+from lcm.protocols import Batch, Vectors
+from lcm.ranking.ordering import best_first
+from lcm.source.candidates import CANDIDATE_SCHEMA, describe
+from lcm.store.documents import DOCUMENT_SCHEMA
+from lcm.text_index.bm25s import Bm25s
+from lcm.tokens import utf16_length
+from lcm.vector_index.exact import Exact
+
+DAY_MS = 86_400_000
+
+_ASKED_AT = corpus.START + timedelta(days=365)
+_ASKED_MS = int(_ASKED_AT.timestamp() * 1000)
+_QUERY_SHARE = 0.5  # of a query's vector in those of its candidates
+_COPIES, _COPY_NOISE = 0.3, 0.3  # near duplicates have a cosine of about 0.95
+_NOISE_TEXTS = (
+    "I don't recall that.",
+    "Do you remember what we said about it?",
+    "Good morning!",
+    "query -> none",
+    "Sorry, I wasn't able to find anything.",
+    "ok",
+)
+_NOISE, _EXPIRED, _EXPIRING, _DYNAMIC, _FUTURE, _UNDATED = 0.05, 0.03, 0.02, 0.2, 0.01, 0.01
+_USED, _MEAN_ACCESSES, _MEAN_AGE_DAYS = 0.5, 4, 60
+_DECAY_TIERS = ("core", "working", "peripheral")
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the frame holds, as arrays; row i belongs to document i, query q owns `candidates` rows from q times that.
+
+    Instants are milliseconds.
+    """
+
+    queries: int
+    candidates: int
+    asked_at: Numbers
+    """Of each query; so are `query_vectors`. Everything else is of each row."""
+    query_vectors: Vectors
+    vectors: Vectors
+    score: Numbers
+    created_at: Numbers
+    last_accessed_at: Numbers
+    """NaN where never."""
+    valid_until: Numbers
+    """Infinite where for good."""
+    access_count: Numbers
+    importance: Numbers
+    confidence: Numbers
+    decay_tier: npt.NDArray[np.str_]
+    is_dynamic: npt.NDArray[np.bool_]
+    length_utf16: Numbers
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One batch, its candidate frame, best first, and the same as arrays."""
+
+    batch: Batch
+    frame: pl.DataFrame
+    rows: Rows
+
+    def one_by_one(self) -> list[tuple[pl.DataFrame, Batch]]:
+        """Every query's own frame and batch; the documents stay those of all."""
+        size = self.rows.candidates
+        return [
+            (
+                self.frame[query * size : (query + 1) * size],
+                replace(
+                    self.batch,
+                    queries=self.batch.queries[query : query + 1],
+                    vectors=self.batch.vectors[query : query + 1],
+                ),
+            )
+            for query in range(self.rows.queries)
+        ]
+
+
+def fused(queries: int, candidates: int, dim: int, seed: int) -> Fused:
+    """So many queries of a year's workspace, each with so many candidates that no other query has.
+
+    Of its candidates three in ten nearly repeat another one; of all documents 5 % are noise, 3 % have expired, a fifth
+    is dynamic, half were used, and a few lie in the future or have no date.
+    """
+    number = queries * candidates
+    query_vectors = corpus.unit_vectors(queries, dim, seed + 1)
+    ids = [f"d{i}" for i in range(number)]
+    index = Exact().build(dim)
+    index.add(ids, _vectors(query_vectors, candidates, seed))
+    documents = _documents(ids, seed)
+    asked = pl.DataFrame(
+        {
+            "query_id": [f"q{i}" for i in range(queries)],
+            "text": [query.text for query in corpus.queries(queries, seed)],
+            "asked_at": pl.Series([_ASKED_AT] * queries, dtype=CANDIDATE_SCHEMA["asked_at"]),
+            "conversation_id": pl.Series([None] * queries, dtype=pl.String),
+            "session_id": pl.Series([None] * queries, dtype=pl.String),
+            "caller": pl.Series([None] * queries, dtype=pl.String),
+        }
+    )
+    batch = Batch(
+        queries=asked,
+        vectors=query_vectors,
+        documents=documents,
+        allowed=None,
+        vector_index=index,
+        text_index=Bm25s().build(),
+        document_vectors=index.vectors_of,
+    )
+    frame = describe(_candidates(batch, candidates, seed), documents)
+    return Fused(batch, frame, _rows(frame, batch, candidates))
+
+
+def _vectors(query_vectors: Vectors, candidates: int, seed: int) -> Vectors:
+    """Unit vectors somewhat near their query; a near duplicate repeats another candidate of the same query."""
+    queries, dim = query_vectors.shape
+    rng = np.random.default_rng([seed, 4])
+    rows = corpus.unit_vectors(queries * candidates, dim, seed + 2).reshape(queries, candidates, dim)
+    rows += _QUERY_SHARE * query_vectors[:, np.newaxis]
+    others = np.take_along_axis(rows, rng.integers(candidates, size=(queries, candidates, 1)), axis=1)
+    noise = rng.standard_normal(rows.shape, dtype=np.float32)
+    noise *= _COPY_NOISE / np.linalg.norm(noise, axis=2, keepdims=True)
+    copied = rng.random((queries, candidates, 1)) < _COPIES
+    rows = np.where(copied, others + noise * np.linalg.norm(others, axis=2, keepdims=True), rows)
+    unit: Vectors = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).reshape(-1, dim)
+    return unit
+
+
+def _documents(ids: list[str], seed: int) -> pl.DataFrame:
+    number = len(ids)
+    rng = np.random.default_rng([seed, 5])
+    is_noise = rng.random(number) < _NOISE
+    noise = rng.integers(len(_NOISE_TEXTS), size=number).tolist()
+    texts = [
+        _NOISE_TEXTS[which] if noisy else text
+        for text, noisy, which in zip(corpus.texts(number, seed), is_noise.tolist(), noise, strict=True)
+    ]
+    ages_days = rng.exponential(_MEAN_AGE_DAYS, number)
+    ages_days[rng.random(number) < _FUTURE] *= -0.1
+    created_at = (_ASKED_MS - ages_days * DAY_MS).astype(np.int64)
+    created_at[rng.random(number) < _UNDATED] = 0
+    is_used = rng.random(number) < _USED
+    accessed_at = (_ASKED_MS - rng.random(number) * np.abs(ages_days) * DAY_MS).astype(np.int64)
+    ends = rng.random(number)
+    has_expired, expires = ends < _EXPIRED, ends < _EXPIRED + _EXPIRING
+    valid_until = _ASKED_MS + np.where(has_expired, -1, 1) * rng.integers(1, 30, number) * DAY_MS
+    given: dict[str, Any] = {
+        "document_id": ids,
+        "text": texts,
+        "kind": "message",
+        "category": "other",
+        "scope": "global",
+        "conversation_id": "talk",
+        "session_id": [f"talk:session {i // 40}" for i in range(number)],
+        "created_at": created_at,
+        "valid_from": created_at,
+        "last_accessed_at": pl.select(pl.when(pl.Series(is_used)).then(pl.Series(accessed_at))).to_series(),
+        "valid_until": pl.select(pl.when(pl.Series(expires)).then(pl.Series(valid_until))).to_series(),
+        "access_count": np.where(is_used, rng.geometric(1 / _MEAN_ACCESSES, number), 0),
+        "importance": rng.uniform(0.2, 1, number),
+        "confidence": rng.uniform(0.5, 1, number),
+        "decay_tier": rng.choice(_DECAY_TIERS, number, p=[0.1, 0.7, 0.2]).tolist(),
+        "temporal_type": np.where(rng.random(number) < _DYNAMIC, "dynamic", "static").tolist(),
+        "length_utf16": [utf16_length(text) for text in texts],
+        "seq": np.arange(1, number + 1),
+    }
+    columns = [_column(given.get(name), dtype, number).alias(name) for name, dtype in DOCUMENT_SCHEMA.items()]
+    return pl.DataFrame(columns)
+
+
+def _column(values: Any, dtype: pl.DataType, number: int) -> pl.Series:
+    """A value of its own for each row, one for all, or nulls."""
+    series = pl.Series([values] * number if values is None or isinstance(values, str) else values)
+    return series.cast(dtype)
+
+
+def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
+    """Rows with every score that a source, its mappings and fusion make, best first."""
+    number = len(batch.documents)
+    rng = np.random.default_rng([seed, 6])
+    ranks = np.tile(np.arange(1, candidates + 1), len(batch.queries))
+    asked = batch.queries[np.repeat(np.arange(len(batch.queries)), candidates)]
+    bm25 = rng.gamma(2.0, 4.0, number)
+    dense_score = rng.uniform(0.4, 0.8, number)
+    frame = pl.DataFrame(
+        {
+            "query_id": asked["query_id"],
+            "asked_at": asked["asked_at"],
+            "document_id": batch.documents["document_id"],
+            "cosine": 2 - 1 / dense_score,
+            "bm25": bm25,
+            "contained": pl.Series([None] * number, dtype=pl.Float64),
+            "dense_rank": ranks,
+            "lexical_rank": ranks,
+            "score": rng.uniform(0.25, 1, number),
+            "dense_score": dense_score,
+            "lexical_score": 1 / (1 + np.exp(-bm25 / 5)),
+        },
+        schema_overrides=CANDIDATE_SCHEMA,
+    )
+    return best_first(frame)
+
+
+def _rows(frame: pl.DataFrame, batch: Batch, candidates: int) -> Rows:
+    def numbers(column: str, missing: float = np.nan) -> Numbers:
+        return frame[column].cast(pl.Int64 if frame[column].dtype.is_temporal() else pl.Float64).cast(
+            pl.Float64
+        ).fill_null(missing).to_numpy()
+
+    ids = frame["document_id"]
+    texts = frame.select("document_id").join(batch.documents, on="document_id", how="left", maintain_order="left")
+    return Rows(
+        queries=len(batch.queries),
+        candidates=candidates,
+        asked_at=batch.queries["asked_at"].cast(pl.Int64).cast(pl.Float64).to_numpy(),
+        query_vectors=batch.vectors,
+        vectors=batch.document_vectors(ids.to_list()),
+        score=numbers("score"),
+        created_at=numbers("created_at"),
+        last_accessed_at=numbers("last_accessed_at"),
+        valid_until=numbers("valid_until", np.inf),
+        access_count=numbers("access_count"),
+        importance=numbers("importance"),
+        confidence=numbers("confidence"),
+        decay_tier=np.array(frame["decay_tier"].to_list()),
+        is_dynamic=(frame["temporal_type"] == "dynamic").to_numpy(),
+        length_utf16=numbers("length_utf16"),
+        texts=texts["text"].to_list(),
+    )

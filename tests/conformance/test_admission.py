@@ -1,0 +1,71 @@
+"""The laws of `Admission`, over every YAML of its group; those that ask a model with and without one."""
+
+import math
+from functools import cache
+
+import pytest
+
+from lcm.protocols import Admission
+from lcm.records import MEMORY_CATEGORIES, Candidate
+from pipelines import configuration
+from tests.lcm.admission.tables import TOWARDS, Table, candidate, document, messages
+from tests.workspaces import minute
+
+MODELS = {
+    "none": {"_target_": "lcm.language_model.none.NoModel"},
+    "replying": {"_target_": "tests.language_models.Replying", "text": '{"utility": 0.9, "reason": "lasts"}'},
+    "babbling": {"_target_": "tests.language_models.Replying", "text": "I do not know what you mean"},
+}
+CANDIDATES = [
+    *(candidate("The kettle broke on Monday", category) for category in (*MEMORY_CATEGORIES, "other")),
+    candidate("台所のやかんが壊れた", "events", content="月曜日に壊れた"),
+    candidate("😀"),
+    candidate(""),
+]
+CHOICES = [
+    (choice, model)
+    for choice in configuration.groups()["admission"]
+    for model in (MODELS if choice.endswith("_model") else ["none"])
+]
+
+
+@pytest.fixture(params=CHOICES, ids=lambda pair: "-".join(pair))
+def admission(request: pytest.FixtureRequest) -> Admission:
+    return built(*request.param)
+
+
+@cache
+def built(choice: str, model: str) -> Admission:
+    config = configuration.composed([f"admission={choice}"])
+    config.language_model = MODELS[model]
+    return configuration.build(config, "admission")
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table().holding((document("d", "the kettle", "events"), 0.8), (document("e", "the goats", "cases"), 0.3))
+
+
+@pytest.mark.parametrize("one", CANDIDATES)
+@pytest.mark.parametrize("vector", [None, TOWARDS], ids=["no vector", "vector"])
+def test_equal_arguments_give_an_equal_assessment(
+    admission: Admission, one: Candidate, vector: object, table: Table
+) -> None:
+    arguments = (one, vector, table, messages("The kettle broke", "on Monday"), minute(5))
+    found = admission.assess(*arguments)
+    assert found == admission.assess(*arguments)
+    assert found.reason
+    assert (found.score is None) == admission.is_off
+    assert found.is_admitted or not admission.is_off
+    assert all(0 <= value <= 1 for value in found.features.values())
+    assert found.score is None or math.isfinite(found.score)
+
+
+def test_admission_changes_nothing(admission: Admission, table: Table) -> None:
+    before = dict(table.documents)
+    admission.assess(CANDIDATES[0], TOWARDS, table, messages("The kettle broke"), minute(5))
+    assert table.documents == before
+
+
+def test_without_documents_and_messages_something_is_said(admission: Admission) -> None:
+    assert admission.assess(CANDIDATES[0], None, Table(), [], minute(0)).reason

@@ -1,0 +1,85 @@
+"""The laws of `Decay`, over every YAML of its group."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.protocols import Decay
+from pipelines import configuration
+from tests.lcm.decay.frames import rows
+
+CHOICES = configuration.groups()["decay"]
+INSTANTS = st.one_of(
+    st.none(),
+    st.datetimes(datetime(1990, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {
+        "asked_at": st.datetimes(datetime(1990, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+        "created_at": INSTANTS,
+        "last_accessed_at": INSTANTS,
+        "access_count": st.one_of(st.none(), st.integers(0, 10_000)),
+        "importance": st.one_of(st.none(), st.floats()),
+        "confidence": st.one_of(st.none(), st.floats()),
+        "decay_tier": st.sampled_from(["core", "working", "peripheral"]),
+        "temporal_type": st.sampled_from(["static", "dynamic"]),
+    }
+)
+
+
+@cache
+def decay(choice: str) -> Decay:
+    return configuration.build(configuration.composed([f"decay={choice}"]), "decay")
+
+
+def judged(choice: str, documents: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    frame = rows(**{name: [document[name] for document in documents] for name in documents[0]})
+    scored = frame.with_columns(multiplier=decay(choice).multiplier(), strength=decay(choice).strength())
+    return scored.select("multiplier", "strength").rows()
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@given(document=DOCUMENTS)
+def test_a_multiplier_is_a_share_and_no_strength_is_no_number(choice: str, document: dict[str, Any]) -> None:
+    ((multiplier, strength),) = judged(choice, [document])
+    assert 0 <= multiplier <= 1
+    assert strength is not None
+    assert not math.isnan(strength)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@given(document=DOCUMENTS, days=st.floats(0, 9999))
+def test_decay_never_rises_with_age(choice: str, document: dict[str, Any], days: float) -> None:
+    later = document | {"asked_at": document["asked_at"] + timedelta(days=days)}
+    (before, strength_before), (after, strength_after) = judged(choice, [document, later])
+    assert after <= before
+    assert strength_after <= strength_before
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@given(document=DOCUMENTS, value=st.sampled_from([None, math.nan, math.inf, -math.inf]))
+@pytest.mark.parametrize("name", ["importance", "confidence"])
+def test_a_value_that_is_no_number_is_taken_as_its_columns_default(
+    choice: str, name: str, document: dict[str, Any], value: float | None
+) -> None:
+    broken, default = judged(choice, [document | {name: value}, document | {name: 0.7}])
+    assert broken == default
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@settings(max_examples=30)
+@given(documents=st.lists(DOCUMENTS, min_size=2, max_size=5))
+def test_a_document_is_judged_alone(choice: str, documents: list[dict[str, Any]]) -> None:
+    assert judged(choice, documents) == [judged(choice, [document])[0] for document in documents]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_comes_out_are_floats(choice: str) -> None:
+    frame = rows(score=[0.5]).with_columns(m=decay(choice).multiplier(), s=decay(choice).strength())
+    assert frame.schema["m"] == frame.schema["s"] == pl.Float64()
