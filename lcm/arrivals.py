@@ -68,7 +68,8 @@ def arrive(
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
     known = store.documents(readable)
-    records = WorkingSet(known, indexes.vector_index.vectors_of(known["document_id"].to_list()), store.document)
+    vectors = indexes.vector_index.vectors_of(known["document_id"].to_list())
+    records = WorkingSet(known, vectors, store.document, readable)
     around = Surroundings(messages, records, document_of, embed)
     arrivals = Arrivals()
     for places in _extractions(candidates):

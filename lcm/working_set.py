@@ -17,15 +17,23 @@ from lcm.vector_index.exact import cosines, to_grid
 class WorkingSet:
     """Documents of the scopes that a writer can reach, one vector each, and what was decided but not stored yet."""
 
-    def __init__(self, documents: pl.DataFrame, vectors: Vectors, read: Callable[[str], Document]) -> None:
+    def __init__(
+        self,
+        documents: pl.DataFrame,
+        vectors: Vectors,
+        read: Callable[[str], Document],
+        readable: Sequence[str] | None,
+    ) -> None:
         """Begin with what is stored.
 
         Args:
             documents: of the readable scopes, those that have ended too; columns as the store names them.
             vectors: shape (n, dim), row i of document i.
             read: gives a stored document whole.
+            readable: the scopes that the writer can read; None = all.
         """
         self._read = read
+        self._readable = None if readable is None else frozenset(readable)
         self._dim = vectors.shape[1]
         self._rows: npt.NDArray[np.float64] = to_grid(vectors, self._dim).astype(np.float64)
         self._ids: list[str] = documents["document_id"].to_list()
@@ -65,8 +73,12 @@ class WorkingSet:
                     self._documents[document_id] = replace(known, metadata={**known.metadata, **metadata})
 
     def _create(self, document: Document, vector: Vectors | None) -> None:
-        """Add a document; without a vector it is near to nothing. One that is there already stays as it is."""
-        if document.document_id in self._places:
+        """Add a document; without a vector it is near to nothing. One that is there already stays as it is.
+
+        An agent may write where it cannot read: what it wrote there is hidden from it at once.
+        """
+        is_hidden = self._readable is not None and document.scope not in self._readable
+        if is_hidden or document.document_id in self._places:
             return
         place = len(self._ids)
         if place == len(self._rows):

@@ -1,26 +1,44 @@
 """What a component gives over inputs made so that every setting can matter, as text that can be compared."""
 
+import copy
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from mlflow.tracking import MlflowClient
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import Outcome
 from eval.run_folder import write_run
+from lcm.admission.intake import Intake
+from lcm.errors import ModelError
+from lcm.extraction.llm import Llm
+from lcm.memory import Memory
+from lcm.paths import cache_dir
 from lcm.protocols import Vectors
-from lcm.records import Message, Part, Query, Transcript
+from lcm.ranking.paths import Paths
+from lcm.ranking.pipeline import Ranking
+from lcm.records import MEMORY_CATEGORIES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
 from pipelines.evaluate import _experiment, identity
-from tests.workspaces import minute
+from tests.language_models import Listing
+from tests.lcm.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
+from tests.lcm.decay.frames import NOW, days_ago, rows
+from tests.lcm.reranker.conftest import batch, frame
+from tests.lcm.reranker.loopback import Answer, Asked, serving
+from tests.workspaces import NOUNS, VERBS, lived_in, minute, questions
 
-NOUNS = ("kettle", "garden", "meeting", "goats", "invoice", "database", "bicycle", "kitchen", "lamp", "river")
-VERBS = ("broke", "moved", "opened", "painted", "lost", "migrated", "repaired")
 SPECIAL = (
     ("user", "The quokka photographs arrived from Perth, quokka after quokka"),
     ("assistant", "The quokka photographs arrived from Perth, quokka after quokka"),  # a tie
@@ -146,17 +164,267 @@ def _logged(config: DictConfig) -> object:
     return database.name, client.get_experiment(run.info.experiment_id).name
 
 
+def _ranked(config: DictConfig) -> object:
+    """What the ranking answers over a long life; one of several paths by each of its modes."""
+    ranking = configuration.build(config, "ranking")
+    modes = [replace(ranking, mode=mode) for mode in ("hybrid", "vector")] if isinstance(ranking, Paths) else [ranking]
+    return [_life().rank(questions(), way).rows() for way in (ranking, *modes)]
+
+
+def _answered_by_arms(config: DictConfig) -> object:
+    arms = {name: arm for name, arm in configuration.build(config, "arms").items() if hasattr(arm, "rank")}
+    return [(name, _life().rank(questions(), arm).rows()) for name, arm in arms.items()]
+
+
+def _candidates(config: DictConfig) -> object:
+    source = configuration.build(config, "source")
+    return [source.candidates(part).rows() for part in _life()._batches(questions(), Ranking(source), None)]
+
+
+@cache
+def _life() -> Memory:
+    return lived_in()
+
+
+RERANKED = (
+    # document, score, lexical score
+    ("strong, refused 0.01", 0.9, 0.9),
+    ("strong, liked 0.99", 0.6, 0.8),
+    ("strong, silent", 0.85, 0.9),
+    ("fair, refused 0.02", 0.8, 0.65),
+    ("fair, liked 0.97", 0.5, 0.7),
+    ("fair, silent", 0.75, 0.65),
+    ("weak, refused 0.03", 0.7, 0.4),
+    ("weak, liked 0.95", 0.4, None),
+    ("weak, silent", 0.65, 0.4),
+    ("found by meaning, silent, and a text of so many words that hardly any model reads it to its end", 0.3, None),
+)
+
+
+def _reranked(config: DictConfig) -> object:
+    """Rows after reranking, and what the service was asked; it does not answer the second query."""
+    texts = {f"d{i}": text for i, (text, _, _) in enumerate(RERANKED)}
+    vectors = {f"d{i}": tuple(at_cosine(i / 5 - 1)[0]) for i in range(len(texts))}
+    queries = {"answered": "what do you like?", "unanswered": "and what is lost?"}
+    given = frame(
+        *((query, f"d{i}", score, lexical) for query in queries for i, (_, score, lexical) in enumerate(RERANKED))
+    )
+    around_it = batch(queries, dict.fromkeys(queries, (1.0, 0.0)), vectors, texts)
+    with _served(_liking) as asked:
+        after = configuration.build(config, "reranker")(given, around_it)
+    return after.select("query_id", "document_id", "score").rows(), sorted(map(repr, asked))
+
+
+def _liking(request: Asked) -> Answer:
+    """Scores each document by the number it ends in, and leaves out one without; refuses the second query."""
+    body = request.body.get("input", request.body)
+    if "lost" in body["query"]:
+        return Answer(status=400)
+    texts = [entry if isinstance(entry, str) else entry["text"] for entry in body.get("documents") or body["texts"]]
+    found = [(i, re.search(r"[\d.]+$", text)) for i, text in enumerate(texts)]
+    return Answer({"results": [{"index": i, "score": float(number[0])} for i, number in found if number]})
+
+
+@contextmanager
+def _served(answer: Callable[[Asked], Answer]) -> Iterator[list[tuple[str, str | None, Any]]]:
+    """A server at `LCM_TEST_SERVER`, and two keys; gives path, authorization and body of what it was asked."""
+    asked: list[tuple[str, str | None, Any]] = []
+
+    def told(request: Asked) -> Answer:
+        asked.append((request.path, request.headers.get("authorization"), request.body))
+        return answer(request)
+
+    with TemporaryDirectory() as cache_folder, serving(told) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LCM_CACHE_DIR", cache_folder)
+        patch.setenv("LCM_TEST_SERVER", server.url)
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        for name in ("JINA_API_KEY", "OPENROUTER_API_KEY"):
+            patch.setenv(name, "sk-one")
+        patch.setenv("ANOTHER_KEY", "sk-another")
+        yield asked
+
+
+def _replied(config: DictConfig) -> object:
+    """Two replies to the same words, all that was asked for them, and how many were kept in the cache."""
+    refusals = iter(range(2))
+
+    def busy_at_first(request: Asked) -> Answer:
+        if next(refusals, None) is not None:
+            return Answer(status=503, headers={"Retry-After": "0"})
+        return Answer({"choices": [{"message": {"content": "so it is"}}]})
+
+    with _served(busy_at_first) as asked:
+        model = configuration.build(config, "language_model")
+        replies = [_said(model) for _ in range(2)]
+        kept = list((cache_dir() / "replies").glob("*.json"))
+    return replies, asked, len(kept)
+
+
+def _said(model: Any) -> str:
+    try:
+        return str(model.reply("be short", "is it so?"))
+    except ModelError:
+        return "no reply"
+
+
+def _decayed(config: DictConfig) -> object:
+    decay = configuration.build(config, "decay")
+    judged = _used().with_columns(multiplier=decay.multiplier(), strength=decay.strength())
+    return judged.select("multiplier", "strength").rows()
+
+
+def _used() -> pl.DataFrame:
+    """Documents of every age, use, tier, temporal type and importance."""
+    lives = list(
+        product(
+            (1000.0, 100.0, 10.0, 0.5), (0, 1, 6), ("core", "working", "peripheral"), ("static", "dynamic"), (0.2, 0.9)
+        )
+    )
+    ages, accesses, tiers, kinds, importances = map(list, zip(*lives, strict=True))
+    return rows(
+        created_at=[days_ago(age) for age in ages],
+        last_accessed_at=[days_ago(age / 3) if count else None for age, count in zip(ages, accesses, strict=True)],
+        access_count=accesses,
+        decay_tier=tiers,
+        temporal_type=kinds,
+        importance=importances,
+    )
+
+
+def _reinforced(config: DictConfig) -> object:
+    """The use of 96 documents after an answer of six."""
+    lives = list(product((100.0, 45.0, 27.0, 3.0), (0, 2, 6, 12), ("peripheral", "working"), (0.1, 0.6, 0.95)))
+    ages, accesses, tiers, importances = map(list, zip(*lives, strict=True))
+    documents = rows(
+        created_at=[days_ago(age) for age in ages],
+        access_count=accesses,
+        decay_tier=tiers,
+        importance=importances,
+        confidence=importances,
+        temporal_type=["dynamic" if importance < 0.5 else "static" for importance in importances],
+    )
+    reinforcement = configuration.build(config, "reinforcement")
+    return reinforcement.after_recall([f"d{i}" for i in range(90, 96)], documents, NOW).rows()
+
+
+def _annotated(config: DictConfig) -> object:
+    texts = ("hm", "The meeting is tomorrow", "I prefer green tea", "To fix it, always restart", "Ada's birthday")
+    candidates = [Candidate(text, (f"m{i}",)) for i, text in enumerate(texts)]
+    return configuration.build(config, "annotation").annotate(candidates, [minute(0)] * len(texts))
+
+
+def _extracted(config: DictConfig) -> object:
+    extraction = configuration.build(config, "extraction")
+    if isinstance(extraction, Llm):
+        extraction = replace(extraction, language_model=Listing())
+    return extraction.extract(transcript().messages)
+
+
+DAY = 24 * 60
+ADMITTED_BESIDE = (
+    (document("nearest", "The lamp", "events", at=-40 * DAY), 0.9),
+    (document("second", "The lamp again", "events", at=-30 * DAY), 0.85),
+    (document("third", "The lamp anew", "events", at=-20 * DAY), 0.8),
+    (document("fourth", "The lamp once more", "events", at=-20 * DAY), 0.75),
+    (document("fifth", "The lamp as ever", "events", at=-20 * DAY), 0.7),
+    (document("sixth", "The lamp went out", "cases", at=-5 * DAY), 0.5),
+)
+
+
+def _admitted(config: DictConfig) -> object:
+    """Action, score, features, and the audit without the settings that it repeats, for a candidate a category."""
+    config.language_model = {"_target_": "tests.language_models.Weighing"}
+    intake = Intake(configuration.build(config, "admission"), configuration.build(config, "deduplication"))
+    heard = ("The kettle broke on Monday", "nothing of it, " * 300, "and more of nothing, " * 60)
+    found = []
+    for category in ("cases", *MEMORY_CATEGORIES, "other"):
+        one = candidate("The kettle broke on Monday", category, source="m2")
+        ((decision, _),) = intake.take_in([one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard))
+        audit = decision.audit.get("admission", {})
+        kept = {name: audit.get(name) for name in ("hint", "utility_reason", "max_similarity")}
+        kept |= {name: audit[name] for name in audit if name.endswith("existing_memory_ids")}
+        found.append((decision.action, decision.score, decision.features, kept))
+    return found
+
+
+OLD, NEW = "The tea is green and from a shop near the old river", "The tea is green and from a shop near the old bridge"
+TAKEN_IN: tuple[tuple[Sequence[tuple[Document, float]], Sequence[tuple[Candidate, float]]], ...] = (
+    # what is known, and what comes in, each at its cosine from one direction
+    ((), [(candidate("Ada has goats", "events"), 1.0), (candidate("Ada keeps goats", "events"), 0.6)]),
+    ([(document("d", "Editor: vim", "preferences"), 0.97)], [(candidate("Editor: vim", "preferences"), 1.0)]),
+    ([(document("d", "Editor: vim", "preferences"), 0.7)], [(candidate("Editor: vim", "preferences"), 1.0)]),
+    ([(document("d", "Editor: vim", "preferences"), 0.7)], [(candidate("Editor: emacs", "preferences"), 1.0)]),
+    ([(document("d", "Editor: vim", "preferences"), 0.585)], [(candidate("Editor: emacs", "preferences"), 1.0)]),
+    ([(document("d", OLD, "events"), 0.96)], [(candidate(NEW, "events"), 1.0)]),
+    ([(document("d", OLD, "patterns"), 0.7)], [(candidate("Whenever it rains the goats stay", "patterns"), 1.0)]),
+    ([(document("d", "Ada, a painter", "profile"), 0.2)], [(candidate("Ada, a sailor", "profile"), 1.0)]),
+    (
+        [
+            (document("d", "A goat", "events"), 0.99),
+            (document("e", "A goat", "cases"), 0.98),
+            (document("f", "Editor: vim", "preferences"), 0.97),
+            (document("g", "Editor: joe", "preferences"), 0.96),
+        ],
+        [(candidate("Editor: vim", "preferences"), 1.0)],
+    ),
+)
+
+
+def _deduplicated(config: DictConfig) -> object:
+    """What becomes of each candidate: the action, the document that it is about, the texts that come of it."""
+    config.language_model = {"_target_": "tests.language_models.Picking"}
+    intake = Intake(configuration.build(config, "admission"), configuration.build(config, "deduplication"))
+    found = []
+    for known, arriving in TAKEN_IN:
+        table = Table().holding(*known)
+        vectors = [at_cosine(cosine) for _, cosine in arriving]
+        taken = intake.take_in([one for one, _ in arriving], vectors, [minute(2)] * len(arriving), around(table))
+        texts = [one.text for one in table.documents.values()]
+        found.append(([(decision.action, decision.matched_id) for decision, _ in taken], texts))
+    return found
+
+
+def _scoped(config: DictConfig) -> object:
+    scopes = configuration.build(config, "scopes")
+    agents = (None, "ann", "bo")
+    return [(scopes.accessible(agent), scopes.readable(agent), scopes.default_write(agent)) for agent in agents]
+
+
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
+    "admission": _admitted,
+    "annotation": _annotated,
+    "arms": _answered_by_arms,
     "dataset": _loaded,
+    "decay": _decayed,
+    "deduplication": _deduplicated,
     "embedder": _embedded,
-    "vector_index": _neighbours,
+    "extraction": _extracted,
+    "fusion": _ranked,
+    "language_model": _replied,
+    "ranking": _ranked,
+    "reinforcement": _reinforced,
+    "reranker": _reranked,
+    "scopes": _scoped,
+    "source": _candidates,
     "text_index": _found,
     "tracking": _logged,
+    "vector_index": _neighbours,
 }
 """What a group gives by itself; any other group shows in a whole experiment."""
 
 
 @cache
-def result(group: str, overrides: Sequence[str]) -> str:
-    """What the group gives under these overrides (a tuple of them)."""
-    return repr(RESULTS.get(group, _measured)(configuration.composed(overrides)))
+def result(group: str, choices: tuple[str, ...], settings: tuple[tuple[str, str], ...]) -> str:
+    """What the group gives with these choices (overrides GROUP=CHOICE), and these settings (keys and JSON) in them.
+
+    A composition takes ten times as long as most components, so only choices are composed.
+    """
+    config = copy.deepcopy(_composed(choices))
+    for key, value in settings:
+        OmegaConf.update(config, key, json.loads(value), merge=False)
+    return repr(RESULTS.get(group, _measured)(config))
+
+
+@cache
+def _composed(choices: tuple[str, ...]) -> DictConfig:
+    return configuration.composed(choices)

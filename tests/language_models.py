@@ -45,3 +45,22 @@ class Listing:
         turns = re.findall(r'<turn number="(\d+)".*?>\n(.*?)\n</turn>', prompt, re.DOTALL)
         memories = [{"category": "events", "abstract": f"Said today: {w}", "sources": [int(n)]} for n, w in turns]
         return json.dumps({"memories": memories})
+
+
+@dataclass
+class Weighing:
+    """Finds a candidate the more useful the more it is shown of the conversation."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        return json.dumps({"utility": len(prompt) / 20_000, "reason": "by its length"})
+
+
+@dataclass
+class Picking:
+    """Means the last of the documents that it is shown, and merges by writing both down."""
+
+    def reply(self, system: str, prompt: str) -> str:
+        shown = json.loads(prompt)
+        if isinstance(shown["existing"], list):
+            return json.dumps({"decision": "support", "match_index": len(shown["existing"])})
+        return json.dumps({"abstract": f"{shown['existing']['abstract']}; {shown['new']['abstract']}"})

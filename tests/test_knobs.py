@@ -54,16 +54,37 @@ REASONS = {
     },
     "dataset/transcripts:format": "the format that is detected and the same one named read the same",
     "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
+    **{
+        f"decay/{name}:stale_threshold": "nothing asks yet which documents are stale"
+        for name in ("weibull", "weibull_fast", "weibull_slow")
+    },
     "embedder/minilm:directory": "where the weights lie",
     "embedder/minilm:threads": "a row depends on nothing but its text",
     "embedder/nomic:threads": "a row depends on nothing but its text",
     "embedder/onnx:threads": "a row depends on nothing but its text",
+    "language_model/openai_compatible:model.timeout_seconds": "how long a server may take, not what it replies",
+    **{
+        f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
+        for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
+    },
+    "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
+    "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
+    "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
     "token_estimator/utf16_units:units_per_token": "no ranking here reads tokens, and reports count with their own",
     "tracking/mlflow:timeout_s": "how long a server may take, not what it is told",
 }
 """Knob -> why it changes no number."""
 
+EXPANSION = {"_target_": "lcm.source.query_expansion.QueryExpansion"}
+LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
+
 CHANGED: Mapping[str, Any] = {
+    **{
+        f"admission/{name}:admit_threshold": 0.95  # never below the other
+        for name in ("balanced", "balanced_model", "conservative", "high_recall")
+    },
+    "admission/high_recall:reject_threshold": 0.5,  # no candidate scores much less than it does
+    "annotation/rules:fallback": "patterns",
     "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
     "arms/controls:dense.order": [],
@@ -81,6 +102,8 @@ CHANGED: Mapping[str, Any] = {
     "dataset/sample:directory": lambda here: str(bundled_directory()),
     "dataset/transcripts:format": "chat",
     "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
+    "deduplication/model:min_score": 0.9,
+    "deduplication/model:profile_min_score": 0.7,  # no score is below 1/3
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
     "embedder/minilm:precision": "fp32",
     "embedder/minilm:threads": 1,
@@ -94,12 +117,49 @@ CHANGED: Mapping[str, Any] = {
     "embedder/onnx:pooling": "cls",
     "embedder/onnx:threads": 1,
     "embedder/onnx:truncate_dim": 8,
+    "extraction/llm:max_chars": 300,
+    "extraction/llm:min_messages": 20,
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
+    "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
+    "language_model/openai_compatible:mode": "live",
+    "language_model/openai_compatible:model.api_key_env": "ANOTHER_KEY",
+    "language_model/openai_compatible:model.base_url": "${oc.env:LCM_TEST_SERVER}/v2",
+    "language_model/openai_compatible:model.model": "another",
+    "ranking/hybrid:stages.decay.floor_ratio": 0.9,  # a decay seldom leaves less than half
+    "ranking/lancedb_pro:mode": "vector",
+    "ranking/lancedb_pro:stages.decay.floor_ratio": 0.9,
+    "ranking/lancedb_pro:stages.dense_only.column": "cosine",
+    "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
+    "ranking/lancedb_pro:stages.min_score.threshold": 0.5,  # few documents score less than the default
+    **{f"ranking/{name}:hybrid.order": ["dense_score", "lexical_score", "fusion"] for name in LANCEDB_PRO},
+    **{f"ranking/{name}:vector.order": ["dense_score", "dense_only"] for name in LANCEDB_PRO},
+    **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
     "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/neighbours:order": ["scores", "fusion"],
+    "reinforcement/recall:maintained": 10,
+    **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
+    "reranker/cross_encoder:activation": "none",
+    "reranker/cross_encoder:directory": lambda here: str(here / "another"),
+    "reranker/cross_encoder:file": "another.onnx",
+    "reranker/cross_encoder:max_tokens": 16,
+    "reranker/cross_encoder:threads": 1,
+    # A returned document keeps as much as the weight leaves it by default, so less shows in neither.
+    "reranker/remote:blend.unreturned_weight": 0.9,
+    "reranker/remote:blend.weak_floor_unreturned": 0.9,
+    "reranker/remote:api_key_env": "ANOTHER_KEY",
+    "reranker/remote:endpoint": "${oc.env:LCM_TEST_SERVER}/v2",
+    "reranker/remote:fallback.window": 1,
+    "reranker/remote:model": "another",
+    "reranker/remote:provider": "tei",
+    "scopes/default:agent_access": {"ann": ["custom:x"]},
+    "scopes/default:default": "custom:x",
+    "scopes/default:definitions": {"custom:x": None},
+    "scopes/default:shared": ["custom:x"],
     "source/dense:pool_size": 7,
     "source/hybrid:dense_pool_size": 7,
+    "source/hybrid:expansion": EXPANSION,
     "source/hybrid:lexical_pool_size": 7,
+    "source/lexical:expansion": EXPANSION,
     "source/lexical:pool_size": 7,
     "source/recent:pool_size": 7,
     "source/shuffled:pool_size": 7,
@@ -118,6 +178,22 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
+    "ranking/hybrid:stages.decay.floor_ratio": {"decay": "weibull"},
+    "ranking/lancedb_pro:stages.decay.floor_ratio": {"decay": "weibull"},
+    **{
+        f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
+        for stage, keys in {
+            "recency_boost": ("half_life_days", "weight", "clamp_future"),
+            "importance_weight": ("base_weight", "importance_weight"),
+            "time_decay": (
+                *("half_life_days", "floor_ratio", "dynamic_divisor", "reinforcement_factor"),
+                *("max_half_life_multiplier", "access_half_life_days", "clamp_future"),
+            ),
+        }.items()
+        for key in keys
+    },
+    "reinforcement/recall": {"decay": "weibull"},
+    "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
     "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""

@@ -21,8 +21,7 @@ DAY_MS = 86_400_000
 
 _ASKED_AT = corpus.START + timedelta(days=365)
 _ASKED_MS = int(_ASKED_AT.timestamp() * 1000)
-_QUERY_SHARE = 0.5  # of a query's vector in those of its candidates
-_COPIES, _COPY_NOISE = 0.3, 0.3  # near duplicates have a cosine of about 0.95
+_COPIES, _COPY_NOISE = 0.6, 0.3  # near duplicates have a cosine of about 0.96
 _NOISE_TEXTS = (
     "I don't recall that.",
     "Do you remember what we said about it?",
@@ -40,7 +39,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the frame holds, as arrays; row i belongs to document i, query q owns `candidates` rows from q times that.
+    """What the frame holds, as arrays in its order: `candidates` rows a query.
 
     Instants are milliseconds.
     """
@@ -90,18 +89,17 @@ class Fused:
         ]
 
 
-def fused(queries: int, candidates: int, dim: int, seed: int) -> Fused:
-    """So many queries of a year's workspace, each with so many candidates that no other query has.
+def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) -> Fused:
+    """So many queries of a year's workspace, each with so many of its documents.
 
-    Of its candidates three in ten nearly repeat another one; of all documents 5 % are noise, 3 % have expired, a fifth
-    is dynamic, half were used, and a few lie in the future or have no date.
+    Documents come in pairs, of which six in ten say nearly the same; a query gets whole pairs. 5 % are noise, 3 % have
+    expired, a fifth is dynamic, half were used, and a few lie in the future or have no date.
     """
-    number = queries * candidates
     query_vectors = corpus.unit_vectors(queries, dim, seed + 1)
-    ids = [f"d{i}" for i in range(number)]
+    ids = [f"d{i}" for i in range(documents)]
     index = Exact().build(dim)
-    index.add(ids, _vectors(query_vectors, candidates, seed))
-    documents = _documents(ids, seed)
+    index.add(ids, _vectors(documents, dim, seed))
+    known = _documents(ids, seed)
     asked = pl.DataFrame(
         {
             "query_id": [f"q{i}" for i in range(queries)],
@@ -115,28 +113,25 @@ def fused(queries: int, candidates: int, dim: int, seed: int) -> Fused:
     batch = Batch(
         queries=asked,
         vectors=query_vectors,
-        documents=documents,
+        documents=known,
         allowed=None,
         vector_index=index,
         text_index=Bm25s().build(),
         document_vectors=index.vectors_of,
     )
-    frame = describe(_candidates(batch, candidates, seed), documents)
+    frame = describe(_candidates(batch, candidates, seed), known)
     return Fused(batch, frame, _rows(frame, batch, candidates))
 
 
-def _vectors(query_vectors: Vectors, candidates: int, seed: int) -> Vectors:
-    """Unit vectors somewhat near their query; a near duplicate repeats another candidate of the same query."""
-    queries, dim = query_vectors.shape
+def _vectors(number: int, dim: int, seed: int) -> Vectors:
+    """Unit vectors; every second one may be a near duplicate of the one before."""
     rng = np.random.default_rng([seed, 4])
-    rows = corpus.unit_vectors(queries * candidates, dim, seed + 2).reshape(queries, candidates, dim)
-    rows += _QUERY_SHARE * query_vectors[:, np.newaxis]
-    others = np.take_along_axis(rows, rng.integers(candidates, size=(queries, candidates, 1)), axis=1)
-    noise = rng.standard_normal(rows.shape, dtype=np.float32)
-    noise *= _COPY_NOISE / np.linalg.norm(noise, axis=2, keepdims=True)
-    copied = rng.random((queries, candidates, 1)) < _COPIES
-    rows = np.where(copied, others + noise * np.linalg.norm(others, axis=2, keepdims=True), rows)
-    unit: Vectors = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).reshape(-1, dim)
+    rows = corpus.unit_vectors(number, dim, seed)
+    noise = rng.standard_normal((number // 2, dim), dtype=np.float32)
+    noise *= _COPY_NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
+    is_copy = rng.random((number // 2, 1)) < _COPIES
+    rows[1::2] = np.where(is_copy, rows[: number // 2 * 2 : 2] + noise, rows[1::2])
+    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
@@ -175,6 +170,7 @@ def _documents(ids: list[str], seed: int) -> pl.DataFrame:
         "confidence": rng.uniform(0.5, 1, number),
         "decay_tier": rng.choice(_DECAY_TIERS, number, p=[0.1, 0.7, 0.2]).tolist(),
         "temporal_type": np.where(rng.random(number) < _DYNAMIC, "dynamic", "static").tolist(),
+        "tokens": [len(text) // 4 for text in texts],
         "length_utf16": [utf16_length(text) for text in texts],
         "seq": np.arange(1, number + 1),
     }
@@ -190,8 +186,11 @@ def _column(values: Any, dtype: pl.DataType, number: int) -> pl.Series:
 
 def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
     """Rows with every score that a source, its mappings and fusion make, best first."""
-    number = len(batch.documents)
     rng = np.random.default_rng([seed, 6])
+    pairs, pairs_a_query = (len(batch.documents) + 1) // 2, (candidates + 1) // 2
+    drawn = np.array([rng.choice(pairs, pairs_a_query, replace=False) for _ in range(len(batch.queries))])
+    places = (2 * drawn[:, :, np.newaxis] + np.arange(2)).reshape(len(drawn), -1)[:, :candidates].ravel()
+    number = len(places)
     ranks = np.tile(np.arange(1, candidates + 1), len(batch.queries))
     asked = batch.queries[np.repeat(np.arange(len(batch.queries)), candidates)]
     bm25 = rng.gamma(2.0, 4.0, number)
@@ -200,7 +199,7 @@ def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
         {
             "query_id": asked["query_id"],
             "asked_at": asked["asked_at"],
-            "document_id": batch.documents["document_id"],
+            "document_id": batch.documents["document_id"][places],
             "cosine": 2 - 1 / dense_score,
             "bm25": bm25,
             "contained": pl.Series([None] * number, dtype=pl.Float64),

@@ -16,8 +16,8 @@ def rescored(frame: pl.DataFrame, value: pl.Expr, fallback_ratio: float) -> pl.D
         fallback_ratio: what is left of the old score where the value is no finite number.
     """
     # In two steps: an expression that is named twice is worked out twice.
-    valued = frame.with_columns(_value=value)
-    return best_first(valued.with_columns(score=_clamped(fallback_ratio)).drop("_value"))
+    valued = frame.select("score", _value=value)
+    return best_first(frame.with_columns(valued.select(score=_clamped(fallback_ratio))["score"]))
 
 
 @cache

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.protocols import Batch, Vectors
 from lcm.ranking.ordering import best_first
+from lcm.ranking.vectors import document_vectors
 
 _GATHERED_FLOATS = 2_000_000
 """How many components of vectors are laid out at once: 8 MB, which caches hold."""
@@ -41,9 +42,7 @@ class Diversity:
         several = np.unique(sizes[sizes > 1])
         if not len(several):
             return is_deferred
-        ids = ordered["document_id"].unique(maintain_order=True)
-        vectors = batch.document_vectors(ids.to_list())
-        vector_of_row = _positions(ordered["document_id"], ids)
+        vectors, vector_of_row = document_vectors(ordered, batch)
         # A query's rows are compared in a matrix of their own size: padded, they could round in another way.
         for size in several:
             alike = starts[sizes == size]
@@ -73,11 +72,3 @@ def _deferred(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
         is_deferred[rank] = near_a_taken_one & has_vector[rank]
     return is_deferred.T
 
-
-def _positions(document_ids: pl.Series, unique: pl.Series) -> npt.NDArray[np.int64]:
-    """For each row, the position of its id among the unique ones."""
-    if len(document_ids) == len(unique):
-        return np.arange(len(unique))
-    known = pl.DataFrame({"id": unique}).with_row_index("position")
-    rows = pl.DataFrame({"id": document_ids}).join(known, on="id", how="left", maintain_order="left")
-    return rows["position"].cast(pl.Int64).to_numpy()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.noise import is_noise
+from lcm.noise import are_noise
 from lcm.protocols import Batch
 
 
@@ -20,10 +20,10 @@ class NoiseFilter:
     boilerplate: bool = True
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        texts = batch.documents.select("document_id", "text")
-        found = frame.select("document_id").unique().join(texts, on="document_id")
-        noise = [document_id for document_id, text in found.iter_rows() if self._is_noise(text)]
-        return frame.filter(~pl.col("document_id").is_in(noise)) if noise else frame
-
-    def _is_noise(self, text: str) -> bool:
-        return is_noise(text, denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate)
+        ids = frame["document_id"].unique().implode()
+        found = batch.documents.select("document_id", "text").filter(pl.col("document_id").is_in(ids))
+        is_noise = are_noise(
+            found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
+        )
+        noise = found["document_id"].filter(pl.Series(is_noise, dtype=pl.Boolean))
+        return frame.filter(~pl.col("document_id").is_in(noise.implode())) if len(noise) else frame

@@ -10,11 +10,12 @@ import polars as pl
 from lcm.protocols import Batch
 from lcm.ranking.clamp import clamp01
 from lcm.ranking.ordering import best_first
+from lcm.ranking.vectors import document_vectors
 from lcm.reranker.blending import check_weights, check_window, first
 
 _log = logging.getLogger(__name__)
-_BLOCK_ROWS = 8192
-"""How many rows are multiplied at once: what bounds the memory."""
+_BLOCK_ROWS = 256
+"""How many rows are multiplied at once: less than 1 MB in float64, which caches hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,10 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
         return pl.Series([], dtype=pl.Float64)
     if batch.embedding_error is not None:
         return None
-    ids = frame.select("document_id").unique(maintain_order=True)
-    documents = batch.document_vectors(ids["document_id"].to_list())
+    documents, document_rows = document_vectors(frame, batch)
     if documents.shape[1] != batch.vectors.shape[1]:
         return None
-    document_rows = _positions(frame, ids, "document_id")
-    query_rows = _positions(frame, batch.queries, "query_id")
+    query_rows = _query_rows(frame, batch)
     cosines = np.empty(len(frame))
     for start in range(0, len(frame), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
@@ -72,8 +71,9 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
     return pl.Series(cosines)
 
 
-def _positions(frame: pl.DataFrame, keys: pl.DataFrame, column: str) -> npt.NDArray[np.uint32]:
-    """Where in `keys` each row's value stands."""
-    numbered = keys.select(column).with_row_index("_position")
-    joined = frame.select(column).join(numbered, on=column, how="left", maintain_order="left")
-    return joined["_position"].to_numpy()
+def _query_rows(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:
+    """Where in the batch each row's query stands."""
+    runs = frame["query_id"].rle().struct.unnest()
+    numbered = batch.queries.select(value="query_id").with_row_index("position")
+    found = runs.join(numbered, on="value", how="left", maintain_order="left")
+    return np.repeat(found["position"].to_numpy(), found["len"].to_numpy())

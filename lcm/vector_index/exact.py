@@ -31,6 +31,7 @@ from lcm.vector_index.saved_file import read_index, write_index
 _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
+_MEANS_AT_ONCE = 256  # vectors in float64: less than 1 MB, which caches hold
 
 _Positions = npt.NDArray[np.int64]
 
@@ -150,15 +151,27 @@ class ExactIndex:
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
         with self._lock:
             self._settle()
-            refuse_unknown(ids, self._positions)
-            places = np.fromiter((self._positions[document_id] for document_id in ids), np.int64, len(ids))
-            owners = self._owners[: self._count]
-            firsts, ends = np.searchsorted(owners, places), np.searchsorted(owners, places, side="right")
-            means = self._rows[firsts].astype(np.float64)
-            for row in np.flatnonzero(ends - firsts > 1):
-                means[row] = self._rows[firsts[row] : ends[row]].mean(axis=0, dtype=np.float64)
-            lengths = np.linalg.norm(means, axis=1, keepdims=True)
-            return (means / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+            try:
+                places = np.fromiter(map(self._positions.__getitem__, ids), np.int64, len(ids))
+            except KeyError:
+                refuse_unknown(ids, self._positions)
+                raise
+            if self._count == len(self._ids):  # every id has one vector
+                firsts = ends = places
+            else:
+                owners = self._owners[: self._count]
+                firsts, ends = np.searchsorted(owners, places), np.searchsorted(owners, places, side="right")
+            units = np.empty((len(ids), self._dim), np.float32)
+            for start in range(0, len(ids), _MEANS_AT_ONCE):
+                block = slice(start, start + _MEANS_AT_ONCE)
+                means = self._rows[firsts[block]].astype(np.float64)
+                squares = np.einsum("ij,ij->i", means, means)  # rounded vectors: sums without rounding
+                for row in np.flatnonzero(ends[block] - firsts[block] > 1):
+                    means[row] = self._rows[firsts[start + row] : ends[start + row]].mean(axis=0, dtype=np.float64)
+                    squares[row] = np.add.reduce(means[row] * means[row])
+                lengths = np.sqrt(squares)[:, np.newaxis]
+                units[block] = means / np.where(lengths > 0, lengths, 1)
+            return units
 
     def save(self, path: Path) -> None:
         ids, vectors = self.contents()
