@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
 from lcm.lifecycle.coercion import WHITE_SPACE, trim
@@ -81,21 +82,21 @@ def is_noise(text: str, *, denials: bool = True, meta_questions: bool = True, bo
 
 def are_noise(
     texts: pl.Series, *, denials: bool = True, meta_questions: bool = True, boilerplate: bool = True
-) -> list[bool]:
+) -> pl.Series:
     """`is_noise` of each text, sooner where there are many: most hold no cue, greeting at their start nor little."""
-    if len(texts) < _SIEVED_FROM:
-        return [
-            is_noise(text, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate) for text in texts
-        ]
-    may_be_noise = (
-        texts.str.contains_any(_CUES, ascii_case_insensitive=True)
-        | texts.str.contains(_LED_BY_GREETING)
-        | (texts.str.strip_chars(WHITE_SPACE).str.len_chars() < _SHORTEST_UTF16)
-    )
-    return [
-        may and is_noise(text, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate)
-        for text, may in zip(texts, may_be_noise, strict=True)
+    suspects = pl.Series(range(len(texts)), dtype=pl.Int64)
+    if len(texts) >= _SIEVED_FROM:
+        suspects = (
+            texts.str.contains_any(_CUES, ascii_case_insensitive=True)
+            | texts.str.contains(_LED_BY_GREETING)
+            | (texts.str.strip_chars(WHITE_SPACE).str.len_chars() < _SHORTEST_UTF16)
+        ).arg_true()
+    noise = np.zeros(len(texts), dtype=np.bool_)
+    noise[suspects.to_numpy()] = [
+        is_noise(text, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate)
+        for text in texts.gather(suspects).to_list()
     ]
+    return pl.Series(noise)
 
 
 def _matches(patterns: list[tuple[str, re.Pattern[str]]], text: str, lowered: str) -> bool:

@@ -165,10 +165,10 @@ def _logged(config: DictConfig) -> object:
 
 
 def _ranked(config: DictConfig) -> object:
-    """What the ranking answers over a long life; one of several paths by each of its modes."""
+    """What the ranking answers over a long life; one of several paths also without its lexical branch."""
     ranking = configuration.build(config, "ranking")
-    modes = [replace(ranking, mode=mode) for mode in ("hybrid", "vector")] if isinstance(ranking, Paths) else [ranking]
-    return [_life().rank(questions(), way).rows() for way in (ranking, *modes)]
+    ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, Paths) else [ranking]
+    return [_life().rank(questions(), way).rows() for way in ways]
 
 
 def _answered_by_arms(config: DictConfig) -> object:
@@ -205,7 +205,7 @@ def _reranked(config: DictConfig) -> object:
     """Rows after reranking, and what the service was asked; it does not answer the second query."""
     texts = {f"d{i}": text for i, (text, _, _) in enumerate(RERANKED)}
     vectors = {f"d{i}": tuple(at_cosine(i / 5 - 1)[0]) for i in range(len(texts))}
-    queries = {"answered": "what do you like?", "unanswered": "and what is lost?"}
+    queries = {"answered": "who?", "unanswered": "and what is lost?"}
     given = frame(
         *((query, f"d{i}", score, lexical) for query in queries for i, (_, score, lexical) in enumerate(RERANKED))
     )
@@ -293,7 +293,7 @@ def _used() -> pl.DataFrame:
 
 def _reinforced(config: DictConfig) -> object:
     """The use of 96 documents after an answer of six."""
-    lives = list(product((100.0, 45.0, 27.0, 3.0), (0, 2, 6, 12), ("peripheral", "working"), (0.1, 0.6, 0.95)))
+    lives = list(product((400.0, 45.0, 27.0, 3.0), (0, 2, 6, 12), ("peripheral", "working"), (0.1, 0.6, 0.95)))
     ages, accesses, tiers, importances = map(list, zip(*lives, strict=True))
     documents = rows(
         created_at=[days_ago(age) for age in ages],

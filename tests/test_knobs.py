@@ -12,8 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from omegaconf import OmegaConf
+from onnx import numpy_helper
 
 from eval.datasets.sample import bundled_directory
 from lcm.embedder.export import find_export
@@ -26,6 +29,7 @@ from tests.eval.datasets.test_longmemeval import write_small_longmemeval
 from tests.eval.datasets.test_personamem import write_small_personamem
 from tests.eval.datasets.test_qmsum import write_small_qmsum
 from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
 from tests.small_locomo import write_small_locomo
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
@@ -67,6 +71,10 @@ REASONS = {
         f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
         for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
     },
+    **{
+        f"ranking/{name}:stages.decay.floor_ratio": "stands in for a multiplier that is no number: no decay here has one"
+        for name in ("hybrid", "lancedb_pro")
+    },
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
@@ -75,6 +83,7 @@ REASONS = {
 }
 """Knob -> why it changes no number."""
 
+LIMITED = {"limit": {"_target_": "lcm.ranking.limit.Limit", "n": 3}}
 EXPANSION = {"_target_": "lcm.source.query_expansion.QueryExpansion"}
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
 
@@ -83,15 +92,19 @@ CHANGED: Mapping[str, Any] = {
         f"admission/{name}:admit_threshold": 0.95  # never below the other
         for name in ("balanced", "balanced_model", "conservative", "high_recall")
     },
-    "admission/high_recall:reject_threshold": 0.5,  # no candidate scores much less than it does
+    "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
+    "admission/high_recall:reject_threshold": 0.5,  # likewise
     "annotation/rules:fallback": "patterns",
     "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
     "arms/controls:dense.order": [],
     "arms/controls:dense.stages.score.column": "bm25",
     "arms/controls:last_n.order": [],
+    "arms/controls:last_n.stages": LIMITED,
     "arms/controls:random.order": [],
+    "arms/controls:random.stages": LIMITED,
     "arms/controls:whole_history.order": [],
+    "arms/controls:whole_history.stages": LIMITED,
     "arms/controls:whole_history.source.pool_size": 7,
     "config:latency.queries": 3,
     **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
@@ -103,6 +116,7 @@ CHANGED: Mapping[str, Any] = {
     "dataset/transcripts:format": "chat",
     "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
     "deduplication/model:min_score": 0.9,
+    "deduplication/rule:min_score": 0.9,  # what is farther away is of no topic
     "deduplication/model:profile_min_score": 0.7,  # no score is below 1/3
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
     "embedder/minilm:precision": "fp32",
@@ -125,12 +139,15 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.api_key_env": "ANOTHER_KEY",
     "language_model/openai_compatible:model.base_url": "${oc.env:LCM_TEST_SERVER}/v2",
     "language_model/openai_compatible:model.model": "another",
-    "ranking/hybrid:stages.decay.floor_ratio": 0.9,  # a decay seldom leaves less than half
+    "fusion/weighted_sum:floor_from": 0.85,
+    "ranking/hybrid:stages.decay.floor_ratio": 0.9,
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.decay.floor_ratio": 0.9,
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
     "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
-    "ranking/lancedb_pro:stages.min_score.threshold": 0.5,  # few documents score less than the default
+    "ranking/lancedb_pro:stages.hard_min_score.threshold": 0.5,  # few documents score less than the default
+    "ranking/lancedb_pro:stages.min_score.threshold": 0.5,
+    "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
     **{f"ranking/{name}:hybrid.order": ["dense_score", "lexical_score", "fusion"] for name in LANCEDB_PRO},
     **{f"ranking/{name}:vector.order": ["dense_score", "dense_only"] for name in LANCEDB_PRO},
     **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
@@ -143,7 +160,7 @@ CHANGED: Mapping[str, Any] = {
     "reranker/cross_encoder:file": "another.onnx",
     "reranker/cross_encoder:max_tokens": 16,
     "reranker/cross_encoder:threads": 1,
-    # A returned document keeps as much as the weight leaves it by default, so less shows in neither.
+    # Both leave 0.8 to a weak document that is not returned, so less of one of them alone shows in nothing.
     "reranker/remote:blend.unreturned_weight": 0.9,
     "reranker/remote:blend.weak_floor_unreturned": 0.9,
     "reranker/remote:api_key_env": "ANOTHER_KEY",
@@ -199,10 +216,18 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
 
 SMALL: Mapping[str, Any] = {
+    "language_model": "none",
+    "annotation": "none",
+    "extraction": "verbatim",
+    "admission": "none",
+    "deduplication": "none",
     "embedder": "hashing",
     "source": "hybrid",
     "fusion": "weighted_sum",
+    "reranker": "none",
+    "decay": "none",
     "ranking": "hybrid",
+    "reinforcement": "frozen",
     "arms": "none",
     "tracking": "none",
     "latency.queries": 0,
@@ -259,7 +284,8 @@ def knobs() -> Iterator[Knob]:
     """Every leaf of every YAML. Presets (system, experiment) have none of their own: they set what others define."""
     for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
         if path.parent.name not in ("system", "experiment"):
-            yield from _leaves(f"{path.parent.name}/{path.stem}", "", _plain(path))
+            own = {key: node for key, node in _plain(path).items() if key != "defaults"}
+            yield from _leaves(f"{path.parent.name}/{path.stem}", "", own)
     root = _plain(configuration.conf_dir() / "config.yaml")
     yield from _leaves("config", "", {key: root[key] for key in root if key not in ("defaults", "hydra")})
 
@@ -273,11 +299,14 @@ def _leaves(place: str, path: str, node: Any) -> Iterator[Knob]:
         for name, child in node.items():
             if name != "_target_":
                 yield from _leaves(place, f"{path}.{name}" if path else name, child)
+        if not node and path:  # a map to fill
+            yield Knob(place, path, node)
     elif not (isinstance(node, str) and node.startswith("${") and not node.startswith("${oc.env")):
         yield Knob(place, path, node)
 
 
 KNOBS = list(knobs())
+GROUPS = frozenset(configuration.groups())
 
 
 def _marked(knob: Knob) -> Any:
@@ -292,7 +321,7 @@ def _marked(knob: Knob) -> Any:
 def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, Any], tmp_path: Path) -> None:
     frame = knob.frame() | place
     turned = frame | {knob.key: knob.another(tmp_path)}
-    changes = result(knob.group, _overrides(frame)) != result(knob.group, _overrides(turned))
+    changes = _result(knob.group, frame) != _result(knob.group, turned)
     if str(knob) in REASONS:
         assert not changes, f"{knob} changes numbers: take it out of REASONS"
     else:
@@ -328,9 +357,28 @@ def place(
                 shutil.copy(model / "model.onnx", model / "onnx" / "model.onnx")  # as on the hub
             shutil.copy(another / "model.onnx", directory / "another.onnx")
             return {"embedder.directory": str(directory)}
+        case "language_model/openai_compatible":
+            return {"language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
+        case "reranker/cross_encoder":
+            directory, another = tmp_path / "tiny", tmp_path / "another"
+            for model in (directory, another):
+                build_cross_encoder(model)
+            _sharpen(another / "model.onnx")
+            shutil.copy(another / "model.onnx", directory / "another.onnx")
+            return {"reranker.directory": str(directory)}
+        case "reranker/remote":
+            return {"reranker.endpoint": "${oc.env:LCM_TEST_SERVER}/v1"}
         case "tracking/mlflow":
             return {"tracking.uri": f"sqlite:///{request.getfixturevalue('tracked')}/mlflow.db"}
     return {}
+
+
+def _sharpen(model: Path) -> None:
+    """Divide its logits by 5 in place of 10."""
+    graph = onnx.load(model)
+    (ten,) = (constant for constant in graph.graph.initializer if constant.name == "ten")
+    ten.CopyFrom(numpy_helper.from_array(np.array(5, np.float32), "ten"))
+    onnx.save(graph, model)
 
 
 @pytest.fixture(scope="module")
@@ -338,5 +386,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tracked")
 
 
-def _overrides(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
+def _result(group: str, overrides: Mapping[str, Any]) -> str:
+    choices = {key: value for key, value in overrides.items() if key in GROUPS}
+    settings = {key: json.dumps(value) for key, value in overrides.items() if key not in GROUPS}
+    return result(group, tuple(f"{key}={value}" for key, value in choices.items()), tuple(settings.items()))

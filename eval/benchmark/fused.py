@@ -21,6 +21,7 @@ DAY_MS = 86_400_000
 
 _ASKED_AT = corpus.START + timedelta(days=365)
 _ASKED_MS = int(_ASKED_AT.timestamp() * 1000)
+_LEAN = np.float32(0.7)
 _COPIES, _COPY_NOISE = 0.6, 0.3  # near duplicates have a cosine of about 0.96
 _NOISE_TEXTS = (
     "I don't recall that.",
@@ -31,7 +32,7 @@ _NOISE_TEXTS = (
     "ok",
 )
 _NOISE, _EXPIRED, _EXPIRING, _DYNAMIC, _FUTURE, _UNDATED = 0.05, 0.03, 0.02, 0.2, 0.01, 0.01
-_USED, _MEAN_ACCESSES, _MEAN_AGE_DAYS = 0.5, 4, 60
+_USED, _MEAN_ACCESSES, _MEAN_AGE_DAYS = 0.5, 4, 30
 _DECAY_TIERS = ("core", "working", "peripheral")
 
 Numbers = npt.NDArray[np.float64]
@@ -95,7 +96,7 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
     Documents come in pairs, of which six in ten say nearly the same; a query gets whole pairs. 5 % are noise, 3 % have
     expired, a fifth is dynamic, half were used, and a few lie in the future or have no date.
     """
-    query_vectors = corpus.unit_vectors(queries, dim, seed + 1)
+    query_vectors = _leaning(corpus.unit_vectors(queries, dim, seed + 1))
     ids = [f"d{i}" for i in range(documents)]
     index = Exact().build(dim)
     index.add(ids, _vectors(documents, dim, seed))
@@ -124,14 +125,23 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
 
 
 def _vectors(number: int, dim: int, seed: int) -> Vectors:
-    """Unit vectors; every second one may be a near duplicate of the one before."""
+    """Unit vectors that share a direction; every second one may be a near duplicate of the one before."""
     rng = np.random.default_rng([seed, 4])
-    rows = corpus.unit_vectors(number, dim, seed)
+    rows = _leaning(corpus.unit_vectors(number, dim, seed))
     noise = rng.standard_normal((number // 2, dim), dtype=np.float32)
     noise *= _COPY_NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
     is_copy = rng.random((number // 2, 1)) < _COPIES
     rows[1::2] = np.where(is_copy, rows[: number // 2 * 2 : 2] + noise, rows[1::2])
-    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return _unit(rows)
+
+
+def _leaning(vectors: Vectors) -> Vectors:
+    """Any two have a cosine of about a third, as those of candidates have."""
+    return _unit(vectors + _LEAN / np.float32(np.sqrt(vectors.shape[1])))
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 
 
@@ -166,7 +176,7 @@ def _documents(ids: list[str], seed: int) -> pl.DataFrame:
         "last_accessed_at": pl.select(pl.when(pl.Series(is_used)).then(pl.Series(accessed_at))).to_series(),
         "valid_until": pl.select(pl.when(pl.Series(expires)).then(pl.Series(valid_until))).to_series(),
         "access_count": np.where(is_used, rng.geometric(1 / _MEAN_ACCESSES, number), 0),
-        "importance": rng.uniform(0.2, 1, number),
+        "importance": rng.uniform(0.4, 1, number),
         "confidence": rng.uniform(0.5, 1, number),
         "decay_tier": rng.choice(_DECAY_TIERS, number, p=[0.1, 0.7, 0.2]).tolist(),
         "temporal_type": np.where(rng.random(number) < _DYNAMIC, "dynamic", "static").tolist(),
@@ -187,7 +197,7 @@ def _column(values: Any, dtype: pl.DataType, number: int) -> pl.Series:
 def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
     """Rows with every score that a source, its mappings and fusion make, best first."""
     rng = np.random.default_rng([seed, 6])
-    pairs, pairs_a_query = (len(batch.documents) + 1) // 2, (candidates + 1) // 2
+    pairs, pairs_a_query = len(batch.documents) // 2, (candidates + 1) // 2
     drawn = np.array([rng.choice(pairs, pairs_a_query, replace=False) for _ in range(len(batch.queries))])
     places = (2 * drawn[:, :, np.newaxis] + np.arange(2)).reshape(len(drawn), -1)[:, :candidates].ravel()
     number = len(places)
@@ -205,7 +215,7 @@ def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
             "contained": pl.Series([None] * number, dtype=pl.Float64),
             "dense_rank": ranks,
             "lexical_rank": ranks,
-            "score": rng.uniform(0.25, 1, number),
+            "score": rng.uniform(0.3, 1, number),
             "dense_score": dense_score,
             "lexical_score": 1 / (1 + np.exp(-bm25 / 5)),
         },

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols import Batch
-from lcm.ranking.ordering import best_first, is_one_query
+from lcm.ranking.ordering import best_first, is_one_query, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,4 +22,4 @@ class Limit:
         ordered = best_first(frame)
         if is_one_query(ordered):
             return ordered.head(self.n)
-        return ordered.filter(pl.int_range(pl.len()).over("query_id") < self.n)
+        return ordered.filter(pl.Series(places(ordered) < self.n))

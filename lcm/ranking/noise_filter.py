@@ -25,5 +25,5 @@ class NoiseFilter:
         is_noise = are_noise(
             found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
         )
-        noise = found["document_id"].filter(pl.Series(is_noise, dtype=pl.Boolean))
+        noise = found["document_id"].filter(is_noise)
         return frame.filter(~pl.col("document_id").is_in(noise.implode())) if len(noise) else frame

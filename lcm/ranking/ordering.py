@@ -75,8 +75,16 @@ def _order(
 
 def with_rank(frame: pl.DataFrame) -> pl.DataFrame:
     """Number the rows of each query from 1, as they stand, in the column `rank`."""
-    rank = pl.int_range(1, pl.len() + 1)
-    return frame.with_columns(rank=rank if is_one_query(frame) else rank.over("query_id"))
+    return frame.with_columns(pl.Series("rank", places(frame) + 1))
+
+
+def places(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Number the rows of each query from 0, as they stand."""
+    if is_one_query(frame):
+        return np.arange(len(frame))
+    queries = frame["query_id"].rle_id().to_numpy()
+    sizes = np.bincount(queries)
+    return np.arange(len(frame)) - (np.cumsum(sizes) - sizes)[queries]
 
 
 def is_one_query(frame: pl.DataFrame) -> bool:

@@ -170,7 +170,8 @@ class ExactIndex:
                     means[row] = self._rows[firsts[start + row] : ends[start + row]].mean(axis=0, dtype=np.float64)
                     squares[row] = np.add.reduce(means[row] * means[row])
                 lengths = np.sqrt(squares)[:, np.newaxis]
-                units[block] = means / np.where(lengths > 0, lengths, 1)
+                means /= np.where(lengths > 0, lengths, 1)
+                units[block] = means
             return units
 
     def save(self, path: Path) -> None:

@@ -34,9 +34,9 @@ def test_the_multiplier_scales_the_score() -> None:
     assert boosted(DecayBoost(Written()), score=[0.8, 0.5], confidence=[0.5, 0.9]) == pytest.approx([0.4, 0.45])
 
 
-def test_no_document_loses_more_than_the_floor_lets_it() -> None:
-    found = boosted(DecayBoost(Written(), floor_ratio=0.6), score=[0.8, 0.8, 0.8], confidence=[0.5, 0.7, math.nan])
-    assert found == pytest.approx([0.48, 0.56, 0.48])
+def test_the_ratio_stands_in_for_a_multiplier_that_is_no_number_alone() -> None:
+    found = boosted(DecayBoost(Written(), floor_ratio=0.6), score=[0.8, 0.8, 0.8], confidence=[0.1, 0.7, math.nan])
+    assert found == pytest.approx([0.08, 0.56, 0.48])
 
 
 def test_without_decay_nothing_changes() -> None:

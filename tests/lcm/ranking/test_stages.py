@@ -33,8 +33,9 @@ def test_inverse_distance_of_known_cosines() -> None:
 
 
 def test_sigmoid_of_known_scores() -> None:
-    scored = Sigmoid()(frame(bm25=[5.0, 0.0, -2.0, None]), BATCH)["lexical_score"].to_list()
-    assert scored == [pytest.approx(1 / (1 + math.exp(-1))), 0.5, 0.5, None]
+    rows = frame(bm25=[5.0, 0.0, -2.0, None, None], contained=[None, None, None, None, 0.8])
+    scored = Sigmoid()(rows, BATCH)["lexical_score"].to_list()
+    assert scored == [pytest.approx(1 / (1 + math.exp(-1))), 0.5, 0.5, None, 0.8]
 
 
 def test_z_scores_have_mean_zero_and_deviation_one() -> None:

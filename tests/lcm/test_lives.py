@@ -1,0 +1,198 @@
+"""Documents live: they are merged, superseded, used, and stay reachable; a query sees what stood when it was asked."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lcm.admission.amac import Amac
+from lcm.admission.utility import Fixed
+from lcm.annotation.rules import Rules
+from lcm.decay.decay_tiers import DecayTiers
+from lcm.decay.reinforcement import Recall
+from lcm.decay.weibull import Weibull
+from lcm.deduplication.judge_rule import Rule
+from lcm.deduplication.merge_rule import Lines
+from lcm.deduplication.nearest import Nearest
+from lcm.errors import ModelError, StoreError
+from lcm.extraction.verbatim import Verbatim
+from lcm.memory import Memory, System
+from lcm.records import ACTIONS, Candidate, Message, Query, Transcript
+from lcm.store.store import Store
+from tests.workspaces import LINES, minute, queries, system, transcript
+
+TALK = "agent:main:talk"
+COFFEE = "I always prefer coffee in the morning"
+
+
+class Preferences:
+    """Every message is a preference, in its own words."""
+
+    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+        return [Candidate(m.content, (m.message_id,), category="preferences") for m in messages[known:]]
+
+
+def talk(*lines: str) -> Transcript:
+    return Transcript(
+        TALK, tuple(Message(f"m{i}", "user", line, "session", minute(10 * i)) for i, line in enumerate(lines))
+    )
+
+
+def deduplicating(**rule: float) -> System:
+    judging = Rule(**{"merge_cosine": 0.5, "topic_cosine": 1.0, "same_cosine": 0.999, **rule})
+    return system(
+        extraction=Preferences(), deduplication=Nearest(judging, Lines(), min_score=0.5, profile_min_score=0.5)
+    )
+
+
+def test_a_merged_document_says_both_and_the_old_one_stays_reachable() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        (merged,) = memory.search("coffee", minute(60))["document_id"]
+        old, new = memory.history(merged)
+        assert [old.document_id, new.supersedes, new.document_id] == [old.document_id, old.document_id, merged]
+        assert old.text == COFFEE
+        assert new.source_message_ids == ("m0", "m1")
+        assert (new.created_at, new.valid_from, old.invalidated_at) == (minute(0), minute(10), minute(10))
+        assert memory.history(old.document_id) == [old, new]
+        assert memory.store.decisions()["action"].to_list() == ["create", "merge"]
+
+
+def test_a_query_before_the_merging_sees_the_old_document() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        assert memory.search("coffee", minute(9))["text"].to_list() == [COFFEE]
+        assert "milk" in memory.search("coffee", minute(10))["text"][0]
+        ranked = memory.rank([Query("early", "coffee", minute(9)), Query("late", "coffee", minute(10))])
+        assert ranked["document_id"].n_unique() == len(ranked) == 2
+
+
+def test_lives_survive_closing_and_opening(tmp_path: Path) -> None:
+    parts, path = deduplicating(), tmp_path / "memory.db"
+    with parts.open(path) as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        before, found = memory.documents, memory.search("coffee", minute(60))
+    with parts.open(path) as memory:
+        assert memory.documents.equals(before)
+        assert memory.search("coffee", minute(60)).equals(found)
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_growing_in_steps_decides_as_ingesting_at_once(cut: int) -> None:
+    lines = [COFFEE, "Goats eat hay", f"{COFFEE}, with milk", COFFEE, "Goats eat hay and grass", "hello", COFFEE, "bye"]
+    whole = talk(*lines)
+    with deduplicating().open() as once, deduplicating().open() as grown:
+        once.ingest(whole)
+        grown.ingest(replace(whole, messages=whole.messages[:cut]))
+        grown.ingest(whole)
+        assert grown.documents.equals(once.documents)
+        assert grown.store.decisions().equals(once.store.decisions())
+
+
+def test_every_candidate_is_kept_whatever_was_decided() -> None:
+    admission = Amac(reject_threshold=0.9, admit_threshold=0.9, utility=Fixed())
+    with replace(deduplicating(), admission=admission, extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        decisions = memory.store.decisions()
+        assert set(decisions["action"]) == {"reject"} < set(ACTIONS)
+        assert decisions["candidate"].str.json_path_match("$.text").to_list() == [
+            f"{'Bo' if i % 2 else 'Ada'}: {line}" for i, line in enumerate(LINES)
+        ]
+        assert memory.documents.is_empty()
+        assert memory.store.extracted() == {}  # rejected for good: opening again asks no one a second time
+
+
+def test_use_shapes_later_ranking() -> None:
+    recall = Recall(Weibull(), recalled=1, maintained=100, tiers=DecayTiers(working_access_threshold=1))
+    asked = [Query(f"q{i}", "kitchen", minute(60 + i)) for i in range(3)]
+    with system(reinforcement=recall).open() as memory:
+        memory.ingest(transcript())
+        first = memory.recall(asked)
+        used = first.filter(rank=1)["document_id"].to_list()
+        by_id = {row["document_id"]: row for row in memory.documents.to_dicts()}
+        assert sum(row["access_count"] for row in by_id.values()) == len(asked)
+        assert by_id[used[-1]]["last_accessed_at"] == minute(62)
+        assert memory.documents.equals(memory.store.documents())
+    with system().open() as frozen:
+        frozen.ingest(transcript())
+        before = frozen.documents
+        assert frozen.recall(asked).equals(frozen.rank(asked))
+        assert frozen.documents.equals(before)
+
+
+class Broken:
+    """An embedder without a model."""
+
+    name, dim = "broken", 256
+
+    def windows(self, texts: list[str]) -> list[list[str]]:
+        return [[text] for text in texts]
+
+    def embed(self, texts: list[str], kind: str) -> object:
+        raise ModelError("no model here")
+
+
+def test_words_answer_where_the_query_cannot_be_embedded() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        memory.system = replace(memory.system, embedder=Broken())
+        ranked = memory.rank(queries())
+        assert memory.incidents == {"dense branch failed": len(queries())}
+        assert memory.documents.join(ranked, on="document_id").height == len(ranked) > 0
+
+
+def test_a_rating_that_is_no_number_is_refused_or_counted(tmp_path: Path) -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        document = memory.store.document(memory.documents["document_id"][0])
+        with pytest.raises(StoreError, match=r"importance nan; give a number in \[0, 1\]"):
+            memory.store.add_documents([replace(document, document_id="x", importance=float("nan"))])
+        memory.store._connection.execute("UPDATE documents SET importance = 9e999, confidence = -9e999 WHERE rowid = 1")
+        again = Memory(memory.system, memory.store)
+        assert again.incidents == {"ratings that are no number": 1}
+        assert again.documents["importance"].is_finite().all()
+        assert again.rank(queries())["score"].is_finite().all()
+
+
+@pytest.mark.parametrize("asked_at", [datetime(1969, 12, 31, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)])
+def test_a_clock_that_is_not_set_is_refused(asked_at: datetime) -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        with pytest.raises(ValueError, match=r"asked_at of query 'q' must lie in the years 1970-2099, got .*clock"):
+            memory.rank([Query("q", "kitchen", asked_at)])
+        for near in (datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)):
+            memory.rank([Query("q", "kitchen", near)])
+
+
+def test_only_the_wanted_category_is_answered_with() -> None:
+    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        categories = memory.documents["category"].unique().to_list()
+        assert len(categories) > 1
+        for category in categories:
+            ranked = memory.rank([Query("q", " ".join(LINES), minute(600), only_category=category)])
+            assert set(ranked.join(memory.documents, on="document_id")["category"]) == {category}
+
+
+def test_decisions_come_back_as_they_were_made() -> None:
+    with Store() as store, deduplicating().open() as memory:
+        assert store.decisions().is_empty()
+        memory.ingest(talk(COFFEE, "Goats eat hay"))
+        rows = memory.store.decisions()
+        assert rows["decided_at"].to_list() == [minute(0), minute(10)]
+        assert rows["document_id"].to_list() == memory.documents["document_id"].to_list()
+        assert rows.filter(pl.col("reason").str.len_chars() == 0).is_empty()
+
+
+def test_a_document_ends_once() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        first = memory.documents["document_id"][0]
+        memory.store.end_documents([(first, minute(20))])
+        for wrong in (first, "doc_unknown"):
+            with pytest.raises(StoreError, match=f"'{wrong}' is unknown or has ended already"):
+                memory.store.end_documents([(wrong, minute(30))])
+        assert memory.store.documents(known_at=minute(19)).height == len(LINES)
+        assert first not in memory.store.documents(known_at=minute(20))["document_id"]
