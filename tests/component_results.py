@@ -339,7 +339,9 @@ def _admitted(config: DictConfig) -> object:
     found = []
     for category in ("cases", *MEMORY_CATEGORIES, "other"):
         one = candidate("The kettle broke on Monday", category, source="m2")
-        ((decision, _),) = intake.take_in([one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard))
+        ((decision, _),) = intake.take_in(
+            [one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard)
+        )
         audit = decision.audit.get("admission", {})
         kept = {name: audit.get(name) for name in ("hint", "utility_reason", "max_similarity")}
         kept |= {name: audit[name] for name in audit if name.endswith("existing_memory_ids")}

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,20 @@ YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rgl
 CHOICES = [tuple(name.split("/")) for name in YAMLS if "/" in name]
 PRESET_GROUPS = ("system", "experiment")
 PRESETS = [(group, choice) for group, choice in CHOICES if group in PRESET_GROUPS]
-COMPONENTS = [(group, choice) for group, choice in CHOICES if group not in PRESET_GROUPS]
 NO_PRESET = configuration.composed([])
 
 
 def plain(name: str) -> dict[str, Any]:
     """A YAML as it is written."""
     return OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"))
+
+
+def inherited(name: str) -> dict[str, Any]:
+    """A YAML of a component, laid over those of its group that its defaults name."""
+    own = plain(name)
+    bases = [base for base in own.pop("defaults", []) if base != "_self_"]
+    group = name.partition("/")[0]
+    return OmegaConf.to_container(OmegaConf.merge(*(inherited(f"{group}/{base}") for base in bases), own))
 
 
 def nodes(name: str, node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -37,11 +44,26 @@ def nodes(name: str, node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from nodes(key, child)
 
 
+def written(yaml: str) -> dict[str, Any]:
+    """The YAML with what it inherits; of a preset and of a pipeline its own keys alone."""
+    if "/" in yaml and not yaml.startswith(PRESET_GROUPS):
+        return inherited(yaml)
+    return {key: value for key, value in plain(yaml).items() if key not in ("hydra", "defaults")}
+
+
 NODES = [
     pytest.param(name, node, id=f"{yaml}:{name}")
     for yaml in YAMLS
-    for name, node in nodes(Path(yaml).stem, {key: value for key, value in plain(yaml).items() if key != "hydra"})
+    for name, node in nodes(Path(yaml).stem, written(yaml))
 ]
+
+DEFAULTS_BY_OTHER_NAMES = {
+    "lcm.admission.amac.Amac": "balanced",
+    "lcm.decay.decay_tiers.DecayTiers": "tiers",
+    "lcm.scopes.Scopes": "default",
+    "lcm.source.tagged.TagPrefixes": "tags",
+}
+"""Target -> the name of a node that holds its defaults, besides those named like the target."""
 
 
 def target(node: dict[str, Any]) -> Any:
@@ -53,10 +75,10 @@ def parameters(node: dict[str, Any]) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(target(node)).parameters)
 
 
-def build_everything(config: DictConfig) -> None:
-    for key in config:
-        if isinstance(config[key], DictConfig):
-            configuration.build(config, key)
+def test_everything_of_the_default_configuration_builds() -> None:
+    for key in NO_PRESET:
+        if isinstance(NO_PRESET[key], DictConfig):
+            configuration.build(NO_PRESET, key)
 
 
 @pytest.mark.parametrize("yaml", YAMLS)
@@ -69,7 +91,9 @@ def test_a_yaml_begins_with_what_it_is(yaml: str) -> None:
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_a_choice_composes_and_builds(group: str, choice: str) -> None:
-    build_everything(configuration.composed([f"{group}={choice}"]))
+    config = configuration.composed([f"{group}={choice}"])
+    for key in ("memory", *([group] if group in config else ())):
+        assert configuration.build(config, key) is not None
 
 
 @pytest.mark.parametrize(("name", "node"), NODES)
@@ -80,14 +104,41 @@ def test_keys_are_the_constructors_parameters(name: str, node: dict[str, Any]) -
 @pytest.mark.parametrize(("name", "node"), NODES)
 def test_a_yaml_named_like_its_target_holds_the_defaults(name: str, node: dict[str, Any]) -> None:
     module, class_name = node["_target_"].split(".")[-2:]
-    if name not in (module, class_name.lower(), re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", class_name).lower()):
+    own_names = (module, class_name.lower(), re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", class_name).lower())
+    if name not in (*own_names, DEFAULTS_BY_OTHER_NAMES.get(node["_target_"])):
         return  # a preset of its class
     defaults = {
-        key: list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
+        key: default
         for key, parameter in parameters(node).items()
-        if parameter.default is not inspect.Parameter.empty
+        if (default := default_of(parameter, target(node))) is not inspect.Parameter.empty and key in plainly(node)
     }
-    assert {key: node[key] for key in defaults} == defaults
+    assert {key: plainly(node)[key] for key in defaults} == defaults
+
+
+def default_of(parameter: inspect.Parameter, of: type) -> Any:
+    """What a parameter is without an argument, a tuple as a list; of a factory what it makes."""
+    default = parameter.default
+    if is_dataclass(of):
+        (field,) = (field for field in fields(of) if field.name == parameter.name)
+        default = default if field.default_factory is MISSING else field.default_factory()
+    return list(default) if isinstance(default, tuple) else default
+
+
+def plainly(node: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a node: nested nodes as the objects that they describe, without those that refer elsewhere."""
+    own = {key: value for key, value in node.items() if not refers(value)}
+    return {
+        key: configuration.build(OmegaConf.create({key: value}), key)
+        if isinstance(value, dict) and "_target_" in value
+        else value
+        for key, value in own.items()
+    }
+
+
+def refers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(refers(child) for child in value.values())
+    return isinstance(value, str) and value.startswith("${")
 
 
 def test_the_memory_node_wires_each_field_to_its_group() -> None:
@@ -115,10 +166,31 @@ def test_a_preset_only_overrides(group: str, choice: str) -> None:
     assert set(configuration.composed([f"{group}={choice}"])) == set(NO_PRESET)
 
 
-@pytest.mark.parametrize(("group", "choice"), COMPONENTS)
-@pytest.mark.parametrize("system", [choice for group, choice in PRESETS if group == "system"])
+def overridden(system: str) -> list[str]:
+    """The groups that a system chooses for."""
+    entries = [key for entry in plain(f"system/{system}")["defaults"] if entry != "_self_" for key in entry]
+    return [key.removeprefix("override /") for key in entries]
+
+
+SWAPS = [
+    (system, group, choice)
+    for preset_group, system in PRESETS
+    if preset_group == "system"
+    for group in overridden(system)
+    for chosen_group, choice in CHOICES
+    if chosen_group == group
+]
+
+
+@pytest.mark.parametrize(("system", "group", "choice"), SWAPS)
 def test_a_choice_on_the_command_line_wins_over_a_system(system: str, group: str, choice: str) -> None:
     swap, preset = f"{group}={choice}", f"system={system}"
     before, after = configuration.composed([swap, preset]), configuration.composed([preset, swap])
     assert before == after
-    assert OmegaConf.to_container(after[group]) == plain(f"{group}/{choice}")
+    assert OmegaConf.to_container(after[group]) == inherited(f"{group}/{choice}")
+
+
+def test_a_choice_of_a_group_that_a_system_leaves_alone_stands_beside_it() -> None:
+    beside = configuration.composed(["system=lancedb_pro", "vector_index=hnsw"])
+    assert OmegaConf.to_container(beside.vector_index) == plain("vector_index/hnsw")
+    assert OmegaConf.to_container(beside.ranking) == plain("ranking/lancedb_pro")

@@ -72,7 +72,7 @@ REASONS = {
         for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
     },
     **{
-        f"ranking/{name}:stages.decay.floor_ratio": "stands in for a multiplier that is no number: no decay here has one"
+        f"ranking/{name}:stages.decay.floor_ratio": "stands in for a multiplier that is no number; none here is"
         for name in ("hybrid", "lancedb_pro")
     },
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
@@ -84,7 +84,6 @@ REASONS = {
 """Knob -> why it changes no number."""
 
 LIMITED = {"limit": {"_target_": "lcm.ranking.limit.Limit", "n": 3}}
-EXPANSION = {"_target_": "lcm.source.query_expansion.QueryExpansion"}
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
 
 CHANGED: Mapping[str, Any] = {
@@ -174,9 +173,7 @@ CHANGED: Mapping[str, Any] = {
     "scopes/default:shared": ["custom:x"],
     "source/dense:pool_size": 7,
     "source/hybrid:dense_pool_size": 7,
-    "source/hybrid:expansion": EXPANSION,
     "source/hybrid:lexical_pool_size": 7,
-    "source/lexical:expansion": EXPANSION,
     "source/lexical:pool_size": 7,
     "source/recent:pool_size": 7,
     "source/shuffled:pool_size": 7,
@@ -275,6 +272,8 @@ class Knob:
                 return type(self.value)(self.value / 2) or self.value + 1
             case list() if len(self.value) > 1:
                 return self.value[:-1]
+            case None if self.path.endswith("expansion"):
+                return {"_target_": "lcm.source.query_expansion.QueryExpansion"}
             case str() if "_prefix" in self.path or self.path == "experiment":
                 return f"another {self.value}"
         raise AssertionError(f"CHANGED must name another value for {self}, now {self.value!r}")
@@ -326,6 +325,19 @@ def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, An
         assert not changes, f"{knob} changes numbers: take it out of REASONS"
     else:
         assert changes, f"{knob} changes nothing: it is dead, or REASONS must say why"
+
+
+OFFLINE = (
+    *("admission", "annotation", "arms", "decay", "deduplication", "extraction", "fusion", "ranking", "reinforcement"),
+    *("source", "text_index"),
+)
+"""Groups whose every choice runs without a file or a server of its own."""
+
+
+@pytest.mark.parametrize("group", OFFLINE)
+def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
+    results = [_result(group, {**SMALL, "decay": "weibull", group: choice}) for choice in configuration.groups()[group]]
+    assert len(set(results)) == len(results)
 
 
 @pytest.mark.parametrize("table", [REASONS, CHANGED, FRAMES], ids=["reasons", "changed", "frames"])

@@ -74,19 +74,19 @@ class Fused:
     frame: pl.DataFrame
     rows: Rows
 
-    def one_by_one(self) -> list[tuple[pl.DataFrame, Batch]]:
-        """Every query's own frame and batch; the documents stay those of all."""
-        size = self.rows.candidates
+    def parts(self, queries: int) -> list[tuple[pl.DataFrame, Batch]]:
+        """Frames and batches of so many queries each; their documents stay those of all."""
+        size = queries * self.rows.candidates
         return [
             (
-                self.frame[query * size : (query + 1) * size],
+                self.frame[first * self.rows.candidates :][:size],
                 replace(
                     self.batch,
-                    queries=self.batch.queries[query : query + 1],
-                    vectors=self.batch.vectors[query : query + 1],
+                    queries=self.batch.queries[first : first + queries],
+                    vectors=self.batch.vectors[first : first + queries],
                 ),
             )
-            for query in range(self.rows.queries)
+            for first in range(0, self.rows.queries, queries)
         ]
 
 

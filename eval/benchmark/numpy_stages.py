@@ -30,6 +30,19 @@ Step = Callable[[int, Places, Numbers], Ranked]
 """Takes the number of the query."""
 
 
+def check_stages(stages: Sequence[Stage]) -> None:
+    """Refuse what cannot be compared.
+
+    Raises:
+        TypeError: for a stage or a decay that has no twin here.
+    """
+    for stage in stages:
+        if not isinstance(stage, _TWINS) or (
+            isinstance(stage, DecayBoost) and not isinstance(stage.decay, Weibull)
+        ):
+            raise TypeError(f"stages must come after fusion, and decay by weibull, to be compared; got {stage!r}")
+
+
 def rank(rows: Rows, stages: Sequence[Stage]) -> list[Ranked]:
     """What is left of each query's rows, best first."""
     steps = [_step(stage, rows) for stage in stages]
@@ -52,7 +65,7 @@ def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
     return ~is_taken
 
 
-def _step(stage: Stage, rows: Rows) -> Step:  # noqa: C901, PLR0915 - one function a stage
+def _step(stage: Stage, rows: Rows) -> Step:
     """A stage with its settings, ready to be asked a thousand times.
 
     Raises:

@@ -1,7 +1,7 @@
 """Everything behind fusion: all queries at once against a loop in numpy, and against ourselves, a query at a time."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import polars as pl
 
 from eval.benchmark import numpy_stages
 from eval.benchmark.fused import Fused, fused
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
+from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_rates, take_turns
 from lcm.protocols import Batch, Stage
 from lcm.ranking.diversity import Diversity
 from lcm.ranking.ordering import best_first, with_rank
@@ -24,73 +24,74 @@ _TOLERANCE = 1e-9
 class PostFusion:
     """The stages over one frame of all queries against a loop over the queries, each stage vectorised in numpy.
 
-    Ours finds texts and vectors by id; the loop has them in the order of the rows.
+    Ours finds texts and vectors by id; the loop has them in the order of its rows.
     """
 
     stages: Mapping[str, Stage | None]
     """In the order to run; null leaves one out."""
+    documents: int
     queries: int
     candidates: int
+    """Of each query."""
     dim: int
 
     def __post_init__(self) -> None:
-        check_sizes(self)
+        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
+        numpy_stages.check_stages(_chosen(self.stages))
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        stages, made = _chosen(self.stages), fused(self.queries, self.candidates, self.dim, seed)
-
-        def check(ours: pl.DataFrame, bare: Sequence[numpy_stages.Ranked]) -> None:
-            check_ranking(ours, bare, made)
-
-        rounds = take_turns(
-            lambda: lambda: passed(made.frame, made.batch, stages),
-            lambda: lambda: numpy_stages.rank(made.rows, stages),
-            check,
-            repeats,
-        )
+        stages = _chosen(self.stages)
+        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
+        rounds = _against_loop([(made.frame, made.batch)], made, stages, repeats)
+        returned = len(_passed(made.frame, made.batch, stages))
         facts = {
+            "documents": self.documents,
             "queries": self.queries,
             "candidates": self.candidates,
             "dim": self.dim,
-            "returned": len(passed(made.frame, made.batch, stages)) / self.queries,
+            "returned": returned / self.queries,
         }
-        return [compared_rates("post-fusion, a loop in numpy", "queries/s", self.queries, rounds, LOOP_TARGET, facts)]
+        return [compared_rates("post-fusion", "queries/s", self.queries, rounds, LOOP_TARGET, facts)]
 
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
     """The stages over one frame of all queries against the same stages over a frame a query.
 
-    The facts p50_ms and p95_ms say how long one query takes by itself.
+    The facts p50_ms and p95_ms say how long a query takes that is asked alone.
     """
 
     stages: Mapping[str, Stage | None]
     """In the order to run; null leaves one out."""
+    documents: int
     queries: int
     candidates: int
+    """Of each query."""
     dim: int
 
     def __post_init__(self) -> None:
-        check_sizes(self)
+        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        stages, made = _chosen(self.stages), fused(self.queries, self.candidates, self.dim, seed)
-        parts = made.one_by_one()
-        live_s: list[list[float]] = []
+        stages = _chosen(self.stages)
+        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
+        parts = made.parts(1)
+        rounds_s: list[list[float]] = []
 
-        def one_by_one() -> list[pl.DataFrame]:
-            answers, ends_s = [], [time.perf_counter()]
+        def one_by_one() -> pl.DataFrame:
+            answers, instants_s = [], [time.perf_counter()]
             for frame, batch in parts:
-                answers.append(passed(frame, batch, stages))
-                ends_s.append(time.perf_counter())
-            live_s.append(np.diff(ends_s).tolist())
-            return answers
+                answers.append(_passed(frame, batch, stages))
+                instants_s.append(time.perf_counter())
+            rounds_s.append(np.diff(instants_s).tolist())
+            return pl.concat(answers)
 
         rounds = take_turns(
-            lambda: lambda: passed(made.frame, made.batch, stages), lambda: one_by_one, check_same, repeats
+            lambda: lambda: _passed(made.frame, made.batch, stages), lambda: one_by_one, _check_same, repeats
         )
-        p50_ms, p95_ms = (1000 * np.percentile(live_s[1:], [50, 95])).tolist()
+        p50_ms, p95_ms = (1000 * np.percentile(rounds_s[1:], [50, 95])).tolist()
         facts = {
+            "documents": self.documents,
             "queries": self.queries,
             "candidates": self.candidates,
             "dim": self.dim,
@@ -104,29 +105,84 @@ class OneByOne:
 
 @dataclass(frozen=True, slots=True)
 class DiversityWalk:
-    """`Diversity` over many candidates against the walk down each query's ranks, its cosines by one product."""
+    """`Diversity` against a walk down the ranks of each query, its cosines by one product in numpy."""
 
     stage: Diversity
+    documents: int
     queries: int
     candidates: int
+    """Of each query."""
     dim: int
     batch_sizes: Sequence[int]
-    """Queries that ours is given at once."""
+    """Queries that ours gets at once."""
 
     def __post_init__(self) -> None:
-        check_sizes(self)
+        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
         if not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ValueError(f"batch_sizes must name sizes >= 1, got {list(self.batch_sizes)}")
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        return [self._compare(batch_size, repeats, seed) for batch_size in self.batch_sizes]
+        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
+        facts = {"documents": self.documents, "candidates": self.candidates, "dim": self.dim}
+        return [
+            compared_rates(
+                f"diversity, {size} a batch",
+                "queries/s",
+                self.queries,
+                _against_loop(made.parts(size), made, [self.stage], repeats),
+                None,
+                facts,
+            )
+            for size in self.batch_sizes
+        ]
 
-    def _compare(self, batch_size: int, repeats: int, seed: int) -> Comparison:
-        ...
+
+def _against_loop(
+    parts: Sequence[tuple[pl.DataFrame, Batch]], made: Fused, stages: Sequence[Stage], repeats: int
+) -> Rounds:
+    """Time the stages over frames of some queries each, and the loop over all of them."""
+    check = _agreement(made.frame)
+    return take_turns(
+        lambda: lambda: pl.concat([_passed(frame, batch, stages) for frame, batch in parts]),
+        lambda: lambda: numpy_stages.rank(made.rows, stages),
+        check,
+        repeats,
+    )
 
 
-def passed(frame: pl.DataFrame, batch: Batch, stages: Sequence[Stage]) -> pl.DataFrame:
+def _passed(frame: pl.DataFrame, batch: Batch, stages: Sequence[Stage]) -> pl.DataFrame:
     """What the stages make of a frame: query_id, document_id, rank, score."""
     for stage in stages:
         frame = stage(frame, batch)
     return with_rank(best_first(frame)).select("query_id", "document_id", "rank", "score")
+
+
+def _agreement(frame: pl.DataFrame) -> Callable[[pl.DataFrame, Sequence[numpy_stages.Ranked]], None]:
+    """The check that the loop left the same rows of the frame in the same order, with the same scores."""
+
+    def check(ours: pl.DataFrame, bare: Sequence[numpy_stages.Ranked]) -> None:
+        places, scores = (np.concatenate(part) for part in zip(*bare, strict=True))
+        theirs = frame.select("query_id", "document_id")[places]
+        if not ours.select("query_id", "document_id").equals(theirs):
+            raise DisagreementError("the stages and the loop in numpy gave different orders")
+        if not np.allclose(ours["score"].to_numpy(), scores, rtol=0, atol=_TOLERANCE):
+            raise DisagreementError("the stages and the loop in numpy gave different scores")
+
+    return check
+
+
+def _check_same(ours: pl.DataFrame, bare: pl.DataFrame) -> None:
+    if not ours.equals(bare):
+        raise DisagreementError("all queries at once and one by one gave different answers")
+
+
+def _chosen(stages: Mapping[str, Stage | None]) -> list[Stage]:
+    return [stage for stage in stages.values() if stage is not None]
+
+
+def _check_sizes(documents: int, queries: int, candidates: int, dim: int) -> None:
+    for name, value in (("documents", documents), ("queries", queries), ("candidates", candidates), ("dim", dim)):
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}")
+    if candidates > documents // 2 * 2:
+        raise ValueError(f"candidates must be <= documents, whole pairs of them ({documents // 2 * 2}), got {candidates}")

@@ -20,8 +20,9 @@ class Rule:
 
     1. It says the same again (cosine >= same_cosine and new <= same_words, or the same item of the same brand): support
        for preferences, entities and patterns, skip for any other category.
-    2. A preference or an entity of the same fact key, and cosine >= topic_cosine: merge where the candidate keeps what
-       the document says (lost <= refined_words), else supersede.
+    2. A preference or an entity that extraction wrote an abstract of, with the same fact key, and cosine >=
+       topic_cosine: merge where the candidate keeps what the document says (lost <= refined_words), else supersede. In
+       a message as it was said, what stands before a colon is its author rather than its topic.
     3. A preference, an entity or a pattern, and cosine >= merge_cosine: merge.
     4. Otherwise create.
 
@@ -79,7 +80,7 @@ def _is_same_item(candidate: Candidate, document: Document) -> bool:
 
 
 def _is_same_fact(candidate: Candidate, document: Document) -> bool:
-    if candidate.category not in VERSIONED:
+    if candidate.category not in VERSIONED or not candidate.content or not document.content:
         return False
     known = document.metadata.get("fact_key") or fact_key(document.category, document.text)
     return known is not None and known == fact_key(candidate.category, candidate.text)

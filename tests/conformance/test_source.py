@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from lcm.memory import Memory
@@ -10,7 +11,7 @@ from lcm.protocols import Source
 from lcm.ranking.pipeline import Ranking
 from lcm.source.candidates import CANDIDATE_SCHEMA
 from pipelines import configuration
-from tests.workspaces import LINES, minute, queries, system, transcript
+from tests.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,11 @@ def test_ranks_are_one_based_and_rise(memory: Memory, source: Source) -> None:
 
 def test_a_source_is_deterministic(memory: Memory, source: Source) -> None:
     assert candidates(memory, source)[0].equals(candidates(memory, source)[0])
+
+
+def test_a_source_answers_each_query_alone(source: Source) -> None:
+    with lived_in() as memory:
+        (together,) = memory._batches(questions(), Ranking(source), None)
+        alone = [memory._batches([query], Ranking(source), None)[0] for query in questions()]
+        apart = pl.concat([source.candidates(batch) for batch in alone])
+        assert source.candidates(together).equals(apart)

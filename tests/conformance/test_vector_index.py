@@ -345,3 +345,21 @@ def exact_cosines(vectors: Vectors, query: int) -> list[float]:
         index.add(["only"], vectors[place : place + 1])
         cosines.append(index.search(vectors[query : query + 1], 1)[0][1][0])
     return cosines
+
+
+def test_the_vector_of_an_id_is_the_normalised_mean_of_its_own(choice: VectorIndexChoice) -> None:
+    index, ids, vectors = filled(choice, 60)
+    more = unit(np.random.default_rng(2), 10)
+    index.add(ids[:10], more)
+    index.remove(ids[20:30])
+    index.add(["late"], vectors[25:26])
+    means = np.concatenate([vectors[:10] + more, vectors[10:20], vectors[30:], vectors[25:26]]).astype(np.float64)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    kept = [*ids[:20], *ids[30:], "late"]
+    order = np.random.default_rng(3).permutation(len(kept))
+    found = index.vectors_of([kept[place] for place in order])
+    assert found.dtype == np.float32
+    assert np.allclose(found, means[order], atol=1e-6)
+    assert index.vectors_of([]).shape == (0, DIM)
+    with pytest.raises(ValueError, match="d25"):
+        index.vectors_of(["late", "d25"])

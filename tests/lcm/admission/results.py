@@ -67,13 +67,13 @@ def judged(config: DictConfig) -> object:
     found: list[object] = [deduplication.twins(np.concatenate([at_cosine(c) for c in np.linspace(1, -1, 21)]))]
     for category in ("profile", "preferences", "patterns", "events"):
         for text, known in PAIRS:
-            one = candidate(text, category)
+            one = candidate(text, category, content=text)
             for cosine in np.linspace(1, 0, 41):
                 for place in (0, 2, 4) if cosine > 0.9 else (0,):
                     rows = [("x", "cases")] * 5
                     rows[place] = (known, category)
                     table = Table().holding(
-                        *((document(f"d{i}", *row), cosine - i / 1000) for i, row in enumerate(rows))
+                        *((document(f"d{i}", *row, content=row[0]), cosine - i / 1000) for i, row in enumerate(rows))
                     )
                     judgement = deduplication.judge(one, TOWARDS, table)
                     merged = judgement.matched and deduplication.merge(judgement.matched, one)

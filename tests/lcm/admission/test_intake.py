@@ -178,7 +178,7 @@ def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> No
 
 def test_candidates_see_what_became_of_those_before_them() -> None:
     said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs"]
-    candidates = [candidate(text, "preferences", source=f"m{i}") for i, text in enumerate(said)]
+    candidates = [candidate(text, "preferences", source=f"m{i}", content=text) for i, text in enumerate(said)]
     rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
     table = Table()
     taken = Intake(AdmitAll(), rule).take_in(candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said))

@@ -30,9 +30,15 @@ LINES = st.lists(st.text("ab c", max_size=6), max_size=4).map("\n".join)
     ],
 )
 def test_the_first_rule_that_holds_decides(text: str, category: str, known: str, cosine: float, action: str) -> None:
-    found = Rule().judge(candidate(text, category), [Neighbour(document("d", known, category), cosine)])
+    near = [Neighbour(document("d", known, category, content=known), cosine)]
+    found = Rule().judge(candidate(text, category, content=text), near)
     assert found.action == action
     assert (found.matched is None) == (action == "create")
+
+
+def test_the_author_of_a_message_is_no_topic() -> None:
+    said, known = candidate("Ada: the goats eat hay", "entities"), document("d", "Ada: my kettle is red", "entities")
+    assert Rule().judge(said, [Neighbour(known, 0.8)]).action == "create"
 
 
 def test_only_documents_of_the_own_category_are_compared() -> None:
@@ -46,8 +52,9 @@ def test_only_documents_of_the_own_category_are_compared() -> None:
 
 
 def test_a_fact_key_that_was_kept_goes_before_one_that_is_derived() -> None:
-    kept = document("d", "Uses vim", "preferences", metadata={"fact_key": "preferences:editor"})
-    assert Rule().judge(candidate("Editor: emacs", "preferences"), [Neighbour(kept, 0.7)]).action == "supersede"
+    kept = document("d", "Uses vim", "preferences", content="Vim", metadata={"fact_key": "preferences:editor"})
+    newer = candidate("Editor: emacs", "preferences", content="Emacs")
+    assert Rule().judge(newer, [Neighbour(kept, 0.7)]).action == "supersede"
 
 
 @pytest.mark.parametrize("name", ["same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"])
