@@ -220,6 +220,10 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield from _named(f"category/{category}/", measures)
     for key, value in summary["counts"].items():
         yield f"count/{key}", float(value)
+    for action, times in summary.get("decisions", {}).items():
+        yield f"decision/{action}", float(times)
+    for what, times in summary.get("incidents", {}).items():
+        yield f"incident/{_UNNAMEABLE.sub('_', what)}", float(times)
     for part, values in summary["timing"]["latency_ms"].items():
         yield from ((f"latency/{part}_{key}", float(value)) for key, value in values.items())
     for phase, value in summary["timing"]["seconds"].items():

@@ -11,9 +11,9 @@ import numpy as np
 
 from lcm.admission.changes import Annotated, Created, Ended
 from lcm.admission.intake import Intake, Surroundings
-from lcm.indexes import Indexes, embedded_text, mean_vector
+from lcm.indexes import Indexes, mean_vector
 from lcm.instants import EPOCH
-from lcm.new_document import new_document
+from lcm.new_document import embedded_text, new_document
 from lcm.protocols import Vectors
 from lcm.records import Candidate, Decision, Document, Message
 from lcm.store.store import Store

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from lcm.errors import StoreError
+from lcm.new_document import embedded_text
 from lcm.protocols import Embedder, TextIndex, TextIndexChoice, VectorIndexChoice, Vectors
 
 _log = logging.getLogger(__name__)
@@ -104,14 +105,10 @@ class Indexes:
 
 
 def embedded_texts(documents: pl.DataFrame) -> list[str]:
-    """What is embedded of each document: its text, and its content behind it where it has any."""
+    """What is embedded of each document."""
     if documents.is_empty():
         return []
     return [embedded_text(text, content) for text, content in documents.select("text", "content").iter_rows()]
-
-
-def embedded_text(text: str, content: str) -> str:
-    return f"{text} {content}" if content else text
 
 
 def mean_vector(windows: Vectors) -> Vectors:

@@ -1,4 +1,4 @@
-"""Candidates become documents."""
+"""Candidates become documents, and documents vectors: what both are known by."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,6 +27,11 @@ def new_document(candidate: Candidate, sources: Sequence[Message], conversation_
         content=candidate.content,
         metadata=candidate.metadata,
     )
+
+
+def embedded_text(text: str, content: str) -> str:
+    """What is embedded of a record: its text, and its content behind it where it has any."""
+    return f"{text} {content}" if content else text
 
 
 def document_id(candidate: Candidate) -> str:

@@ -226,9 +226,13 @@ def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
 
 def _rows(frame: pl.DataFrame, batch: Batch, candidates: int) -> Rows:
     def numbers(column: str, missing: float = np.nan) -> Numbers:
-        return frame[column].cast(pl.Int64 if frame[column].dtype.is_temporal() else pl.Float64).cast(
-            pl.Float64
-        ).fill_null(missing).to_numpy()
+        return (
+            frame[column]
+            .cast(pl.Int64 if frame[column].dtype.is_temporal() else pl.Float64)
+            .cast(pl.Float64)
+            .fill_null(missing)
+            .to_numpy()
+        )
 
     ids = frame["document_id"]
     texts = frame.select("document_id").join(batch.documents, on="document_id", how="left", maintain_order="left")

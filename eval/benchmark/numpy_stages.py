@@ -26,34 +26,30 @@ Places = npt.NDArray[np.int64]
 """Rows of one query, best first."""
 Ranked = tuple[Places, Numbers]
 """With their scores."""
-Step = Callable[[int, Places, Numbers], Ranked]
-"""Takes the number of the query."""
-
-
-def check_stages(stages: Sequence[Stage]) -> None:
-    """Refuse what cannot be compared.
-
-    Raises:
-        TypeError: for a stage or a decay that has no twin here.
-    """
-    for stage in stages:
-        if not isinstance(stage, _TWINS) or (
-            isinstance(stage, DecayBoost) and not isinstance(stage.decay, Weibull)
-        ):
-            raise TypeError(f"stages must come after fusion, and decay by weibull, to be compared; got {stage!r}")
+Step = Callable[[Rows, int, Places, Numbers], Ranked]
+"""Takes the number of the query among the rows."""
 
 
 def rank(rows: Rows, stages: Sequence[Stage]) -> list[Ranked]:
     """What is left of each query's rows, best first."""
-    steps = [_step(stage, rows) for stage in stages]
+    ready = steps(stages)
     answers: list[Ranked] = []
     for query in range(rows.queries):
         places = np.arange(query * rows.candidates, (query + 1) * rows.candidates)
         scores = rows.score[places]
-        for step in steps:
-            places, scores = step(query, places, scores)
+        for step in ready:
+            places, scores = step(rows, query, places, scores)
         answers.append((places, scores))
     return answers
+
+
+def steps(stages: Sequence[Stage]) -> list[Step]:
+    """The twin of each stage, with its settings.
+
+    Raises:
+        ValueError: for a stage or a decay that has none.
+    """
+    return [_step(stage) for stage in stages]
 
 
 def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
@@ -65,53 +61,48 @@ def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
     return ~is_taken
 
 
-def _step(stage: Stage, rows: Rows) -> Step:
-    """A stage with its settings, ready to be asked a thousand times.
-
-    Raises:
-        TypeError: for a stage or a decay that has no numpy twin.
-    """
+def _step(stage: Stage) -> Step:
     match stage:
         case MinScore():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 keep = scores >= stage.threshold
                 return places[keep], scores[keep]
 
         case NotExpired():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 keep = rows.valid_until[places] > rows.asked_at[query]
                 return places[keep], scores[keep]
 
         case Cosine():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 places, scores = places[: stage.window], scores[: stage.window]
                 cosines = rows.vectors[places].astype(np.float64) @ rows.query_vectors[query].astype(np.float64)
                 return _best_first(places, stage.score_weight * scores + stage.cosine_weight * cosines, scores)
 
         case RecencyBoost():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 bonus = stage.weight * np.exp(-_age_days(rows, query, places) / stage.half_life_days)
                 return _best_first(places, scores + bonus, scores)
 
         case ImportanceWeight():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 factor = stage.base_weight + stage.importance_weight * rows.importance[places]
                 return _best_first(places, scores * factor, stage.base_weight * scores)
 
         case LengthNormalization():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 excess = np.log2(np.maximum(rows.length_utf16[places] / stage.anchor, 1))
                 return _best_first(places, scores / (1 + stage.slope * excess), np.zeros(len(scores)))
 
         case TimeDecay():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 base = np.where(
                     rows.is_dynamic[places], stage.half_life_days / stage.dynamic_divisor, stage.half_life_days
                 )
@@ -119,22 +110,21 @@ def _step(stage: Stage, rows: Rows) -> Step:
                 idle_days = np.maximum((rows.asked_at[query] - rows.last_accessed_at[places]) / DAY_MS, 0)
                 remembered = accesses * np.exp(-idle_days * math.log(2) / stage.access_half_life_days)
                 longer = base + base * stage.reinforcement_factor * np.log1p(remembered)
-                half_life_days = np.where(
-                    accesses > 0, np.minimum(longer, base * stage.max_half_life_multiplier), base
-                )
+                half_life_days = np.where(accesses > 0, np.minimum(longer, base * stage.max_half_life_multiplier), base)
                 left = np.exp(-_age_days(rows, query, places) / half_life_days)
                 factor = stage.floor_ratio + (1 - stage.floor_ratio) * left
                 return _best_first(places, scores * factor, stage.floor_ratio * scores)
 
         case DecayBoost(decay=Weibull() as weibull):
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
-                factor = np.maximum(_multiplier(weibull, rows, query, places), stage.floor_ratio)
-                return _best_first(places, scores * factor, stage.floor_ratio * scores)
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
+                return _best_first(
+                    places, scores * _multiplier(weibull, rows, query, places), stage.floor_ratio * scores
+                )
 
         case NoiseFilter():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 keep = [
                     not is_noise(
                         rows.texts[place],
@@ -148,18 +138,20 @@ def _step(stage: Stage, rows: Rows) -> Step:
 
         case Diversity():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 is_deferred = walk(rows.vectors[places], stage.similarity_threshold)
                 order = np.argsort(is_deferred, kind="stable")
                 return places[order], scores[order]
 
         case Limit():
 
-            def step(query: int, places: Places, scores: Numbers) -> Ranked:
+            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 return places[: stage.n], scores[: stage.n]
 
         case _:
-            raise TypeError(f"only stages after fusion can be compared with numpy's, with decay=weibull; got {stage!r}")
+            raise ValueError(
+                f"stages must come after fusion, a decay be Weibull's, to be compared with numpy; got {stage!r}"
+            )
     return step
 
 
@@ -204,4 +196,5 @@ def _multiplier(weibull: Weibull, rows: Rows, query: int, places: Places) -> Num
     if weibull.recency_lifts:
         alive = np.maximum(alive, recency)
     least = weibull.search_boost_min
-    return np.clip(least + (1 - least) * alive, least, 1)
+    factor: Numbers = np.clip(least + (1 - least) * alive, least, 1)
+    return factor

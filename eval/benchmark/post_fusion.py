@@ -37,7 +37,7 @@ class PostFusion:
 
     def __post_init__(self) -> None:
         _check_sizes(self.documents, self.queries, self.candidates, self.dim)
-        numpy_stages.check_stages(_chosen(self.stages))
+        numpy_stages.steps(_chosen(self.stages))
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)
@@ -98,9 +98,7 @@ class OneByOne:
             "p50_ms": p50_ms,
             "p95_ms": p95_ms,
         }
-        return [
-            compared_rates("post-fusion, one by one", "queries/s", self.queries, rounds, ONE_BY_ONE_TARGET, facts)
-        ]
+        return [compared_rates("post-fusion, one by one", "queries/s", self.queries, rounds, ONE_BY_ONE_TARGET, facts)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +183,6 @@ def _check_sizes(documents: int, queries: int, candidates: int, dim: int) -> Non
         if value < 1:
             raise ValueError(f"{name} must be >= 1, got {value}")
     if candidates > documents // 2 * 2:
-        raise ValueError(f"candidates must be <= documents, whole pairs of them ({documents // 2 * 2}), got {candidates}")
+        raise ValueError(
+            f"candidates must be <= documents, whole pairs of them ({documents // 2 * 2}), got {candidates}"
+        )

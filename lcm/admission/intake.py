@@ -16,7 +16,8 @@ from lcm.admission.changes import Annotated, Change, Created, Ended, Taken
 from lcm.errors import LcmError
 from lcm.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
 from lcm.lifecycle.support import GENERAL
-from lcm.protocols import Admission, Assessment, Deduplication, Judgement, Merged, Neighbours, Vectors
+from lcm.new_document import embedded_text
+from lcm.protocols import Admission, Assessment, Deduplication, Judgement, Neighbours, Vectors
 from lcm.records import Action, Candidate, Decision, Document, Message
 
 _log = logging.getLogger(__name__)
@@ -61,11 +62,6 @@ class _Arrival:
     """The conversation up to its last source message."""
     made_ids: Set[str]
     """The documents made of candidates before it."""
-
-
-def embedded_text(record: Candidate | Document | Merged) -> str:
-    """What is embedded of a record: its text, and its content where it has one."""
-    return f"{record.text} {record.content}" if record.content else record.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +189,7 @@ class Intake:
             reason = f"{decision.reason}; it could not be merged into {known.document_id}"
             return _created(replace(decision, action="create", reason=reason, matched_id=None), fresh, one.vector)
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
-        vector = one.around.embed([embedded_text(words)])
+        vector = one.around.embed([embedded_text(words.text, words.content)])
         return _created(decision, document, vector, after=(Ended(known.document_id, one.now),))
 
 

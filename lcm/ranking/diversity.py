@@ -64,11 +64,24 @@ def _deferred(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
     """
     # Copied, for BLAS sends small matrices that share their memory a way that takes ten times as long.
     cosines = np.matmul(vectors, np.ascontiguousarray(vectors.transpose(0, 2, 1)))
-    has_vector = np.any(vectors, axis=2).T
-    is_near = np.ascontiguousarray((cosines > threshold).transpose(1, 2, 0))
-    is_deferred = np.zeros(has_vector.shape, dtype=np.bool_)
-    for rank in range(1, len(has_vector)):
-        near_a_taken_one = np.any(is_near[rank, :rank] & has_vector[:rank] & ~is_deferred[:rank], axis=0)
-        is_deferred[rank] = near_a_taken_one & has_vector[rank]
-    return is_deferred.T
+    is_near = np.tril(cosines > threshold, -1)
+    has_vector = np.diagonal(cosines, axis1=1, axis2=2) > 0
+    if not has_vector.all():
+        is_near &= has_vector[:, :, np.newaxis] & has_vector[:, np.newaxis]
+    later, earlier = _pairs(is_near)
+    is_deferred = np.zeros(has_vector.size, dtype=np.bool_)
+    # In rounds, each for all ranks at once: near duplicates are few, and chains of them short.
+    while len(later):
+        is_open = np.zeros(has_vector.size, dtype=np.bool_)
+        is_open[later] = True
+        is_deferred[later[~is_open[earlier]]] = True
+        undecided = ~(is_deferred[later] | is_deferred[earlier])
+        later, earlier = later[undecided], earlier[undecided]
+    return is_deferred.reshape(has_vector.shape)
 
+
+def _pairs(is_near: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Of every near pair the later row and the earlier one, counted over all queries."""
+    size = is_near.shape[1]
+    later, column = np.divmod(np.flatnonzero(is_near), size)
+    return later, later - later % size + column

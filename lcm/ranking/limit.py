@@ -22,4 +22,5 @@ class Limit:
         ordered = best_first(frame)
         if is_one_query(ordered):
             return ordered.head(self.n)
-        return ordered.filter(pl.Series(places(ordered) < self.n))
+        is_kept = places(ordered) < self.n
+        return ordered if is_kept.all() else ordered.filter(pl.Series(is_kept))

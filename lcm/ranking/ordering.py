@@ -84,7 +84,8 @@ def places(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
         return np.arange(len(frame))
     queries = frame["query_id"].rle_id().to_numpy()
     sizes = np.bincount(queries)
-    return np.arange(len(frame)) - (np.cumsum(sizes) - sizes)[queries]
+    numbers: npt.NDArray[np.int64] = np.arange(len(frame)) - (np.cumsum(sizes) - sizes)[queries]
+    return numbers
 
 
 def is_one_query(frame: pl.DataFrame) -> bool:

@@ -62,12 +62,12 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
     documents, document_rows = document_vectors(frame, batch)
     if documents.shape[1] != batch.vectors.shape[1]:
         return None
-    query_rows = _query_rows(frame, batch)
+    query_rows, queries = _query_rows(frame, batch), batch.vectors.astype(np.float64)
     cosines = np.empty(len(frame))
     for start in range(0, len(frame), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
-        queries = batch.vectors[query_rows[block]].astype(np.float64)
-        cosines[block] = np.einsum("ij,ij->i", queries, documents[document_rows[block]].astype(np.float64))
+        rows = documents[document_rows[block]].astype(np.float64)
+        cosines[block] = np.einsum("ij,ij->i", queries[query_rows[block]], rows)
     return pl.Series(cosines)
 
 

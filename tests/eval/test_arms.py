@@ -38,7 +38,8 @@ class Scoped:
 
     def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
         return [
-            Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global") for m in messages[known:]
+            Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global")
+            for m in messages[known:]
         ]
 
 

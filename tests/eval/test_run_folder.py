@@ -16,6 +16,7 @@ from eval.experiment import RUN_SCHEMA, Outcome
 from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
 from eval.run_folder import commit, config_hash, read_summary, write_run, write_whole
 from lcm.errors import LcmError
+from lcm.store.decisions import DECISION_SCHEMA
 from pipelines import configuration
 from pipelines.evaluate import identity
 
@@ -146,7 +147,9 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
             values=pl.DataFrame(schema=VALUES_SCHEMA),
             means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
             confidence=0.9,
+            decisions=pl.DataFrame(schema=DECISION_SCHEMA),
             counts={"queries": 0},
+            incidents={"a model was away": 2},
             flags=(),
             latency={},
             seconds={"replay": 1.0},
@@ -163,6 +166,7 @@ def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]],
     assert summary["interval"]["confidence"] == 0.9
     assert summary["measures"] == {"MRR": {"value": 0.5, "n": 1, "low": None, "high": None}}
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
+    assert (summary["decisions"], summary["incidents"]) == ({}, {"a model was away": 2})
     assert "来週" in (tmp_path / "run" / "summary.json").read_text()
 
 

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from omegaconf import OmegaConf
 
@@ -51,7 +52,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Logged:
         patch.chdir(place)
         patch.setattr("sys.argv", ["lcm"])
         patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
-        assert cli.run(["evaluate", *QUICK, "arms=controls", "latency.queries=2", "hydra.run.dir=run"]) == 0
+        told = ["annotation=rules", "admission=balanced", "reranker=remote"]  # some rejected, no key
+        patch.delenv("JINA_API_KEY", raising=False)
+        assert cli.run(["evaluate", *QUICK, *told, "arms=controls", "latency.queries=2", "hydra.run.dir=run"]) == 0
     tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db", experiment="tests")
     return Logged(place / "run", tracking, tracking.log(place / "run"))
 
@@ -74,6 +77,10 @@ def test_every_setting_is_a_parameter(logged: Logged) -> None:
         assert value == str(OmegaConf.select(config, key))
 
 
+def read_decisions(folder: Path) -> dict[str, int]:
+    return dict(pl.read_parquet(folder / "decisions.parquet")["action"].value_counts().iter_rows())
+
+
 def test_every_number_of_the_summary_is_a_metric(logged: Logged) -> None:
     (run,) = logged.runs()
     metrics, summary = run.data.metrics, read_summary(logged.folder)
@@ -88,6 +95,9 @@ def test_every_number_of_the_summary_is_a_metric(logged: Logged) -> None:
             assert (metrics[f"{metric}.low"], metrics[f"{metric}.high"]) == (entry["low"], entry["high"])
     assert metrics["recall_at_10"] == summary["measures"]["recall@10"]["value"]
     assert metrics["count/unjudged_queries"] == 11
+    decided = {action: metrics[f"decision/{action}"] for action in ("create", "reject")}
+    assert decided == summary["decisions"] == read_decisions(logged.folder)
+    assert metrics["incident/rerank_missing_key"] == summary["incidents"]["rerank_missing_key"] > 0
     assert metrics["latency/total_p95_ms"] == summary["timing"]["latency_ms"]["total"]["p95_ms"]
     assert metrics["seconds/total"] == summary["timing"]["seconds"]["total"]
 

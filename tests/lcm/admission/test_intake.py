@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcm.admission.amac import Amac
 from lcm.admission.changes import Annotated, Created, Ended, Taken
-from lcm.admission.intake import Intake, embedded_text
+from lcm.admission.intake import Intake
 from lcm.admission.off import AdmitAll
 from lcm.deduplication.batch import TwinsOnly
 from lcm.deduplication.judge_model import Model
@@ -255,11 +255,6 @@ def test_the_same_words_of_the_same_message_make_one_document() -> None:
     same = [candidate("a"), candidate("a")]
     first, second = Intake(AdmitAll(), KeepAll()).take_in(same, [None] * 2, [NOW] * 2, around(Table()))
     assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
-
-
-def test_content_is_embedded_after_the_text() -> None:
-    assert embedded_text(candidate("a", content="b")) == "a b"
-    assert embedded_text(candidate("a")) == "a"
 
 
 @pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
