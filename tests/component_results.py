@@ -350,13 +350,16 @@ def _admitted(config: DictConfig) -> object:
 
 
 OLD, NEW = "The tea is green and from a shop near the old river", "The tea is green and from a shop near the old bridge"
+SAID = "We spoke of editors"
+VIM, EMACS = (candidate(f"Editor: {name}", "preferences", content=SAID) for name in ("vim", "emacs"))
 TAKEN_IN: tuple[tuple[Sequence[tuple[Document, float]], Sequence[tuple[Candidate, float]]], ...] = (
     # what is known, and what comes in, each at its cosine from one direction
+    ((), [(candidate("Ada has goats", "events"), 1.0), (candidate("Ada keeps goats", "events"), 0.9)]),
     ((), [(candidate("Ada has goats", "events"), 1.0), (candidate("Ada keeps goats", "events"), 0.6)]),
-    ([(document("d", "Editor: vim", "preferences"), 0.97)], [(candidate("Editor: vim", "preferences"), 1.0)]),
-    ([(document("d", "Editor: vim", "preferences"), 0.7)], [(candidate("Editor: vim", "preferences"), 1.0)]),
-    ([(document("d", "Editor: vim", "preferences"), 0.7)], [(candidate("Editor: emacs", "preferences"), 1.0)]),
-    ([(document("d", "Editor: vim", "preferences"), 0.585)], [(candidate("Editor: emacs", "preferences"), 1.0)]),
+    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.97)], [(VIM, 1.0)]),
+    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.7)], [(VIM, 1.0)]),
+    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.7)], [(EMACS, 1.0)]),
+    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.585)], [(EMACS, 1.0)]),
     ([(document("d", OLD, "events"), 0.96)], [(candidate(NEW, "events"), 1.0)]),
     ([(document("d", OLD, "patterns"), 0.7)], [(candidate("Whenever it rains the goats stay", "patterns"), 1.0)]),
     ([(document("d", "Ada, a painter", "profile"), 0.2)], [(candidate("Ada, a sailor", "profile"), 1.0)]),
@@ -364,10 +367,10 @@ TAKEN_IN: tuple[tuple[Sequence[tuple[Document, float]], Sequence[tuple[Candidate
         [
             (document("d", "A goat", "events"), 0.99),
             (document("e", "A goat", "cases"), 0.98),
-            (document("f", "Editor: vim", "preferences"), 0.97),
-            (document("g", "Editor: joe", "preferences"), 0.96),
+            (document("f", "Editor: vim", "preferences", content=SAID), 0.97),
+            (document("g", "Editor: joe", "preferences", content=SAID), 0.96),
         ],
-        [(candidate("Editor: vim", "preferences"), 1.0)],
+        [(VIM, 1.0)],
     ),
 )
 

@@ -336,7 +336,8 @@ OFFLINE = (
 
 @pytest.mark.parametrize("group", OFFLINE)
 def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
-    results = [_result(group, {**SMALL, "decay": "weibull", group: choice}) for choice in configuration.groups()[group]]
+    around = SMALL | ({"decay": "weibull"} if group in ("ranking", "reinforcement") else {})  # without one they agree
+    results = [_result(group, around | {group: choice}) for choice in configuration.groups()[group]]
     assert len(set(results)) == len(results)
 
 

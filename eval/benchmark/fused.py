@@ -215,7 +215,7 @@ def _candidates(batch: Batch, candidates: int, seed: int) -> pl.DataFrame:
             "contained": pl.Series([None] * number, dtype=pl.Float64),
             "dense_rank": ranks,
             "lexical_rank": ranks,
-            "score": rng.uniform(0.3, 1, number),
+            "score": rng.uniform(0.25, 1, number),
             "dense_score": dense_score,
             "lexical_score": 1 / (1 + np.exp(-bm25 / 5)),
         },

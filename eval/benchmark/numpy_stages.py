@@ -54,7 +54,7 @@ def steps(stages: Sequence[Stage]) -> list[Step]:
 
 def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
     """Down the ranks: which rows are nearer than the threshold to one that was taken before."""
-    cosines = vectors @ vectors.T
+    cosines = vectors @ vectors.T.copy()  # a product with itself is sent another way: three times as long at 40 rows
     is_taken = np.zeros(len(vectors), dtype=np.bool_)
     for row in range(len(vectors)):
         is_taken[row] = not (cosines[row, :row][is_taken[:row]] > threshold).any()

@@ -1,10 +1,11 @@
 """What is noise; the vectors of the original are in tests/golden."""
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.noise import is_noise
+from lcm.noise import are_noise, is_noise
 
 FACT = "Ada moved to the river in March"
 DENIALS = (
@@ -93,3 +94,21 @@ def test_a_denial_is_noise_wherever_it_stands_and_however_it_is_written(before: 
 @given(text=st.text(), denials=st.booleans(), meta_questions=st.booleans(), boilerplate=st.booleans())
 def test_switching_a_group_off_never_makes_noise(text: str, **groups: bool) -> None:
     assert is_noise(text) or not is_noise(text, **groups)
+
+
+_CUED = st.builds(
+    str.__add__, st.text(max_size=6), st.sampled_from([*DENIALS, *META_QUESTIONS, *BOILERPLATE, *DIAGNOSTICS, FACT])
+)
+
+
+@given(
+    texts=st.lists(st.one_of(st.text(max_size=8), _CUED, _CUED.map(str.swapcase)), max_size=20),
+    denials=st.booleans(),
+    meta_questions=st.booleans(),
+    boilerplate=st.booleans(),
+)
+def test_many_texts_are_judged_as_each_by_itself(texts: list[str], **groups: bool) -> None:
+    many = texts + [FACT] * 100
+    expected = [is_noise(text, **groups) for text in many]
+    assert are_noise(pl.Series(many, dtype=pl.String), **groups).to_list() == expected
+    assert are_noise(pl.Series(texts, dtype=pl.String), **groups).to_list() == expected[: len(texts)]

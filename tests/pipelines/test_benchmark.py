@@ -38,12 +38,33 @@ TINY = (
     "comparisons.bm25s_search.k=5",
     "comparisons.ranking_share.messages=30",
     "comparisons.ranking_share.queries=5",
+    "comparisons.post_fusion.documents=100",
+    "comparisons.post_fusion.queries=5",
+    "comparisons.post_fusion.dim=16",
+    "comparisons.one_by_one.documents=100",
+    "comparisons.one_by_one.queries=5",
+    "comparisons.one_by_one.dim=16",
+    "comparisons.diversity.documents=100",
+    "comparisons.diversity.queries=5",
+    "comparisons.diversity.candidates=20",
+    "comparisons.diversity.dim=16",
     "growth.queries=5",
     "growth.k=3",
     "growth.dim=16",
     "transcript_mb=0.1",
 )
-NAMES = ("ingest", "embedding", "hnsw_search", "exact_search", "fts5_search", "bm25s_search", "ranking_share")
+NAMES = (
+    "ingest",
+    "embedding",
+    "hnsw_search",
+    "exact_search",
+    "fts5_search",
+    "bm25s_search",
+    "ranking_share",
+    "post_fusion",
+    "one_by_one",
+    "diversity",
+)
 NOTHING = ("embedder=hashing", "growth=null", "memory=null", *(f"comparisons.{name}=null" for name in NAMES))
 
 
@@ -74,6 +95,10 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         "fts5 search",
         "bm25s search",
         "ranking, of an uncached run",
+        "post-fusion",
+        "post-fusion, one by one",
+        "diversity, 1 a batch",
+        "diversity, 100 a batch",
     ]
     for entry in found["comparisons"]:
         assert entry["ratio"] == entry["ours"] / entry["bare"]
@@ -117,6 +142,14 @@ def test_sides_that_disagree_are_a_defect(lcm: Lcm, monkeypatch: pytest.MonkeyPa
     assert finished.code == INTERNAL_ERROR
     assert "the index and the bare search gave different scores" in finished.stderr
     assert not list(finished.place.rglob("benchmark.json"))
+
+
+def test_a_number_of_a_stage_is_tuned_for_both_sides(lcm: Lcm) -> None:
+    tuned = ("lancedb_pro.stages.limit.n=3", "weibull.recency_lifts=true", "lancedb_pro.stages.recency_boost=null")
+    finished = lcm("benchmark", *only("post_fusion"), *tuned)
+    assert finished.code == 0, finished.stderr
+    (entry,) = figures(finished.place)["comparisons"]
+    assert 2 < entry["facts"]["returned"] <= 3
 
 
 def test_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:

@@ -10,18 +10,33 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest, ranking_share, vector_search
+from eval.benchmark import embedding, ingest, numpy_stages, post_fusion, ranking_share, vector_search
 from eval.benchmark.embedding import Embedding
+from eval.benchmark.fused import fused
 from eval.benchmark.ingest import Ingest
+from eval.benchmark.post_fusion import DiversityWalk, OneByOne, PostFusion
 from eval.benchmark.ranking_share import RankingShare
 from eval.benchmark.search import check_scores
 from eval.benchmark.text_search import Bm25sSearch, Fts5Search
 from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
+from lcm.decay.none import NoDecay
+from lcm.decay.weibull import Weibull
 from lcm.embedder.hashing import Hashing
 from lcm.embedder.onnx import Onnx
 from lcm.protocols import Batch
+from lcm.ranking.decay_boost import DecayBoost
+from lcm.ranking.diversity import Diversity
+from lcm.ranking.importance_weight import ImportanceWeight
+from lcm.ranking.length_normalization import LengthNormalization
+from lcm.ranking.limit import Limit
+from lcm.ranking.min_score import MinScore
+from lcm.ranking.noise_filter import NoiseFilter
+from lcm.ranking.not_expired import NotExpired
 from lcm.ranking.pipeline import Ranking
+from lcm.ranking.recency_boost import RecencyBoost
+from lcm.ranking.time_decay import TimeDecay
+from lcm.reranker.cosine import Cosine
 from lcm.store.store import Store
 from lcm.text_index.bm25s import Bm25s
 from lcm.text_index.fts5 import Fts5
@@ -36,6 +51,23 @@ EXACT = ExactSearch(documents=200, queries=20, k=3, dim=16)
 FTS5 = Fts5Search(Fts5(), documents=60, queries=10, k=5)
 BM25S = Bm25sSearch(Bm25s(), documents=60, queries=10, k=5)
 SHARE = RankingShare(system(), messages=40, queries=5)
+STAGES = {
+    "min_score": MinScore(),
+    "not_expired": NotExpired(),
+    "reranker": Cosine(window=35),
+    "recency_boost": RecencyBoost(),
+    "importance_weight": ImportanceWeight(),
+    "length_normalization": LengthNormalization(),
+    "time_decay": TimeDecay(),
+    "decay": DecayBoost(Weibull(recency_lifts=True)),
+    "hard_min_score": MinScore(0.35),
+    "noise_filter": NoiseFilter(),
+    "diversity": Diversity(),
+    "limit": Limit(12),
+}
+POST_FUSION = PostFusion(STAGES, documents=400, queries=30, candidates=40, dim=16)
+ONE_BY_ONE = OneByOne(STAGES, documents=400, queries=6, candidates=40, dim=16)
+DIVERSITY = DiversityWalk(Diversity(), documents=400, queries=7, candidates=60, dim=16, batch_sizes=[1, 5])
 
 
 def figures(comparison: Comparison) -> list[float]:
@@ -53,6 +85,10 @@ def figures(comparison: Comparison) -> list[float]:
         (BM25S, ["bm25s search"]),
         (replace(BM25S, index=Bm25s(k1=0.9, b=0.4, stemmer="none", stop_words="none")), ["bm25s search"]),
         (SHARE, ["ranking, of an uncached run"]),
+        (POST_FUSION, ["post-fusion"]),
+        (replace(POST_FUSION, stages={**STAGES, "time_decay": None, "reranker": None}), ["post-fusion"]),
+        (ONE_BY_ONE, ["post-fusion, one by one"]),
+        (DIVERSITY, ["diversity, 1 a batch", "diversity, 5 a batch"]),
     ],
 )
 def test_a_comparison_agrees_and_gives_finite_ratios(choice: Any, names: list[str]) -> None:
@@ -119,6 +155,64 @@ def test_other_scores_are_found_out() -> None:
     for wrong in ([[3.0, 1.0], []], [[3.0], []], [[3.0, 2.0]]):
         with pytest.raises(DisagreementError):
             check_scores(ours, wrong, 1e-9)
+
+
+@pytest.mark.parametrize("name", list(STAGES))
+def test_every_stage_after_fusion_finds_work(name: str) -> None:
+    """A stage that changed nothing would be compared with nothing."""
+    made = fused(documents=400, queries=30, candidates=40, dim=16, seed=0)
+    whole, without = (
+        post_fusion._passed(made.frame, made.batch, [stage for key, stage in STAGES.items() if key != left_out])
+        for left_out in ("", name)
+    )
+    assert not whole.equals(without)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"limit": Limit(11)}, "different orders"),
+        ({"diversity": Diversity(0.99)}, "different orders"),
+        ({"noise_filter": NoiseFilter(denials=False)}, "different orders"),
+        ({"decay": DecayBoost(Weibull())}, "different"),
+        ({"importance_weight": ImportanceWeight(0.7 + 1e-7)}, "different scores"),
+    ],
+)
+def test_a_loop_of_other_stages_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any], words: str
+) -> None:
+    rank = numpy_stages.rank
+    monkeypatch.setattr(numpy_stages, "rank", lambda rows, _: rank(rows, list((STAGES | wrong).values())))
+    with pytest.raises(DisagreementError, match=words):
+        POST_FUSION.run(1, 0)
+
+
+def test_a_walk_with_another_threshold_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = numpy_stages.walk
+    monkeypatch.setattr(numpy_stages, "walk", lambda vectors, _: walk(vectors, 0.99))
+    with pytest.raises(DisagreementError, match="different orders"):
+        DIVERSITY.run(1, 0)
+
+
+def test_a_query_that_ranks_otherwise_alone_is_found_out() -> None:
+    def touchy(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.head(30)  # of all rows, not of each query's
+
+    with pytest.raises(DisagreementError, match="at once and one by one"):
+        replace(ONE_BY_ONE, stages={"touchy": touchy}).run(1, 0)
+
+
+def test_the_time_of_a_query_alone_is_among_the_facts() -> None:
+    (found,) = ONE_BY_ONE.run(2, 0)
+    whole_ms = [1000 / rate for rate in found.rounds.bare]
+    assert 0 < found.facts["p50_ms"] <= found.facts["p95_ms"]
+    assert found.facts["p50_ms"] <= 2 * sum(whole_ms) / 2  # no median is above twice the mean
+
+
+@pytest.mark.parametrize("stage", [DecayBoost(NoDecay()), Ranking(system().ranking.source)])
+def test_what_has_no_twin_in_numpy_cannot_be_compared(stage: Any) -> None:
+    with pytest.raises(ValueError, match=r"^stages must come after fusion, a decay be Weibull's, .* got "):
+        replace(POST_FUSION, stages={"other": stage})
 
 
 def test_other_vectors_are_found_out() -> None:
@@ -194,6 +288,10 @@ def test_the_share_without_embedding_leaves_out_windows_and_vectors() -> None:
         (FTS5, {"k": 61}, r"k must be <= documents \(60\), got 61"),
         (BM25S, {"documents": 0}, "documents must be >= 1, got 0"),
         (SHARE, {"queries": 0}, "queries must be >= 1, got 0"),
+        (POST_FUSION, {"candidates": 0}, "candidates must be >= 1, got 0"),
+        (POST_FUSION, {"documents": 39}, r"candidates must be <= documents, whole pairs of them \(38\), got 40"),
+        (ONE_BY_ONE, {"dim": 0}, "dim must be >= 1, got 0"),
+        (DIVERSITY, {"batch_sizes": [3, 0]}, r"batch_sizes must name sizes >= 1, got \[3, 0\]"),
     ],
 )
 def test_sizes_out_of_range_are_refused(choice: Any, change: dict[str, Any], message: str) -> None:

@@ -4,11 +4,13 @@ import math
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.fusion.reciprocal_rank import ReciprocalRank
 from lcm.fusion.weighted_sum import WeightedSum
 from lcm.ranking.neighbours import Neighbours
-from lcm.ranking.ordering import best_first
+from lcm.ranking.ordering import best_first, places, with_rank
 from lcm.ranking.z_score import ZScore
 from tests.golden.components import documents_batch
 
@@ -29,6 +31,45 @@ def talk(**columns: list[object]) -> pl.DataFrame:
 
 def lent(frame: pl.DataFrame) -> list[float]:
     return Neighbours(dense_weight=0.5)(frame, BATCH)["dense_score"].to_list()
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    score=st.sampled_from([st.sampled_from([0.0, -0.0, 0.5, math.inf, -math.inf]), st.sampled_from([0.5, 1.0, None])]),
+    has_deferred=st.booleans(),
+    data=st.data(),
+)
+def test_queries_are_sorted_side_by_side_as_one_after_the_other(
+    sizes: list[int], score: st.SearchStrategy[float | None], has_deferred: bool, data: st.DataObject
+) -> None:
+    number = sum(sizes)
+    rows = scored(
+        [f"q{i}" for i, size in enumerate(sizes) for _ in range(size)],
+        data.draw(st.lists(score, min_size=number, max_size=number)),
+    )
+    rows = rows.with_columns(pl.col("score").cast(pl.Float64))
+    if has_deferred:
+        deferred = data.draw(st.lists(st.booleans(), min_size=number, max_size=number))
+        rows = rows.with_columns(deferred=pl.Series(deferred))
+    by_rule = []
+    for _, query in rows.group_by("query_id", maintain_order=True):
+        by_rule += sorted(
+            query.iter_rows(named=True),
+            key=lambda row: (row.get("deferred", False), row["score"] is None, -(row["score"] or 0.0)),
+        )
+    assert best_first(rows)["document_id"].to_list() == [row["document_id"] for row in by_rule]
+
+
+def test_a_number_that_is_none_comes_first_in_every_query() -> None:
+    rows = scored(["q", "q", "r", "r"], [1.0, math.nan, math.nan, 2.0])
+    assert best_first(rows)["document_id"].to_list() == [1, 0, 2, 3]
+
+
+def test_places_count_the_rows_of_each_query() -> None:
+    rows = scored(["q", "q", "q", "r", "s", "s"], [0.1] * 6)
+    assert places(rows).tolist() == [0, 1, 2, 0, 0, 1]
+    assert with_rank(rows)["rank"].to_list() == [1, 2, 3, 1, 1, 2]
+    assert places(rows.clear()).tolist() == []
 
 
 @pytest.mark.parametrize("score", [0.5, None])
