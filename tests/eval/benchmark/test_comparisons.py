@@ -157,15 +157,14 @@ def test_other_scores_are_found_out() -> None:
             check_scores(ours, wrong, 1e-9)
 
 
-@pytest.mark.parametrize("name", list(STAGES))
-def test_every_stage_after_fusion_finds_work(name: str) -> None:
+def test_every_stage_after_fusion_finds_work() -> None:
     """A stage that changed nothing would be compared with nothing."""
     made = fused(documents=400, queries=30, candidates=40, dim=16, seed=0)
-    whole, without = (
-        post_fusion._passed(made.frame, made.batch, [stage for key, stage in STAGES.items() if key != left_out])
-        for left_out in ("", name)
-    )
-    assert not whole.equals(without)
+    frame = made.frame
+    for name, stage in STAGES.items():
+        after = stage(frame, made.batch)
+        assert not after.select("document_id", "score").equals(frame.select("document_id", "score")), name
+        frame = after
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_the_time_of_a_query_alone_is_among_the_facts() -> None:
     (found,) = ONE_BY_ONE.run(2, 0)
     whole_ms = [1000 / rate for rate in found.rounds.bare]
     assert 0 < found.facts["p50_ms"] <= found.facts["p95_ms"]
-    assert found.facts["p50_ms"] <= 2 * sum(whole_ms) / 2  # no median is above twice the mean
+    assert found.facts["p50_ms"] <= sum(whole_ms)  # of two rounds: no median is above twice the mean
 
 
 @pytest.mark.parametrize("stage", [DecayBoost(NoDecay()), Ranking(system().ranking.source)])

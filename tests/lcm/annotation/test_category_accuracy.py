@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from eval.datasets.sample import Sample
-from lcm.annotation.rules import UNCATEGORISED, category_of
+from lcm.annotation.rules import UNCATEGORISED, categories_of
 
 LABELS = Path(__file__).parent / "category_labels.csv"
 HELD_OUT = 153
@@ -28,7 +28,8 @@ def pairs(held_out: bool) -> Iterator[tuple[str, str]]:
     with LABELS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if int(row["message_id"][-1], 16) % 2 == held_out:
-                yield row["category"], category_of(texts[row["message_id"]]) or UNCATEGORISED
+                (category,) = categories_of([texts[row["message_id"]]])
+                yield row["category"], category or UNCATEGORISED
 
 
 FOUND = list(pairs(held_out=True))

@@ -5,10 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lcm.annotation.none import NoAnnotation
-from lcm.annotation.rules import Rules, category_of
+from lcm.annotation.rules import Rules, categories_of
 from lcm.records import Candidate
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+def category_of(text: str) -> str | None:
+    (category,) = categories_of([text])
+    return category
 
 
 def candidate(text: str, **fields: object) -> Candidate:
