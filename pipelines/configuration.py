@@ -337,6 +337,9 @@ def _unknown_key(text: str, overrides: Sequence[str], pipeline: str) -> str | No
         node = written.rpartition(".")[0]
         settings = ", ".join(path for path in keys if path.rpartition(".")[0] == node)
         return f"{key}: no such key; what stands there is configured as {node}, with the keys {settings}"
+    above = key.rpartition(".")[0]
+    if above and OmegaConf.select(chosen, above) == {}:
+        return f"{key}: no such key yet; add an entry to {above} with +{key}=VALUE"
     # Never the key itself: in a multirun another point may have it.
     known = sorted({*groups(), *keys} - {key})
     near = difflib.get_close_matches(key, known, n=3, cutoff=0.7)

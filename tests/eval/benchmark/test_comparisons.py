@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest, numpy_stages, post_fusion, ranking_share, vector_search
+from eval.benchmark import embedding, ingest, numpy_stages, ranking_share, vector_search
 from eval.benchmark.embedding import Embedding
 from eval.benchmark.fused import fused
 from eval.benchmark.ingest import Ingest
