@@ -149,7 +149,7 @@ class Experiment:
                 "judged_queries": judged,
                 "unjudged_queries": len(self.dataset.queries) - judged,
             },
-            flags=self._flags(sizes),
+            flags=(*self._flags(sizes), *_unanswered(run, len(self.dataset.queries))),
             latency=percentiles(samples),
             seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed},
         )
@@ -165,6 +165,12 @@ class Experiment:
             for k in cutoffs
             if (small := sum(size <= k for size in sizes[level]))
         )
+
+
+def _unanswered(run: pl.DataFrame, queries: int) -> tuple[str, ...]:
+    """Minima and filters may leave nothing: recall tells of that only with what else went wrong."""
+    empty = queries - run.filter(arm=SYSTEM_ARM)["query_id"].n_unique()
+    return (f"{empty} of {queries} queries were answered with no document",) if empty else ()
 
 
 def _told(decisions: pl.DataFrame, workspace: str) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 from lcm.admission.changes import Annotated, Created, Ended
 from lcm.admission.intake import Intake, Surroundings
 from lcm.indexes import Indexes, mean_vector
-from lcm.instants import EPOCH
+from lcm.instants import END_OF_CLOCKS, EPOCH
 from lcm.new_document import embedded_text, new_document
 from lcm.protocols import Vectors
 from lcm.records import Candidate, Decision, Document, Message
@@ -81,8 +81,10 @@ def arrive(
         )
         for decision, changes in taken:
             arrivals.decisions.append(decision)
-            arrivals.incidents.update(decision.audit.get("admission", {}).get("incidents", {}))
-            arrivals.incidents.update(decision.audit.get("deduplication", {}).get("incidents", {}))
+            for part in decision.audit.values():
+                arrivals.incidents.update(part.get("incidents", {}))
+            if decision.action == "fail":
+                arrivals.incidents["candidate not processed"] += 1
             for change in changes:
                 match change:
                     case Created(document, _):
@@ -107,14 +109,24 @@ def write(arrivals: Arrivals, conversation_id: str, store: Store, tokens: Sequen
     store.add_decisions(conversation_id, arrivals.decisions)
 
 
-def dated(messages: Sequence[Message]) -> list[Message]:
-    """The messages, each with the latest instant so far: what was said later is not known earlier."""
+def dated(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
+    """The messages, each with the latest instant so far: what was said later is not known earlier.
+
+    An instant outside the years 1970-2099 is that of a clock that was not set, and counts as none.
+
+    Returns:
+        The messages, and the ids of those whose instant was passed over.
+    """
     latest = EPOCH
-    found = []
+    found, unset = [], []
     for message in messages:
-        latest = max(latest, message.created_at or latest)
+        instant = message.created_at
+        if instant is not None and not EPOCH <= instant < END_OF_CLOCKS:
+            unset.append(message.message_id)
+            instant = None
+        latest = max(latest, instant or latest)
         found.append(message if message.created_at == latest else replace(message, created_at=latest))
-    return found
+    return found, unset
 
 
 def _extractions(candidates: Sequence[Candidate]) -> list[list[int]]:

@@ -23,3 +23,7 @@ class DatasetError(LcmError):
 
 class ModelError(LcmError):
     """A model cannot be found, opened, or is not the one that its digest names."""
+
+
+class UnrecordedReplyError(ModelError):
+    """A replay lacks a reply: nothing may stand in for it, or the replay would not repeat what was recorded."""

@@ -12,6 +12,7 @@ import polars as pl
 from lcm.errors import StoreError
 from lcm.new_document import embedded_text
 from lcm.protocols import Embedder, TextIndex, TextIndexChoice, VectorIndexChoice, Vectors
+from lcm.vector_index.exact import to_grid
 
 _log = logging.getLogger(__name__)
 _MOST_SCOPE_SETS = 16
@@ -112,8 +113,8 @@ def embedded_texts(documents: pl.DataFrame) -> list[str]:
 
 
 def mean_vector(windows: Vectors) -> Vectors:
-    """The normalised mean of a text's windows: shape (1, dim)."""
-    mean = windows.mean(axis=0, dtype=np.float64, keepdims=True)
+    """The normalised mean of a text's windows, shape (1, dim): bit for bit what `VectorIndex.vectors_of` gives."""
+    mean = to_grid(windows, windows.shape[1]).mean(axis=0, dtype=np.float64, keepdims=True)
     length = np.linalg.norm(mean)
     scaled: Vectors = (mean / (length or 1.0)).astype(np.float32)
     return scaled

@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of a message whose transcript names no time at all."""
 
+END_OF_CLOCKS = datetime(2100, 1, 1, tzinfo=UTC)
+"""A later instant is that of a clock that was not set, or of seconds read as milliseconds."""
+
 _MILLISECONDS_FROM = 100_000_000_000  # epoch numbers above this (1973 in ms, 5138 in s) are milliseconds
 
 

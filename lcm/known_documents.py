@@ -5,7 +5,9 @@ from datetime import datetime
 
 import polars as pl
 
-_SANITISED = {"importance": 0.7, "confidence": 0.7}
+from lcm.records import DEFAULT_RATING
+
+_SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
 """What takes the place of a rating that is no number."""
 
 

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -17,9 +17,9 @@ from lcm.arrivals import arrive, dated, write
 from lcm.decay.reinforcement import Frozen
 from lcm.deduplication.off import KeepAll
 from lcm.encoding import well_formed
-from lcm.errors import LcmError
+from lcm.errors import LcmError, StoreError
 from lcm.indexes import Indexes
-from lcm.instants import EPOCH
+from lcm.instants import END_OF_CLOCKS, EPOCH
 from lcm.known_documents import KnownDocuments
 from lcm.protocols import (
     Admission,
@@ -38,7 +38,7 @@ from lcm.protocols import (
     Vectors,
 )
 from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message, Query, Transcript
+from lcm.records import Candidate, Document, Message, Query, Transcript
 from lcm.scopes import Scopes, parse_agent_id
 from lcm.store.store import Store
 
@@ -54,7 +54,6 @@ _PART_METHODS = {
     "reinforcement": "after_recall",
     "scopes": "readable",
 }
-_FIRST_CLOCK, _LAST_CLOCK = EPOCH, datetime(2100, 1, 1, tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
@@ -101,7 +100,10 @@ class Memory:
         """What failed and was survived, by name and times."""
         self._path = path
         self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
-        self._known = self._snapshot()
+        self._known = KnownDocuments(store.documents())
+        if self._known.sanitised:
+            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
+            self.incidents["ratings that are no number"] += self._known.sanitised
         self.indexes.fill(self._known.frame, path)
         for conversation_id, extracted in store.extracted().items():
             with store.transaction():
@@ -166,6 +168,7 @@ class Memory:
         reinforcement = self.system.reinforcement
         if not reinforcement.recalled:
             return self.rank(queries)
+        _check(queries)
         answers = [pl.DataFrame(schema=RANKED_SCHEMA)]
         for query in queries:
             answers.append(self.rank([query]))
@@ -187,23 +190,33 @@ class Memory:
     def search(
         self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None, agent: str | None = None
     ) -> pl.DataFrame:
-        """Answer one question: `rank` with the documents' columns beside, best first.
+        """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
 
         Args:
             text: what is asked.
             asked_at: when; nothing later is seen.
             scopes: which scopes the asker may read; None = those of `agent`, and without one all.
-            agent: whose accessible scopes to read.
+            agent: whose accessible scopes to read: an id, or a session key that names one.
         """
+        if isinstance(scopes, str):
+            raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
+        if agent is not None and not agent.strip():
+            raise ValueError(f"agent must be an id, got {agent!r}; None reads every scope")
         if scopes is None:
-            scopes = self.system.scopes.readable(agent)
+            scopes = self.system.scopes.readable(parse_agent_id(agent) or agent if agent else None)
         query = Query("query", text, asked_at, scopes=None if scopes is None else tuple(scopes))
         ranked = self.rank([query]).drop("query_id")
-        return ranked.join(self.documents, on="document_id", how="left", maintain_order="left")
+        seen = self.documents.with_columns(invalidated_at=pl.lit(None, pl.Datetime("ms", "UTC")))  # not by then
+        return ranked.join(seen, on="document_id", how="left", maintain_order="left")
 
-    def history(self, document_id: str) -> list[Document]:
-        """The documents in whose place one came to stand, itself, and those that followed it, oldest first."""
-        return self.store.history(document_id)
+    def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
+        """The documents in whose place one came to stand, itself, and those that followed it, oldest first.
+
+        Args:
+            document_id: one of them.
+            scopes: the scopes that may be read; None = all.
+        """
+        return self.store.history(document_id, scopes)
 
     @property
     def vector_index(self) -> VectorIndex:
@@ -220,14 +233,7 @@ class Memory:
         return self._known.frame
 
     def _batches(self, queries: Sequence[Query], ranking: Ranker, vectors: Vectors | None) -> list[Batch]:
-        if len({query.query_id for query in queries}) < len(queries):
-            raise ValueError("query ids must differ within one call")
-        for query in queries:
-            if not _FIRST_CLOCK <= query.asked_at < _LAST_CLOCK:
-                raise ValueError(
-                    f"asked_at of query {query.query_id!r} must lie in the years 1970-2099, got "
-                    f"{query.asked_at.isoformat()}: is the clock set, and are milliseconds not taken for seconds?"
-                )
+        _check(queries)
         error = None
         if vectors is None or not ranking.needs_vectors:
             vectors = np.empty((len(queries), 0), dtype=np.float32)
@@ -275,13 +281,6 @@ class Memory:
             incidents=self.incidents,
         )
 
-    def _snapshot(self) -> KnownDocuments:
-        known = KnownDocuments(self.store.documents())
-        if known.sanitised:
-            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", known.sanitised)
-            self.incidents["ratings that are no number"] += known.sanitised
-        return known
-
     def _extract(self, conversation_id: str, extracted: int) -> dict[str, Vectors]:
         """Make documents of the messages after `extracted`, inside the caller's transaction.
 
@@ -289,11 +288,19 @@ class Memory:
             The window vectors of every new document, by id.
         """
         system = self.system
-        messages = dated(self.store.messages(conversation_id))
+        messages, unset = dated(self.store.messages(conversation_id))
+        new = {message.message_id for message in messages[extracted:]}
+        if late := [message_id for message_id in unset if message_id in new]:
+            _log.warning(
+                "%d messages from %s on are dated by no set clock, so by what stands before", len(late), late[0]
+            )
+            self.incidents["messages dated by no set clock"] += len(late)
         agent = parse_agent_id(conversation_id)
-        candidates = self._candidates(messages, extracted, system.scopes.default_write(agent))
+        scope = system.scopes.default_write(agent)
+        candidates = self._candidates(messages, extracted, scope, agent)
         intake = Intake(system.admission, system.deduplication)
-        readable = system.scopes.readable(agent)
+        # Who has no name is compared with what is written beside it, not with everybody's secrets.
+        readable = (scope,) if agent is None else system.scopes.readable(agent)
         arrivals = arrive(conversation_id, messages, candidates, intake, self.indexes, self.store, readable)
         tokens = system.token_estimator.count([document.text for document in arrivals.documents])
         write(arrivals, conversation_id, self.store, tokens)
@@ -301,8 +308,14 @@ class Memory:
         self.incidents += arrivals.incidents
         return arrivals.windows
 
-    def _candidates(self, messages: Sequence[Message], extracted: int, scope: str) -> list[Candidate]:
-        """What extraction makes of the messages after `extracted`, to be written to a scope where it names none."""
+    def _candidates(
+        self, messages: Sequence[Message], extracted: int, scope: str, agent: str | None
+    ) -> list[Candidate]:
+        """What extraction makes of the messages after `extracted`, to be written to `scope` where it names none.
+
+        Raises:
+            StoreError: if it names one that the agent cannot reach.
+        """
         extraction = self.system.extraction
         if not isinstance(extraction, Reporting):
             candidates = extraction.extract(messages, extracted)
@@ -310,14 +323,33 @@ class Memory:
             before = Counter(extraction.incidents)
             candidates = extraction.extract(messages, extracted)
             self.incidents += Counter(extraction.incidents) - before
-        if scope == GLOBAL_SCOPE:
-            return candidates
-        return [c if c.scope != GLOBAL_SCOPE else replace(c, scope=scope) for c in candidates]
+        for named in {candidate.scope for candidate in candidates} - {None, scope}:
+            if named is not None and not self.system.scopes.is_accessible(named, agent):
+                raise StoreError(
+                    f"extraction writes to the scope {named!r}, which {agent or 'a conversation without an agent'} "
+                    "cannot reach: name it in scopes.agent_access, or in scopes.definitions"
+                )
+        return [candidate if candidate.scope else replace(candidate, scope=scope) for candidate in candidates]
 
     def _grow(self, vectors: dict[str, Vectors]) -> None:
         """Take the store's new documents into memory and into the indexes."""
         known = self._known.frame["document_id"]
-        self._known = self._snapshot()
+        self._known = KnownDocuments(self.store.documents())
         documents = self._known.frame
         new = documents.filter(~pl.col("document_id").is_in(known.implode()))
         self.indexes.add(new, [vectors[document_id] for document_id in new["document_id"]], documents)
+
+
+def _check(queries: Sequence[Query]) -> None:
+    if len({query.query_id for query in queries}) < len(queries):
+        raise ValueError("query ids must differ within one call")
+    for query in queries:
+        if query.asked_at.tzinfo is None:
+            raise ValueError(f"asked_at of query {query.query_id!r} needs a time zone, got {query.asked_at!r}")
+        if not EPOCH <= query.asked_at < END_OF_CLOCKS:
+            raise ValueError(
+                f"asked_at of query {query.query_id!r} must lie in the years 1970-2099, got "
+                f"{query.asked_at.isoformat()}: is the clock set, and are milliseconds not taken for seconds?"
+            )
+        if isinstance(query.scopes, str):
+            raise ValueError(f"scopes of query {query.query_id!r} must be a list of scopes, got {query.scopes!r}")

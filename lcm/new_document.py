@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from lcm.records import Candidate, Document, Message
+from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message
 
 
 def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str) -> Document:
@@ -18,7 +18,7 @@ def new_document(candidate: Candidate, sources: Sequence[Message], conversation_
         created_at=max(instants),
         kind=candidate.kind,
         category=candidate.category,
-        scope=candidate.scope,
+        scope=candidate.scope or GLOBAL_SCOPE,
         importance=candidate.importance,
         confidence=candidate.confidence,
         temporal_type=candidate.temporal_type,

@@ -324,12 +324,19 @@ class Reporting(Protocol):
     def incidents(self) -> Counter[str]: ...
 
 
+Usable = Callable[[str], bool]
+
+
 class LanguageModel(Protocol):
     """Laws: with recorded replies the same prompt gives the same reply, offline."""
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
         """Ask once.
 
+        Args:
+            system: what the model is to be.
+            prompt: what is asked.
+            is_usable: says whether a reply is what was asked for. A recorded one that is not is asked for again.
         Raises:
             ModelError: if no reply could be had, with the reason.
         """

@@ -23,6 +23,9 @@ PART_TYPES: tuple[PartType, ...] = PartType.__args__  # type: ignore[attr-define
 
 GLOBAL_SCOPE = "global"
 
+DEFAULT_RATING = 0.7
+"""Of importance and confidence, where nobody said."""
+
 MEMORY_CATEGORIES = ("profile", "preferences", "entities", "events", "cases", "patterns")
 
 
@@ -97,9 +100,10 @@ class Candidate:
     kind: str = "message"
     category: str = "other"
     """One of `MEMORY_CATEGORIES`, or "other" where nothing said."""
-    scope: str = GLOBAL_SCOPE
-    importance: float = 0.7
-    confidence: float = 0.7
+    scope: str | None = None
+    """None: where its writer writes by default."""
+    importance: float = DEFAULT_RATING
+    confidence: float = DEFAULT_RATING
     temporal_type: Literal["static", "dynamic"] = "static"
     valid_until: datetime | None = None
     overview: str = ""
@@ -158,8 +162,8 @@ class Document:
     kind: str = "message"
     category: str = "other"
     scope: str = GLOBAL_SCOPE
-    importance: float = 0.7
-    confidence: float = 0.7
+    importance: float = DEFAULT_RATING
+    confidence: float = DEFAULT_RATING
     temporal_type: Literal["static", "dynamic"] = "static"
     valid_from: datetime | None = None
     """Before that instant it does not exist; None = `created_at`."""

@@ -190,20 +190,56 @@ def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
 
 
 def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
-    """Refuse a choice that was asked for and that nothing in the configuration takes up.
+    """Refuse what was asked for and what nothing in the configuration takes up, and what is taken up and not there.
 
     Raises:
-        LcmError: as with `decay=weibull ranking=neighbours`, for that ranking has no place for a decay.
+        LcmError: as with `decay=weibull ranking=neighbours`, for that ranking has no place for a decay; with a number
+            of a stage that stands in no order; with a part that asks a language model where there is none.
     """
-    text = OmegaConf.to_yaml(config)
+    plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
+    idle = _idle_stages(plain.get("ranking"))
+    text = OmegaConf.to_yaml(OmegaConf.create(plain))
     slots = {name for path in conf_dir().glob("*/*.yaml") for name in _SLOT.findall(path.read_text())} & set(groups())
     for override in overrides:
-        group, _, choice = override.partition("=")
-        if group in slots and choice != "none" and f"${{{group}}}" not in text:
+        key, _, choice = override.lstrip("+").partition("=")
+        group, *path = key.split(".")
+        if group in slots and (path or choice != "none") and f"${{{group}}}" not in text:
             raise LcmError(
                 f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "
                 f"ranking or extraction that does, or leave {group} out"
             )
+        if group == "ranking" and path[:1] == ["stages"] and len(path) > 2 and path[1] in idle:
+            raise LcmError(
+                f"{override} has no effect: {path[1]} stands in no order of this ranking; name it in an order, or "
+                "choose a ranking that runs it"
+            )
+    model = plain.get("language_model") or {}
+    if str(model.get("_target_", "")).endswith(".NoModel"):
+        for group in ("extraction", "admission", "deduplication"):
+            if "${language_model}" in str(plain.get(group)):
+                raise LcmError(_NO_MODEL.format(group=group))
+
+
+_NO_MODEL = (
+    "{group} asks a language model and there is none: choose language_model=openai_compatible and set "
+    "language_model.model.base_url and language_model.model.model"
+)
+
+
+def _idle_stages(ranking: Any) -> set[str]:
+    """The stages of a ranking that no order names; they are taken out of it, and so are paths that no query takes."""
+    if not isinstance(ranking, dict) or not isinstance(stages := ranking.get("stages"), dict):
+        return set()
+    if ranking.get("mode") in ("hybrid", "vector"):
+        ranking.pop({"hybrid": "vector", "vector": "hybrid"}[ranking["mode"]], None)
+    paths = [path for path in ranking.values() if isinstance(path, dict) and "order" in path] or [ranking]
+    orders = [path["order"] for path in paths]
+    if any(order is None for order in orders):
+        return set()
+    idle = {name for name in stages if not any(name in order for order in orders)}
+    for name in idle:
+        del stages[name]
+    return idle
 
 
 def claimed_folder(asked: Command) -> Path:
@@ -336,13 +372,15 @@ def _unknown_key(text: str, overrides: Sequence[str], pipeline: str) -> str | No
     if written != key:
         node = written.rpartition(".")[0]
         settings = ", ".join(path for path in keys if path.rpartition(".")[0] == node)
-        return f"{key}: no such key; what stands there is configured as {node}, with the keys {settings}"
+        keys_of_it = f", with the keys {settings}" if settings else ", which has no keys"
+        return f"{key}: no such key; what stands there is configured as {node}{keys_of_it}"
     above = key.rpartition(".")[0]
     if above and OmegaConf.select(chosen, above) == {}:
         return f"{key}: no such key yet; add an entry to {above} with +{key}=VALUE"
     # Never the key itself: in a multirun another point may have it.
     known = sorted({*groups(), *keys} - {key})
-    near = difflib.get_close_matches(key, known, n=3, cutoff=0.7)
+    near = [path for path in known if path.endswith(f".{key}")][:3]
+    near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
 

@@ -42,8 +42,8 @@ def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
         assert (tmp_path / arguments[-1].removeprefix("into=")).is_file()
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("block", re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
+def test_the_python_of_the_readme_runs(block: str, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120

@@ -13,7 +13,7 @@ import numpy as np
 
 from lcm.admission import follower
 from lcm.admission.changes import Annotated, Change, Created, Ended, Taken
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
 from lcm.lifecycle.support import GENERAL
 from lcm.new_document import embedded_text
@@ -109,6 +109,8 @@ class Intake:
             try:
                 outcome = self._take(_Arrival(candidate, vector, now, around, heard, made))
                 around.records.apply(outcome.changes)
+            except UnrecordedReplyError:
+                raise
             except LcmError as error:
                 _log.warning("a candidate of category %s was not processed: %s", candidate.category, error)
                 outcome = Taken(Decision(candidate, "fail", str(error), now))
@@ -164,6 +166,10 @@ class Intake:
         decision = _decision(one, judgement.action, judgement.reason, assessment, judgement)
         if judgement.action == "skip":
             return Taken(decision)
+        if judgement.action in ("merge", "supersede") and known is not None and known.scope != fresh.scope:
+            # Its follower would take it away from those who may not read the candidate's scope, or tell them of it.
+            reason = f"{decision.reason}; the document is of another scope"
+            return _created(replace(decision, action="create", reason=reason), fresh, one.vector)
         if known is None or judgement.action == "create":
             return _created(decision, fresh, one.vector)
         match judgement.action:
@@ -187,7 +193,9 @@ class Intake:
         if words is None:
             # The original counts it as merged, and loses it.
             reason = f"{decision.reason}; it could not be merged into {known.document_id}"
-            return _created(replace(decision, action="create", reason=reason, matched_id=None), fresh, one.vector)
+            audit = {**decision.audit, "merging": {"incidents": {"merge_no_record": 1}}}
+            kept = replace(decision, action="create", reason=reason, matched_id=None, audit=audit)
+            return _created(kept, fresh, one.vector)
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
         vector = one.around.embed([embedded_text(words.text, words.content)])
         return _created(decision, document, vector, after=(Ended(known.document_id, one.now),))

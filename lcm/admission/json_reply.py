@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _BRACE = re.compile(r"\{")
@@ -16,6 +16,11 @@ def object_in(reply: str, key: str) -> dict[str, Any] | None:
             return found
         first = found if first is None else first
     return first
+
+
+def names(key: str) -> Callable[[str], bool]:
+    """What tells whether a reply holds an object with that key."""
+    return lambda reply: key in (object_in(reply, key) or {})
 
 
 def _objects(reply: str) -> Iterator[dict[str, Any]]:

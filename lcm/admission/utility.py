@@ -12,9 +12,9 @@ from importlib import resources
 from typing import NamedTuple, Protocol
 
 from lcm.admission.conversation import last_lines
-from lcm.admission.json_reply import object_in
+from lcm.admission.json_reply import names, object_in
 from lcm.encoding import well_formed
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.lifecycle.coercion import clamp01, to_number, trim
 from lcm.protocols import LanguageModel
 from lcm.records import Candidate, Message
@@ -36,7 +36,7 @@ class Rating(NamedTuple):
 
 
 class Utility(Protocol):
-    """Laws: the value is in [0, 1]; raises nothing of its own."""
+    """Laws: the value is in [0, 1]; nothing is raised but that a replay lacks a reply."""
 
     def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating: ...
 
@@ -69,7 +69,9 @@ class Model:
 
     def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
         try:
-            reply = self.language_model.reply(_SYSTEM, self._prompt(candidate, messages))
+            reply = self.language_model.reply(_SYSTEM, self._prompt(candidate, messages), names("utility"))
+        except UnrecordedReplyError:
+            raise
         except LcmError as error:
             _log.warning("utility taken as %s: %s", UNKNOWN_UTILITY, error)
             return Rating(UNKNOWN_UTILITY, f"no reply: {error}", "utility_no_reply")

@@ -16,6 +16,8 @@ USE_SCHEMA: dict[str, pl.DataType] = {
     "last_accessed_at": _INSTANT,
     "decay_tier": pl.String(),
 }
+_MOST = 10_000
+"""Accesses that are counted."""
 _SESSION_SUMMARY = "session-summary"
 
 
@@ -60,8 +62,10 @@ class Recall:
             documents.with_columns(_is_used=pl.col("document_id").is_in(used), _is_newest=newer < self.maintained)
             .filter(pl.col("_is_used") | pl.col("_is_newest"))
             .with_columns(
-                access_count=pl.col("access_count").fill_null(0) + pl.col("_is_used").cast(pl.Int64),
-                last_accessed_at=pl.when("_is_used").then(pl.lit(now, _INSTANT)).otherwise("last_accessed_at"),
+                access_count=(pl.col("access_count").fill_null(0) + pl.col("_is_used").cast(pl.Int64)).clip(0, _MOST),
+                last_accessed_at=pl.when("_is_used")
+                .then(pl.max_horizontal("last_accessed_at", pl.lit(now, _INSTANT)))
+                .otherwise("last_accessed_at"),
             )
         )
         judged = touched.filter(pl.col("_is_newest"), pl.col("kind").ne_missing(_SESSION_SUMMARY))

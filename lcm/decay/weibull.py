@@ -77,7 +77,7 @@ class Weibull:
         modulation = self.importance_modulation
         _require(0 <= modulation < math.inf, f"importance_modulation must be >= 0, got {modulation}")
         weights = (self.recency_weight, self.frequency_weight, self.intrinsic_weight)
-        _require(sum(weights) > 0, f"one of the weights of recency, frequency, intrinsic must be > 0, got {weights}")
+        _require(sum(weights) > 0, "recency_weight, frequency_weight and intrinsic_weight must not all be 0: raise one")
 
     def recency(self) -> pl.Expr:
         """R, in [0, 1]."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, cast
 
-from lcm.admission.json_reply import object_in
+from lcm.admission.json_reply import names, object_in
 from lcm.deduplication.nearest import score_of_cosine
 from lcm.encoding import well_formed
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols import Judgement, LanguageModel, Neighbour
 from lcm.records import Action, Candidate
 
@@ -35,7 +35,9 @@ class Model:
 
     def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
         try:
-            reply = self.language_model.reply(_SYSTEM, _prompt(candidate, near))
+            reply = self.language_model.reply(_SYSTEM, _prompt(candidate, near), names("decision"))
+        except UnrecordedReplyError:
+            raise
         except LcmError as error:
             _log.warning("deduplication creates: %s", error)
             return _created(f"no reply: {error}", "judge_no_reply")

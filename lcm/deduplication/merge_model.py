@@ -8,9 +8,9 @@ import logging
 from dataclasses import dataclass
 from importlib import resources
 
-from lcm.admission.json_reply import object_in
+from lcm.admission.json_reply import names, object_in
 from lcm.encoding import well_formed
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.lifecycle.coercion import trim
 from lcm.protocols import LanguageModel, Merged
 from lcm.records import Candidate, Document
@@ -27,7 +27,9 @@ class Model:
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:
         try:
-            reply = self.language_model.reply(_SYSTEM, _prompt(document, candidate))
+            reply = self.language_model.reply(_SYSTEM, _prompt(document, candidate), names("abstract"))
+        except UnrecordedReplyError:
+            raise
         except LcmError as error:
             _log.warning("not merged into %s: %s", document.document_id, error)
             return None

@@ -105,7 +105,7 @@ class Llm:
 
     def _memories(self, chunk: Chunk, seen: int, batch: str) -> list[Memory]:
         system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories)
-        reply = self.language_model.reply(system, _prompt(chunk.turns, seen))
+        reply = self.language_model.reply(system, _prompt(chunk.turns, seen), _is_readable)
         checked = read_reply(reply)
         if checked is None:
             self._count("unreadable_reply", f"{batch}: no list of memories in the reply {reply[:200]!r}")
@@ -134,6 +134,10 @@ class Llm:
     def _count(self, incident: str, what: str, times: int = 1) -> None:
         self.incidents[incident] += times
         _log.warning("%s: %s", incident, what)
+
+
+def _is_readable(reply: str) -> bool:
+    return read_reply(reply) is not None
 
 
 def _prompt(turns: Sequence[Turn], seen: int) -> str:

@@ -1,5 +1,6 @@
 """Reciprocal rank fusion: ranks alone decide."""
 
+import math
 from dataclasses import dataclass
 
 import polars as pl
@@ -22,8 +23,10 @@ class ReciprocalRank:
 
     def __post_init__(self) -> None:
         for name in ("k", "dense_weight", "lexical_weight"):
-            if not getattr(self, name) >= 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.dense_weight + self.lexical_weight == 0:
+            raise ValueError("dense_weight and lexical_weight must not both be 0: raise at least one")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         dense = (self.dense_weight / (self.k + pl.col("dense_rank"))).fill_null(0.0)

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from lcm.errors import ModelError
+from lcm.protocols import Usable
 
 
 @dataclass(frozen=True, slots=True)
 class NoModel:
     """Whoever asks is told how to choose one."""
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
         """Never replies.
 
         Raises:

@@ -12,6 +12,7 @@ import requests
 import urllib3
 
 from lcm.errors import ModelError
+from lcm.protocols import Usable
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class OpenAiCompatible:
         """What a reply depends on besides the words: wherever the model is served, it is the same model."""
         return {"model": self.model, "temperature": float(self.temperature), "max_tokens": self.max_tokens}
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
         """Ask once; an empty `system` is left out.
 
         Raises:

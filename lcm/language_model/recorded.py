@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from lcm.encoding import to_json
-from lcm.errors import ModelError
+from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.paths import cache_dir
+from lcm.protocols import Usable
 from lcm.whole_file import written_whole
 
 _log = logging.getLogger(__name__)
@@ -26,15 +27,16 @@ class IdentifiedModel(Protocol):
         """JSON; never where the model is served, nor a key."""
         ...
 
-    def reply(self, system: str, prompt: str) -> str: ...
+    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A model whose replies are kept, one JSON file each, named by the digest of identity, system and prompt.
 
-    record: the kept reply, else ask and keep it. replay: the kept reply, and never a request. live: always ask, and
-    keep nothing. A file that is not as it was written is asked for again when recording, and an error in a replay.
+    record: the kept reply, else ask and keep it; a kept one that its reader cannot use is asked for again. replay: the
+    kept reply, and never a request. live: always ask, and keep nothing. A file that is not as it was written is asked
+    for again when recording, and an error in a replay.
     """
 
     model: IdentifiedModel
@@ -48,11 +50,12 @@ class Recorded:
         if self.mode not in get_args(Mode):
             raise ValueError(f"unknown mode {self.mode!r}; choose one of: {', '.join(sorted(get_args(Mode)))}")
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
         """The kept reply, or a new one, as the mode says.
 
         Raises:
             ModelError: if no reply could be had, or a new one cannot be kept.
+            UnrecordedReplyError: if a replay lacks it.
         """
         if self.mode == "live":
             return self.model.reply(system, prompt)
@@ -66,13 +69,14 @@ class Recorded:
         except OSError as error:
             raise ModelError(f"{path} cannot be read ({error.strerror})") from error
         reply = None if kept is None else _reply_in(kept, key)
-        if reply is not None:
+        if reply is not None and (self.mode == "replay" or is_usable is None or is_usable(reply)):
             return reply
         if self.mode == "replay":
             problem = "there is no recorded reply" if kept is None else "the recorded reply is damaged"
-            raise ModelError(f"{problem} {key} in {path.parent}: run once with language_model.mode=record")
+            raise UnrecordedReplyError(f"{problem} {key} in {path.parent}: run once with language_model.mode=record")
         if kept is not None:
-            _log.warning("the recorded reply %s is damaged; it is asked for again", path)
+            problem = "is damaged" if reply is None else "is not what was asked for"
+            _log.warning("the recorded reply %s %s; it is asked for again", path, problem)
         reply = self.model.reply(system, prompt)
         self._keep(path, {**asked, "reply": reply, "sha256": _seal(key, reply)})
         return reply

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols import Batch, Vectors
-from lcm.ranking.ordering import best_first
-from lcm.ranking.vectors import document_vectors
+from lcm.ranking.ordering import best_first, places
+from lcm.ranking.vectors import document_vectors, rows_by_size
 
 _GATHERED_FLOATS = 2_000_000
 """How many components of vectors are laid out at once: 8 MB, which caches hold."""
@@ -37,19 +37,12 @@ class Diversity:
 
     def _deferred(self, ordered: pl.DataFrame, batch: Batch) -> npt.NDArray[np.bool_]:
         is_deferred = np.zeros(len(ordered), dtype=np.bool_)
-        sizes = ordered["query_id"].rle().struct.field("len").cast(pl.Int64).to_numpy()
-        starts = np.cumsum(sizes) - sizes
-        several = np.unique(sizes[sizes > 1])
-        if not len(several):
+        if not len(ordered) or places(ordered).max() == 0:
             return is_deferred
         vectors, vector_of_row = document_vectors(ordered, batch)
         # A query's rows are compared in a matrix of their own size: padded, they could round in another way.
-        for size in several:
-            alike = starts[sizes == size]
-            at_once = max(1, _GATHERED_FLOATS // max(1, size * vectors.shape[1]))
-            for first in range(0, len(alike), at_once):
-                rows = alike[first : first + at_once, np.newaxis] + np.arange(size)
-                is_deferred[rows] = _deferred(vectors[vector_of_row[rows]], self.similarity_threshold)
+        for rows in rows_by_size(ordered, _GATHERED_FLOATS // max(1, vectors.shape[1])):
+            is_deferred[rows] = _deferred(vectors[vector_of_row[rows]], self.similarity_threshold)
         return is_deferred
 
 

@@ -1,5 +1,6 @@
 """Drop what scores too low."""
 
+import math
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,6 +13,10 @@ class MinScore:
     """Keep candidates whose score is at least `threshold`; a query may be left with none."""
 
     threshold: float = 0.3
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.threshold):
+            raise ValueError(f"threshold must be a number, got {self.threshold}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.filter(pl.col("score") >= self.threshold)

@@ -39,7 +39,10 @@ class Ranking:
                 )
         unknown = [name for name in self.order or () if name not in self.stages]
         if unknown:
-            raise ValueError(f"order names no stage {unknown[0]!r}; choose from: {', '.join(self.stages)}")
+            raise ValueError(
+                f"order names no stage {unknown[0]!r}; choose from: {', '.join(self.stages)}; a stage is left out by "
+                "setting it to null"
+            )
         if self.order is not None and len(set(self.order)) < len(self.order):
             raise ValueError(f"order names a stage twice: {list(self.order)!r}")
 

@@ -10,11 +10,11 @@ import polars as pl
 from lcm.protocols import Batch
 from lcm.ranking.clamp import clamp01
 from lcm.ranking.ordering import best_first
-from lcm.ranking.vectors import document_vectors
+from lcm.ranking.vectors import document_vectors, rows_by_size
 from lcm.reranker.blending import check_weights, check_window, first
 
 _log = logging.getLogger(__name__)
-_BLOCK_ROWS = 256
+_ROWS_AT_ONCE = 256
 """How many rows are multiplied at once: less than 1 MB in float64, which caches hold."""
 
 
@@ -59,19 +59,18 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
         return pl.Series([], dtype=pl.Float64)
     if batch.embedding_error is not None:
         return None
-    documents, document_rows = document_vectors(frame, batch)
+    documents, document_of_row = document_vectors(frame, batch)
     if documents.shape[1] != batch.vectors.shape[1]:
         return None
-    query_rows, queries = _query_rows(frame, batch), batch.vectors.astype(np.float64)
+    query_of_row, queries = _query_of_row(frame, batch), batch.vectors.astype(np.float64)
     cosines = np.empty(len(frame))
-    for start in range(0, len(frame), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        rows = documents[document_rows[block]].astype(np.float64)
-        cosines[block] = np.einsum("ij,ij->i", queries[query_rows[block]], rows)
+    for rows in rows_by_size(frame, _ROWS_AT_ONCE):
+        found = documents[document_of_row[rows]].astype(np.float64)
+        cosines[rows] = np.einsum("qrd,qd->qr", found, queries[query_of_row[rows[:, 0]]])
     return pl.Series(cosines)
 
 
-def _query_rows(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:
+def _query_of_row(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:
     """Where in the batch each row's query stands."""
     runs = frame["query_id"].rle().struct.unnest()
     numbered = batch.queries.select(value="query_id").with_row_index("position")

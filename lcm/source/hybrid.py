@@ -1,7 +1,6 @@
 """Candidates from both indexes, side by side."""
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,12 +10,10 @@ from lcm.errors import LcmError
 from lcm.protocols import Batch
 from lcm.source.candidates import branch, merge
 from lcm.source.dense import dense_branch
-from lcm.source.lexical import lexical_branch
+from lcm.source.lexical import FAILURES, lexical_branch
 from lcm.source.query_expansion import QueryExpansion
 
 _log = logging.getLogger(__name__)
-_FAILURES = (LcmError, sqlite3.Error, OSError, RuntimeError)
-"""What a broken index or model raises; anything else is a mistake in the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class Hybrid:
 def _tried(name: str, search: Callable[[], pl.DataFrame], batch: Batch) -> tuple[pl.DataFrame | None, Exception | None]:
     try:
         return search(), None
-    except _FAILURES as error:
+    except FAILURES as error:
         _log.warning("the %s branch failed, the other one answers alone: %s", name, error)
         batch.incidents[f"{name} branch failed"] += len(batch.queries)
         return None, error

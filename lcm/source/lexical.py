@@ -1,14 +1,22 @@
 """Candidates from the text index alone."""
 
+import logging
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.errors import LcmError
 from lcm.protocols import Batch
 from lcm.source.candidates import branch, merge
 from lcm.source.containment import with_containment
 from lcm.source.query_expansion import QueryExpansion
+
+_log = logging.getLogger(__name__)
+
+FAILURES = (LcmError, sqlite3.Error, OSError, RuntimeError)
+"""What a broken index or model raises; anything else is a mistake in the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +45,24 @@ class Lexical:
 def lexical_branch(
     batch: Batch, pool_size: int, expansion: QueryExpansion | None = None, containment: bool = False
 ) -> pl.DataFrame:
-    """Rows query (its position), document_id, bm25, lexical_rank; with `containment` also contained."""
+    """Rows query (its position), document_id, bm25, lexical_rank; with `containment` also contained.
+
+    With `containment` substrings also answer for an index that fails: logged and counted.
+
+    Raises:
+        LcmError: if the index fails, and nothing answers for it.
+    """
     texts: Sequence[str] = batch.queries["text"].to_list()
     if expansion is not None:
         texts = [expansion.expand(text, caller) for text, caller in zip(texts, batch.queries["caller"], strict=True)]
-    answers = batch.text_index.search(texts, pool_size, batch.allowed)
+    try:
+        answers = batch.text_index.search(texts, pool_size, batch.allowed)
+    except FAILURES as error:
+        if not containment:
+            raise LcmError(f"the text index failed: {error}") from error
+        _log.warning("the text index failed, substrings answer for it: %s", error)
+        batch.incidents["text index failed"] += len(texts)
+        answers = [([], [])] * len(texts)
     rows = branch(answers, "bm25", "lexical_rank")
     if not containment:
         return rows

@@ -34,7 +34,7 @@ class QueryExpansion:
         lowered = text.lower()
         added: list[str] = []
         for chinese, english, synonyms in GROUPS:
-            if any(word in lowered for word in chinese) or any(_says(lowered, word) for word in english):
+            if any(word in lowered for word in chinese) or any(_says(text, word) for word in english):
                 for synonym in synonyms:
                     if synonym.lower() not in lowered and synonym not in added:
                         added.append(synonym)
@@ -43,5 +43,5 @@ class QueryExpansion:
         return f"{text} {' '.join(added)}" if added else text
 
 
-def _says(lowered: str, word: str) -> bool:
-    return re.search(rf"\b{re.escape(word)}\b", lowered, re.ASCII) is not None
+def _says(text: str, word: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text, re.ASCII | re.IGNORECASE) is not None

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.encoding import mapping_json, optional_instant, to_json, well_formed
 from lcm.instants import format_instant
-from lcm.records import Candidate, Decision
+from lcm.records import GLOBAL_SCOPE, Candidate, Decision
 from lcm.store.frames import INSTANT, frame
 
 DECISION_SCHEMA: dict[str, pl.DataType] = {
@@ -27,6 +27,9 @@ DECISION_SCHEMA: dict[str, pl.DataType] = {
 }
 """The columns of `Store.decisions`; the last three are JSON."""
 
+_NAMES_DOCUMENTS = ("$.admission.matched_existing_memory_ids", "$.admission.compared_existing_memory_ids")
+"""What of an audit names documents that a writer could read, and a reader of the audit perhaps not."""
+
 
 def add_decisions(connection: sqlite3.Connection, conversation_id: str, decisions: Iterable[Decision]) -> None:
     rows = [
@@ -35,7 +38,7 @@ def add_decisions(connection: sqlite3.Connection, conversation_id: str, decision
             decision.action,
             well_formed(decision.reason),
             well_formed(decision.candidate.category),
-            decision.candidate.scope,
+            decision.candidate.scope or GLOBAL_SCOPE,
             decision.document_id,
             decision.matched_id,
             decision.score,
@@ -58,14 +61,23 @@ def add_decisions(connection: sqlite3.Connection, conversation_id: str, decision
 
 def decision_frame(connection: sqlite3.Connection, scopes: Sequence[str] | None) -> pl.DataFrame:
     """Read decisions as `DECISION_SCHEMA`; see `Store.decisions`."""
-    allowed = "TRUE" if scopes is None else f"d.scope IN ({', '.join('?' * len(scopes))})"
+    allowed, audit = "TRUE", "d.audit"
+    if scopes is not None:
+        readable = f"IN ({', '.join('?' * len(scopes))})"
+        allowed = (
+            f"d.scope {readable} AND coalesce(made.scope, d.scope) {readable} AND coalesce(m.scope, d.scope) {readable}"
+        )
+        audit = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
     read = connection.execute(
         f"""
         SELECT c.session_key, d.decided_at, d.action, d.reason, d.category, d.scope, d.document_id, d.matched_id,
-               d.score, d.features, d.audit, d.candidate
-        FROM decisions d JOIN conversations c USING (conversation_id) WHERE {allowed} ORDER BY d.decision_id
+               d.score, d.features, {audit}, d.candidate
+        FROM decisions d JOIN conversations c USING (conversation_id)
+        LEFT JOIN documents made ON made.document_id = d.document_id
+        LEFT JOIN documents m ON m.document_id = d.matched_id
+        WHERE {allowed} ORDER BY d.decision_id
         """,  # noqa: S608 (our own constants)
-        tuple(scopes or ()),
+        tuple(scopes or ()) * 3,
     )
     return frame(read, DECISION_SCHEMA)
 

@@ -12,7 +12,7 @@ import polars as pl
 from lcm.encoding import mapping_json, optional_instant, require_id, well_formed
 from lcm.errors import StoreError
 from lcm.instants import format_instant, parse_instant
-from lcm.records import Document
+from lcm.records import DEFAULT_RATING, Document
 from lcm.store.frames import INSTANT, frame
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
@@ -106,20 +106,23 @@ def document_frame(
     return frame(read, DOCUMENT_SCHEMA)
 
 
-def read_document(connection: sqlite3.Connection, document_id: str) -> Document:
+def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> Document:
     """Read one document whole; see `Store.document`."""
     columns = ", ".join(f"d.{name}" for name in _COLUMNS if name != "conversation_id")
+    readable = "TRUE" if scopes is None else f"d.scope IN ({', '.join('?' * len(scopes))})"
     row = connection.execute(
         f"SELECT c.session_key, {_SOURCES}, {columns} FROM documents d "  # noqa: S608 (our own constants)
-        "JOIN conversations c USING (conversation_id) WHERE d.document_id = ?",
-        (document_id,),
+        f"JOIN conversations c USING (conversation_id) WHERE d.document_id = ? AND {readable}",
+        (document_id, *(scopes or ())),
     ).fetchone()
     if row is None:
-        raise StoreError(f"there is no document {document_id!r}")
+        raise StoreError(f"there is no document {document_id!r} that may be read")
     conversation_id, sources, *rest = row
     values = dict(zip((name for name in _COLUMNS if name != "conversation_id"), rest, strict=True))
     for name in ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at"):
         values[name] = None if values[name] is None else parse_instant(values[name])
+    for name in ("importance", "confidence"):  # as `KnownDocuments` has it
+        values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
     values["metadata"] = json.loads(values["metadata"])
     return Document(conversation_id=conversation_id, source_message_ids=tuple(json.loads(sources)), **values)
 
@@ -230,8 +233,12 @@ def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object,
             f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
             " ingest it first"
         )
+    if document.access_count < 0:
+        raise StoreError(
+            f"document {document.document_id!r} has access_count {document.access_count}; it counts from 0"
+        )
     for name in ("importance", "confidence"):
-        if not math.isfinite(getattr(document, name)):
+        if not 0 <= getattr(document, name) <= 1:
             raise StoreError(
                 f"document {document.document_id!r} has {name} {getattr(document, name)}; give a number in [0, 1]"
             )

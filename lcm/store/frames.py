@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from lcm.encoding import INSTANT_FORMAT
+from lcm.errors import StoreError
 
 INSTANT = pl.Datetime("ms", "UTC")
 
@@ -14,11 +15,20 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
     """Read every row; the query's columns are the schema's, in order.
 
     Instants arrive as their text form and lists as JSON text.
+
+    Raises:
+        StoreError: naming a column with a value that it does not take.
     """
     columns = list(zip(*cursor, strict=True)) or [()] * len(schema)
-    return pl.DataFrame(
-        [_series(name, values, kind) for (name, kind), values in zip(schema.items(), columns, strict=True)]
-    )
+    series = []
+    for (name, kind), values in zip(schema.items(), columns, strict=True):
+        try:
+            series.append(_series(name, values, kind))
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise StoreError(
+                f"the store holds a {name} that is no {kind}, written by another program: mend or delete that row"
+            ) from error
+    return pl.DataFrame(series)
 
 
 def _series(name: str, values: tuple[object, ...], kind: pl.DataType) -> pl.Series:

@@ -190,17 +190,21 @@ class Store:
         """
         return document_frame(self._connection, scopes, known_at)
 
-    def document(self, document_id: str) -> Document:
+    def document(self, document_id: str, scopes: Sequence[str] | None = None) -> Document:
         """Read one document whole.
 
         Raises:
-            StoreError: if there is none of that id.
+            StoreError: if there is none of that id in the scopes that may be read (None = all).
         """
-        return read_document(self._connection, document_id)
+        return read_document(self._connection, document_id, scopes)
 
-    def history(self, document_id: str) -> list[Document]:
-        """Read the documents in whose place this one came to stand, itself, and those that followed, oldest first."""
-        return [self.document(found) for found in history(self._connection, document_id)]
+    def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
+        """Read the documents in whose place one came to stand, itself, and those that followed it, oldest first.
+
+        Raises:
+            StoreError: if one of them is of no scope that may be read (None = all).
+        """
+        return [self.document(found, scopes) for found in history(self._connection, document_id)]
 
     def end_documents(self, ends: Sequence[tuple[str, datetime]]) -> None:
         """Let documents end, each at its instant: another stands in their place from then on; they stay readable.

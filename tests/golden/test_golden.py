@@ -93,7 +93,7 @@ def check(content: dict[str, Any], run: Callable[[Any], Any], declared: list[dic
         entry = next((e for e in declared if getattr(predicates, e["predicate"])(case["input"])), None)
         if entry is not None:
             counts[entry["defect"]] += 1
-            getattr(predicates, entry["instead"])(case["input"], found)
+            getattr(predicates, entry["instead"])(case["input"], found, case["expected"])
         elif text := mismatch(found, case["expected"], tolerance):
             wrong.append(f"case {number}{text}")
     assert not wrong, f"{len(wrong)} of {len(content['cases'])} cases differ: " + "; ".join(wrong[:5])
@@ -144,7 +144,7 @@ def test_golden_runner_notices_a_wrong_number() -> None:
 
 
 def test_golden_runner_asserts_what_a_deviation_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    def returns_zero(case: int, found: int) -> None:
+    def returns_zero(case: int, found: int, expected: int) -> None:
         assert found == 0
 
     monkeypatch.setattr(predicates, "negative", lambda case: case < 0, raising=False)

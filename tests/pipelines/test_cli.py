@@ -18,6 +18,7 @@ from rich.console import Console
 
 from eval.datasets.card import PinnedFile
 from eval.datasets.sample import Sample, bundled_directory
+from lcm.admission.amac import FEATURES
 from lcm.errors import LcmError
 from pipelines import cli, configuration, terminal
 from pipelines.cli import BAD_INPUT, INTERRUPTED
@@ -29,6 +30,26 @@ MISTAKES = {
     "option without its value": (["evaluate", "--cfg"], ["--cfg", "expected one argument", "lcm evaluate --help"]),
     "misspelt choice": (["evaluate", "embedder=minlm"], ["embedder=minlm", "choose one of: hashing, minilm,"]),
     "no choice": (["evaluate", "arms=null"], ["arms=null", "choose one of: controls, none"]),
+    "new entry of an empty map": (
+        ["evaluate", "scopes.agent_access={ann:[global]}"],
+        ["scopes.agent_access.ann", "with +scopes.agent_access.ann=VALUE"],
+    ),
+    "choice without a place": (
+        ["evaluate", "decay=weibull", "ranking=neighbours"],
+        ["decay=weibull has no place", "leave decay out"],
+    ),
+    "half-life of nothing": (
+        ["evaluate", "decay=weibull", "decay.recency_half_life_days=0"],
+        ["decay.recency_half_life_days", "must be > 0, got 0"],
+    ),
+    "weights of nothing": (
+        ["evaluate", "admission=balanced", *(f"admission.weights.{name}=0" for name in FEATURES)],
+        ["admission", "weights must not all be 0", "raise at least one"],
+    ),
+    "unknown stage": (
+        ["evaluate", "ranking=lancedb_pro", "ranking.hybrid.order=[fuse]"],
+        ["order names no stage 'fuse'", "fusion"],
+    ),
     "misspelt group": (["evaluate", "embeder=minilm"], ["embeder", "did you mean embedder?"]),
     "misspelt key": (
         ["evaluate", "fusion.dense_wieght=1"],

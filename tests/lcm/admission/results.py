@@ -20,7 +20,7 @@ DAY = 24 * 60
 class Counting:
     """Its replies depend on how much it was shown."""
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
         shown = json.loads(prompt)
         return json.dumps(
             {

@@ -10,7 +10,7 @@ from lcm.admission.changes import Annotated, Change, Created, Ended
 from lcm.admission.intake import Surroundings
 from lcm.errors import ModelError
 from lcm.protocols import Neighbour, Neighbours, Vectors
-from lcm.records import Candidate, Document, Message
+from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message
 from tests.workspaces import minute
 
 UNEMBEDDABLE = "unembeddable"
@@ -95,6 +95,7 @@ def document_of(of: Candidate, now: datetime) -> Document:
         "s",
         now,
         category=of.category,
+        scope=of.scope or GLOBAL_SCOPE,
         importance=of.importance,
         confidence=of.confidence,
         valid_until=of.valid_until,

@@ -55,6 +55,15 @@ def test_what_is_created_is_the_candidates_document() -> None:
     assert (taken.decision.action, taken.decision.document_id) == ("create", created.document.document_id)
 
 
+@pytest.mark.parametrize("action", ["merge", "supersede"])
+def test_a_document_of_another_scope_is_not_taken_from_its_readers(action: str) -> None:
+    taken = take(deciding(action), candidate("Editor: emacs", "preferences"), known("preferences", scope="user:ada"))
+    (created,) = taken.changes
+    assert (taken.decision.action, taken.decision.matched_id) == ("create", "old")
+    assert taken.decision.reason.endswith("the document is of another scope")
+    assert (created.document.scope, created.document.supersedes) == ("global", None)
+
+
 def test_a_merge_is_a_new_document_in_the_place_of_the_old_one() -> None:
     old = {
         "importance": 0.9,
@@ -68,7 +77,8 @@ def test_a_merge_is_a_new_document_in_the_place_of_the_old_one() -> None:
         "metadata": {"support_info": {"confirmations": 2, "contradictions": 1}, "mark": 1},
     }
     table = known("entities", **old)
-    taken = take(deciding("merge", "work"), candidate("Editor: emacs", "preferences"), table)
+    newer = replace(candidate("Editor: emacs", "preferences"), scope="user:ada")
+    taken = take(deciding("merge", "work"), newer, table)
     created, ended = taken.changes
     assert isinstance(created, Created)
     assert ended == Ended("old", NOW)
@@ -269,7 +279,7 @@ class Scripted:
 
     replies: list[str]
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
         if not self.replies:
             raise ModelError("nothing more to say")
         return self.replies.pop()

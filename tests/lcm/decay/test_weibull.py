@@ -166,7 +166,7 @@ def test_a_share_outside_zero_to_one_is_refused(name: str, value: float) -> None
 
 
 def test_weights_that_sum_to_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="one of the weights of recency, frequency, intrinsic must be > 0"):
+    with pytest.raises(ValueError, match="recency_weight, frequency_weight and intrinsic_weight must not all be 0"):
         Weibull(recency_weight=0, frequency_weight=0, intrinsic_weight=0)
 
 

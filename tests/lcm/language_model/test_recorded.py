@@ -19,7 +19,7 @@ class Counting:
         self.identity = {"model": "counting", "temperature": 0.0, "max_tokens": 9, **identity}
         self.asked = 0
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
         self.asked += 1
         return f"reply {self.asked} \ud800 来週"
 
@@ -39,6 +39,15 @@ def test_recording_asks_once_for_each_request(tmp_path: Path) -> None:
     assert model.asked == 3
     assert [recorded(tmp_path, model).reply(*asked) for asked in (("s", "p"), ("s", "q"), ("", "p"))] == first
     assert model.asked == 3
+
+
+def test_a_kept_reply_that_its_reader_cannot_use_is_asked_for_again(tmp_path: Path) -> None:
+    model = Counting()
+    first = recorded(tmp_path, model).reply("s", "p", lambda _: False)
+    assert recorded(tmp_path, model, "replay").reply("s", "p", lambda _: False) == first
+    second = recorded(tmp_path, model).reply("s", "p", lambda reply: reply != first)
+    assert (model.asked, second == first) == (2, False)
+    assert recorded(tmp_path, model).reply("s", "p", lambda reply: reply != first) == second
 
 
 def test_a_replay_gives_what_was_recorded_and_never_asks(tmp_path: Path) -> None:
@@ -152,7 +161,7 @@ def test_without_a_directory_replies_lie_in_the_cache(tmp_path: Path, monkeypatc
 
 def test_a_failure_to_ask_keeps_nothing(tmp_path: Path) -> None:
     class Failing(Counting):
-        def reply(self, system: str, prompt: str) -> str:
+        def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
             raise ModelError("no")
 
     with pytest.raises(ModelError, match=r"^no$"):

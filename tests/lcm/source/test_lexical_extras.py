@@ -8,19 +8,21 @@ import polars as pl
 import pytest
 
 from lcm.errors import LcmError
-from lcm.protocols import Batch
+from lcm.protocols import Batch, Source
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Query
 from lcm.source.containment import with_containment
 from lcm.source.hybrid import Hybrid
 from lcm.source.lexical import Lexical
 from lcm.source.query_expansion import QueryExpansion
+from lcm.source.tagged import Tagged
 from tests.workspaces import minute, queries, system, transcript
 
 
 @pytest.mark.parametrize(
     ("text", "expanded"),
     [
+        ("GIT PUSH\u0130", "GIT PUSH\u0130 推送 commit"),  # its lower case has a letter more
         ("it crashed", "it crashed 崩溃 error 报错 宕机 失败"),  # crash is in the query already
         ("uncrashed", "uncrashed"),
         ("c", "c"),
@@ -95,10 +97,27 @@ def test_where_one_branch_fails_the_other_answers_alone(branch: str, caplog: pyt
     assert len(found) > 0
     assert found["cosine" if branch == "dense" else "bm25"].is_null().all()
     assert batch.incidents == {f"{branch} branch failed": len(queries())}
-    assert f"the {branch} branch failed, the other one answers alone: disk I/O error" in caplog.text
+    assert f"the {branch} branch failed, the other one answers alone: " in caplog.text
+    assert caplog.text.rstrip().endswith("disk I/O error")
 
 
 def test_where_both_branches_fail_so_does_the_search() -> None:
     batch = batch_of(vector_index=Failing(), text_index=Failing())
-    with pytest.raises(LcmError, match="both branches failed: dense: disk I/O error; lexical: disk I/O error"):
+    with pytest.raises(
+        LcmError, match="both branches failed: dense: disk I/O error; lexical: the text index failed: disk I/O error"
+    ):
         Hybrid().candidates(batch)
+
+
+@pytest.mark.parametrize("source", [Lexical(containment=True), Tagged(containment=True), Hybrid(containment=True)])
+def test_substrings_answer_for_a_text_index_that_fails(source: Source) -> None:
+    batch = batch_of(text_index=Failing())
+    found = source.candidates(batch).filter(query_id="q0")  # kitchen
+    assert found["contained"].is_not_null().sum() == 2
+    assert batch.incidents == {"text index failed": len(queries())}
+
+
+@pytest.mark.parametrize("source", [Lexical(), Tagged()])
+def test_without_substrings_a_text_index_that_fails_is_one_line(source: Source) -> None:
+    with pytest.raises(LcmError, match=r"^the text index failed: disk I/O error$"):
+        source.candidates(batch_of(text_index=Failing()))

@@ -116,7 +116,7 @@ class Replying:
 
     decoded: Any
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
         if self.decoded == "throw":
             raise ModelError("the provider failed")
         return "" if self.decoded is None else json.dumps(self.decoded)

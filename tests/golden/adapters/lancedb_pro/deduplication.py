@@ -106,7 +106,7 @@ class _TwoReplies:
     judged: Any
     merged: Any
 
-    def reply(self, system: str, prompt: str) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
         decoded = self.merged if "new" in json.loads(prompt) else self.judged
         if decoded == "throw":
             raise ModelError("the provider failed")

@@ -177,9 +177,18 @@ def reranker(case: dict[str, Any], window: int) -> Any:
     if case["config"].get("rerank", "cross-encoder") == "none":
         return component("reranker=none", "reranker")
     scores = case["rerank_scores_by_id"]
+    cosine, remote = component("reranker=cosine", "reranker"), component("reranker=remote", "reranker")
+    widths = {row["id"]: len(row["vector"]) for row in (*case["vector_results"], *case["bm25_results"])}
+
+    def by_cosine(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Our index holds vectors of one width; where the plugin's rows differ it leaves the list as it is."""
+        kept = first(frame, window, batch)
+        if {widths[document_id] for document_id in kept["document_id"]} <= {len(case["query_vector"])}:
+            return replace(cosine, window=window)(frame, batch)
+        return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
+
     if case["config"].get("rerank", "cross-encoder") == "lightweight" or scores is None:
-        return replace(component("reranker=cosine", "reranker"), window=window)
-    remote = component("reranker=remote", "reranker")
+        return by_cosine
 
     def replied(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, window, batch)
@@ -188,8 +197,8 @@ def reranker(case: dict[str, Any], window: int) -> Any:
             for index, document_id in enumerate(kept["document_id"])
             if document_id in scores
         ]
-        if kept.is_empty():
-            return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
+        if not items:  # a reply that cannot be used
+            return by_cosine(frame, batch)
         return with_replies(kept, {"q": items}, remote.blend)
 
     return replied
