@@ -1,8 +1,10 @@
 """Documents live: they are merged, superseded, used, and stay reachable; a query sees what stood when it was asked."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 import pytest
@@ -196,3 +198,160 @@ def test_a_document_ends_once() -> None:
                 memory.store.end_documents([(wrong, minute(30))])
         assert memory.store.documents(known_at=minute(19)).height == len(LINES)
         assert first not in memory.store.documents(known_at=minute(20))["document_id"]
+
+
+class Naming:
+    """Every message is a preference, written to the scope that it begins with."""
+
+    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+        return [
+            Candidate(m.content, (m.message_id,), category="preferences", scope=m.content.partition(" ")[0])
+            for m in messages[known:]
+        ]
+
+
+def test_extraction_writes_only_where_its_agent_can_reach() -> None:
+    with system(extraction=Naming()).open() as memory:
+        memory.ingest(talk("agent:main likes tea", "global likes tea"))
+        assert sorted(memory.documents["scope"]) == ["agent:main", "global"]
+        with pytest.raises(StoreError, match="writes to the scope 'agent:bo', which main cannot reach"):
+            memory.ingest(talk("agent:main likes tea", "global likes tea", "agent:bo likes tea"))
+        assert len(memory.documents) == 2
+
+
+def test_who_has_no_name_is_not_compared_with_what_is_private() -> None:
+    secret, common = replace(talk(COFFEE), conversation_id="agent:ada:x"), replace(talk(COFFEE), conversation_id="talk")
+    renamed = replace(common, messages=tuple(replace(m, message_id=f"c{i}") for i, m in enumerate(common.messages)))
+    with deduplicating().open() as memory:
+        memory.ingest(secret)
+        memory.ingest(renamed)
+        assert memory.store.decisions()["action"].to_list() == ["create", "create"]
+        assert memory.search("coffee", minute(60), agent="bo")["text"].to_list() == [COFFEE]
+
+
+def test_reads_by_id_respect_scopes() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        (merged,) = memory.search("coffee", minute(60))["document_id"]
+        assert len(memory.history(merged, ["agent:main"])) == 2
+        for read in (memory.history, memory.store.document, memory.store.history):
+            with pytest.raises(StoreError, match=r"there is no document .* that may be read"):
+                read(merged, ["global"])
+        assert memory.store.decisions(["agent:main"]).height == 2
+        assert memory.store.decisions(["global"]).is_empty()
+
+
+def test_support_is_kept_in_the_document() -> None:
+    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+        memory.ingest(talk(COFFEE, COFFEE, COFFEE))
+        assert memory.store.decisions()["action"].to_list() == ["create", "support", "support"]
+        (kept,) = memory.documents["document_id"]
+        memory.store.annotate_documents([(kept, {"mark": 1})])
+        metadata = memory.store.document(kept).metadata
+        assert metadata["support_info"]["slices"][0]["confirmations"] == 2
+        assert metadata["mark"] == 1
+
+
+def test_a_writer_is_not_compared_with_what_is_said_later() -> None:
+    later, earlier = talk(COFFEE, COFFEE), talk(COFFEE)
+    late = replace(later, messages=tuple(replace(m, created_at=minute(500)) for m in later.messages[:1]))
+    early = replace(
+        earlier,
+        conversation_id="agent:main:early",
+        messages=tuple(replace(m, message_id="early") for m in earlier.messages),
+    )
+    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+        memory.ingest(late)
+        memory.ingest(early)
+        assert memory.store.decisions()["action"].to_list() == ["create", "create"]
+
+
+def test_a_clock_of_a_message_that_is_not_set_is_counted_and_passed_over() -> None:
+    years = (2026, 2150, 2026, 1901)
+    said = [Message(f"m{i}", "user", f"{y} goats", "s", datetime(y, 1, 1 + i, tzinfo=UTC)) for i, y in enumerate(years)]
+    with system().open() as memory:
+        memory.ingest(Transcript("talk", tuple(said)))
+        assert memory.incidents == {"messages dated by no set clock": 2}
+        assert [at.day for at in memory.documents["created_at"]] == [1, 1, 3, 3]
+        memory.ingest(Transcript("talk", (*said, Message("m4", "user", "more goats", "s", minute(9000)))))
+        assert memory.incidents["messages dated by no set clock"] == 2
+
+
+def test_what_extraction_survives_is_counted_once() -> None:
+    class Stumbling(Verbatim):
+        incidents: ClassVar[Counter[str]] = Counter()
+
+        def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+            self.incidents["stumbled"] += 1
+            return super().extract(messages, known)
+
+    with system(extraction=Stumbling()).open() as one, system(extraction=Stumbling()).open() as other:
+        one.ingest(transcript())
+        other.ingest(transcript())
+        other.ingest(transcript(name="another"))
+        assert (one.incidents, other.incidents) == ({"stumbled": 1}, {"stumbled": 2})
+
+
+def test_a_bad_row_is_named_by_its_column() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        memory.store._connection.execute("UPDATE documents SET access_count = 'often' WHERE rowid = 1")
+        with pytest.raises(StoreError, match="the store holds a access_count that is no Int64"):
+            memory.store.documents()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scopes": "agent:bo"}, "scopes must be a list of scopes, got 'agent:bo'"),
+        ({"agent": " "}, "agent must be an id, got ' '"),
+    ],
+)
+def test_a_search_refuses_what_would_read_too_much_or_nothing(wrong: dict[str, str], message: str) -> None:
+    with system().open() as memory:
+        with pytest.raises(ValueError, match=message):
+            memory.search("kitchen", minute(60), **wrong)
+        with pytest.raises(ValueError, match="asked_at of query 'query' needs a time zone"):
+            memory.search("kitchen", datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_a_session_key_names_the_agent_that_searches() -> None:
+    with system().open() as memory:
+        memory.ingest(talk(COFFEE))
+        assert len(memory.search("coffee", minute(60), agent="agent:main:anything")) == 1
+        assert len(memory.search("coffee", minute(60), agent="agent:bo:anything")) == 0
+
+
+def test_a_recall_uses_only_what_its_asker_may_read_and_what_stands() -> None:
+    recall = Recall(Weibull(), recalled=2, maintained=100, tiers=DecayTiers())
+    with replace(deduplicating(), reinforcement=recall).open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk", "Goats eat hay", "The kettle is broken"))
+        memory.recall([Query("q", "coffee goats kettle", minute(60), scopes=("agent:main",))])
+        counts = dict(memory.documents.select("document_id", "access_count").iter_rows())
+        assert sorted(counts.values()) == [0, 0, 1, 1]
+        memory.recall([Query("p", "coffee", minute(60), scopes=("agent:bo",))])
+        assert dict(memory.documents.select("document_id", "access_count").iter_rows()) == counts
+        with pytest.raises(ValueError, match="query ids must differ"):
+            memory.recall([Query("r", "coffee", minute(61)), Query("r", "coffee", minute(61))])
+        assert dict(memory.documents.select("document_id", "access_count").iter_rows()) == counts
+
+
+def test_queries_of_different_categories_are_answered_apart() -> None:
+    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        categories = memory.documents["category"].unique(maintain_order=True).to_list()
+        asked = [Query(c, " ".join(LINES), minute(600), only_category=c) for c in categories]
+        ranked = memory.rank(asked).join(memory.documents, on="document_id")
+        assert ranked["category"].to_list() == ranked["query_id"].to_list()
+
+
+def test_text_indexes_of_scopes_grow_and_are_made_again() -> None:
+    with system().open() as memory:
+        memory.ingest(talk("Goats eat hay"))
+        scopes = [("agent:main", f"agent:{i}") for i in range(40)]
+        for known in scopes:
+            assert len(memory.search("goats hay", minute(60), scopes=known)) == 1
+        memory.ingest(replace(talk("Goats eat hay", "Goats eat grass")))
+        for known in scopes[::-1]:
+            assert len(memory.search("goats grass", minute(60), scopes=known)) == 2
+        assert len(memory.indexes._text) <= 16

@@ -114,17 +114,24 @@ def test_a_writer_is_compared_with_nothing_that_it_may_not_read(
         decisions = memory.store.decisions()
         assert len(decisions) == sum(len(lines) for _, lines in conversations)
         for row in decisions.iter_rows(named=True):
-            readable = scopes.readable(_agent(row["conversation_id"]))
+            agent = _agent(row["conversation_id"])
+            readable = ("global",) if agent is None else scopes.readable(agent) or ()
             compared = {row["matched_id"], *_named(json.loads(row["audit"]))} - {None}
-            assert readable is None or {scope[document_id] for document_id in compared} <= set(readable)
+            assert {scope[document_id] for document_id in compared} <= set(readable)
+            if row["action"] in ("merge", "supersede"):
+                assert scope[row["document_id"]] == scope[row["matched_id"]] == row["scope"]
         for agent in AGENTS[:-1]:
-            seen = memory.store.decisions(scopes.readable(agent))
-            assert set(seen["scope"]) <= set(scopes.readable(agent) or ())
+            seen, allowed = memory.store.decisions(scopes.readable(agent)), set(scopes.readable(agent) or ())
+            assert set(seen["scope"]) <= allowed
+            told = _named([json.loads(audit) for audit in seen["audit"]])
+            told |= set(seen["document_id"].drop_nulls()) | set(seen["matched_id"].drop_nulls())
+            assert {scope[document_id] for document_id in told} <= allowed
 
 
 def test_deny_all_sees_nothing() -> None:
-    with memory_system().open() as memory:
+    with memory_system("admission=balanced", "deduplication=rule").open() as memory:
         memory.ingest(said(0, "ada", set(range(len(LINES)))))
+        assert len(memory.store.decisions()) == len(LINES)
         assert memory.rank(questions(())).is_empty()
         assert memory.trace(questions(())).is_empty()
         assert memory.store.decisions(()).is_empty()
