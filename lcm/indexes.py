@@ -114,9 +114,11 @@ def embedded_texts(documents: pl.DataFrame) -> list[str]:
 
 def mean_vector(windows: Vectors) -> Vectors:
     """The normalised mean of a text's windows, shape (1, dim): bit for bit what `VectorIndex.vectors_of` gives."""
-    mean = to_grid(windows, windows.shape[1]).mean(axis=0, dtype=np.float64, keepdims=True)
-    length = np.linalg.norm(mean)
-    scaled: Vectors = (mean / (length or 1.0)).astype(np.float32)
+    rows = to_grid(windows, windows.shape[1])
+    if len(rows) == 1:
+        return rows
+    mean = rows.mean(axis=0, dtype=np.float64)
+    scaled: Vectors = (mean / (np.linalg.norm(mean) or 1.0)).astype(np.float32)[np.newaxis]
     return scaled
 
 

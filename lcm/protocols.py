@@ -124,7 +124,7 @@ class VectorIndex(Protocol):
         ...
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
-        """One unit vector an id: the normalised mean of its own; row i belongs to ids[i].
+        """One unit vector an id: its own, or the normalised mean of several; row i belongs to ids[i].
 
         Raises:
             ValueError: if an id is not in the index.

@@ -110,13 +110,13 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         for part, values in latency.items():
             table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
         out.print(table, highlight=False)
-    if summary["decisions"]:
+    if summary.get("decisions"):
         table = Table("candidates", "decided", "share")
         total = sum(summary["decisions"].values())
         for action, n in summary["decisions"].items():
             table.add_row(action, str(n), f"{n / total:.1%}")
         out.print(table, highlight=False)
-    for what, times in summary["incidents"].items():
+    for what, times in summary.get("incidents", {}).items():
         out.print(f"survived: {what}, {times} times", highlight=False, markup=False)
     for note in (*summary["notes"], *summary["flags"]):
         out.print(f"note: {note}", highlight=False, markup=False)

@@ -57,12 +57,12 @@ class Recall:
 
     def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
         used = list(dict.fromkeys(used_ids))[: self.recalled]
-        newer = pl.int_range(pl.len()).reverse()
+        newer, count = pl.int_range(pl.len()).reverse(), pl.col("access_count").fill_null(0)
         touched = (
             documents.with_columns(_is_used=pl.col("document_id").is_in(used), _is_newest=newer < self.maintained)
             .filter(pl.col("_is_used") | pl.col("_is_newest"))
             .with_columns(
-                access_count=(pl.col("access_count").fill_null(0) + pl.col("_is_used").cast(pl.Int64)).clip(0, _MOST),
+                access_count=count + (pl.col("_is_used") & (count < _MOST)).cast(pl.Int64),
                 last_accessed_at=pl.when("_is_used")
                 .then(pl.max_horizontal("last_accessed_at", pl.lit(now, _INSTANT)))
                 .otherwise("last_accessed_at"),

@@ -31,7 +31,6 @@ from lcm.vector_index.saved_file import read_index, write_index
 _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
-_MEANS_AT_ONCE = 256  # vectors in float64: less than 1 MB, which caches hold
 
 _Positions = npt.NDArray[np.int64]
 
@@ -161,17 +160,10 @@ class ExactIndex:
             else:
                 owners = self._owners[: self._count]
                 firsts, ends = np.searchsorted(owners, places), np.searchsorted(owners, places, side="right")
-            units = np.empty((len(ids), self._dim), np.float32)
-            for start in range(0, len(ids), _MEANS_AT_ONCE):
-                block = slice(start, start + _MEANS_AT_ONCE)
-                means = self._rows[firsts[block]].astype(np.float64)
-                squares = np.einsum("ij,ij->i", means, means)  # rounded vectors: sums without rounding
-                for row in np.flatnonzero(ends[block] - firsts[block] > 1):
-                    means[row] = self._rows[firsts[start + row] : ends[start + row]].mean(axis=0, dtype=np.float64)
-                    squares[row] = np.add.reduce(means[row] * means[row])
-                lengths = np.sqrt(squares)[:, np.newaxis]
-                means /= np.where(lengths > 0, lengths, 1)
-                units[block] = means
+            units: Vectors = self._rows[firsts]
+            for row in np.flatnonzero(ends - firsts > 1):
+                mean = self._rows[firsts[row] : ends[row]].mean(axis=0, dtype=np.float64)
+                units[row] = mean / (np.linalg.norm(mean) or 1.0)
             return units
 
     def save(self, path: Path) -> None:

@@ -24,7 +24,13 @@ from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_cli import wait_for
 
 PARQUET = ("run", "documents", "per_query", "measures")
-FILES = {"config.yaml", "environment.json", "summary.json", *(f"{name}.parquet" for name in PARQUET)}
+FILES = {
+    "config.yaml",
+    "environment.json",
+    "summary.json",
+    "decisions.parquet",
+    *(f"{name}.parquet" for name in PARQUET),
+}
 ROOT = Path(__file__).parents[2]
 
 
@@ -54,8 +60,8 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "dataset", "config_hash", "commit", "counts", "notes", "flags", "interval", "measures", "arms", "categories",
-        "timing",
+        "dataset", "config_hash", "commit", "counts", "decisions", "incidents", "notes", "flags", "interval",
+        "measures", "arms", "categories", "timing",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
     assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random", "oracle", "whole_history"}
