@@ -50,7 +50,10 @@ class Rows:
     asked_at: Numbers
     """Of each query; so are `query_vectors`. Everything else is of each row."""
     query_vectors: Vectors
-    vectors: Vectors
+    document_ids: list[str]
+    vector_of: dict[str, Vectors]
+    """By document id, as is `text_of`: both sides are given ids, and find the rest."""
+    text_of: dict[str, str]
     score: Numbers
     created_at: Numbers
     last_accessed_at: Numbers
@@ -63,7 +66,12 @@ class Rows:
     decay_tier: npt.NDArray[np.str_]
     is_dynamic: npt.NDArray[np.bool_]
     length_utf16: Numbers
-    texts: list[str]
+
+    def vectors(self, places: npt.NDArray[np.int64]) -> Vectors:
+        """Of the documents of these rows, in order."""
+        if not len(places):
+            return np.empty((0, self.query_vectors.shape[1]), np.float32)
+        return np.stack([self.vector_of[self.document_ids[place]] for place in places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +242,15 @@ def _rows(frame: pl.DataFrame, batch: Batch, candidates: int) -> Rows:
             .to_numpy()
         )
 
-    ids = frame["document_id"]
-    texts = frame.select("document_id").join(batch.documents, on="document_id", how="left", maintain_order="left")
+    ids = batch.documents["document_id"].to_list()
     return Rows(
         queries=len(batch.queries),
         candidates=candidates,
         asked_at=batch.queries["asked_at"].cast(pl.Int64).cast(pl.Float64).to_numpy(),
         query_vectors=batch.vectors,
-        vectors=batch.document_vectors(ids.to_list()),
+        document_ids=frame["document_id"].to_list(),
+        vector_of=dict(zip(ids, batch.document_vectors(ids), strict=True)),
+        text_of=dict(batch.documents.select("document_id", "text").iter_rows()),
         score=numbers("score"),
         created_at=numbers("created_at"),
         last_accessed_at=numbers("last_accessed_at"),
@@ -252,5 +261,4 @@ def _rows(frame: pl.DataFrame, batch: Batch, candidates: int) -> Rows:
         decay_tier=np.array(frame["decay_tier"].to_list()),
         is_dynamic=(frame["temporal_type"] == "dynamic").to_numpy(),
         length_utf16=numbers("length_utf16"),
-        texts=texts["text"].to_list(),
     )

@@ -79,7 +79,7 @@ def _step(stage: Stage) -> Step:
 
             def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 places, scores = places[: stage.window], scores[: stage.window]
-                cosines = rows.vectors[places].astype(np.float64) @ rows.query_vectors[query].astype(np.float64)
+                cosines = rows.vectors(places).astype(np.float64) @ rows.query_vectors[query].astype(np.float64)
                 return _best_first(places, stage.score_weight * scores + stage.cosine_weight * cosines, scores)
 
         case RecencyBoost():
@@ -127,7 +127,7 @@ def _step(stage: Stage) -> Step:
             def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
                 keep = [
                     not is_noise(
-                        rows.texts[place],
+                        rows.text_of[rows.document_ids[place]],
                         denials=stage.denials,
                         meta_questions=stage.meta_questions,
                         boilerplate=stage.boilerplate,
@@ -139,7 +139,7 @@ def _step(stage: Stage) -> Step:
         case Diversity():
 
             def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                is_deferred = walk(rows.vectors[places], stage.similarity_threshold)
+                is_deferred = walk(rows.vectors(places), stage.similarity_threshold)
                 order = np.argsort(is_deferred, kind="stable")
                 return places[order], scores[order]
 

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-9
 class PostFusion:
     """The stages over one frame of all queries against a loop over the queries, each stage vectorised in numpy.
 
-    Ours finds texts and vectors by id; the loop has them in the order of its rows.
+    Both are given document ids, and find texts and vectors by them.
     """
 
     stages: Mapping[str, Stage | None]
