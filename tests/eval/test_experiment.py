@@ -16,7 +16,11 @@ from eval.experiment import SYSTEM_ARM, Experiment, Outcome
 from eval.measures.latency import PARTS, Latency
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
+from lcm.decay.decay_tiers import DecayTiers
+from lcm.decay.reinforcement import Frozen, Recall
+from lcm.decay.weibull import Weibull
 from lcm.errors import DatasetError
+from lcm.ranking.decay_boost import DecayBoost
 from lcm.ranking.min_score import MinScore
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Query
@@ -167,3 +171,29 @@ def test_a_dataset_with_nothing_judged_is_refused_in_one_line(unjudged: Dataset,
     assert has in said
     assert "dataset=sample" in said
     assert "\n" not in said
+
+
+def test_use_shapes_the_systems_later_answers() -> None:
+    parts = system()
+    stages = {**parts.ranking.stages, "decay": DecayBoost(Weibull(floor_working=0.0))}
+    ranking = replace(parts.ranking, stages=stages)
+    asked = tuple(replace(query, query_id=f"{i}{query.query_id}") for i in range(4) for query in queries())
+    judged = [(query.query_id, "talk:0", 1) for query in asked]
+    often = replace(dataset(), queries=asked, qrels=pl.DataFrame(judged, schema=QRELS_SCHEMA, orient="row"))
+    recall = Recall(Weibull(), recalled=2, tiers=DecayTiers())
+    frozen, used = (
+        run(dataset=often, system=system(ranking=ranking, reinforcement=reinforcement), arms={"twin": ranking})
+        for reinforcement in (Frozen(), recall)
+    )
+    answers = {name: outcome.run.partition_by("arm", as_dict=True) for name, outcome in (("f", frozen), ("u", used))}
+    assert answers["f"]["system",].drop("arm").equals(answers["f"]["twin",].drop("arm"))
+    first = [f"0{query.query_id}" for query in queries()][:1]
+    assert not answers["u"]["system",].equals(answers["f"]["system",])
+    before, after = (answers[name]["system",].filter(pl.col("query_id").is_in(first)) for name in ("f", "u"))
+    assert before.equals(after)  # nothing was used before the first query
+
+
+def test_queries_without_any_answer_are_flagged() -> None:
+    nothing = Ranking(Recent(), {"cut": MinScore(2.0)})
+    assert "4 of 4 queries were answered with no document" in run(system=system(ranking=nothing)).flags
+    assert not any("no document" in flag for flag in run().flags)

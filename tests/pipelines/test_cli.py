@@ -38,6 +38,18 @@ MISTAKES = {
         ["evaluate", "decay=weibull", "ranking=neighbours"],
         ["decay=weibull has no place", "leave decay out"],
     ),
+    "number of an idle stage": (
+        ["evaluate", "ranking=lancedb_pro", "ranking.stages.time_decay.half_life_days=1"],
+        ["ranking.stages.time_decay.half_life_days=1 has no effect", "name it in an order"],
+    ),
+    "number of a path that is not taken": (
+        ["evaluate", "ranking=lancedb_pro", "ranking.mode=vector", "fusion.dense_weight=0.1"],
+        ["fusion.dense_weight=0.1 has no place", "leave fusion out"],
+    ),
+    "no model to ask": (
+        ["evaluate", "deduplication=model"],
+        ["deduplication asks a language model", "language_model=openai_compatible"],
+    ),
     "half-life of nothing": (
         ["evaluate", "decay=weibull", "decay.recency_half_life_days=0"],
         ["decay.recency_half_life_days", "must be > 0, got 0"],
