@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _MOST_SCOPE_SETS = 16
 """Text indexes kept at a time; the one made first is dropped for another, and made again when it is asked for."""
 
-Scopes = frozenset[str] | None
+ScopeSet = frozenset[str] | None
 """The scopes that a query may read; None = all."""
 
 
@@ -33,7 +33,7 @@ class Indexes:
         self.embedder = embedder
         self._vector_choice, self._text_choice = vector_index, text_index
         self.vector_index = vector_index.build(embedder.dim)
-        self._text: dict[Scopes, TextIndex] = {None: text_index.build()}
+        self._text: dict[ScopeSet, TextIndex] = {None: text_index.build()}
         self._documents = pl.DataFrame()
         self._saved: Path | None = None
 
@@ -122,7 +122,7 @@ def mean_vector(windows: Vectors) -> Vectors:
     return scaled
 
 
-def _add_words(index: TextIndex, documents: pl.DataFrame, scopes: Scopes) -> None:
+def _add_words(index: TextIndex, documents: pl.DataFrame, scopes: ScopeSet) -> None:
     if documents.is_empty():
         return
     readable = documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))

@@ -30,12 +30,15 @@ def main(arguments: Sequence[str]) -> int:
     if not command.is_run:
         configuration.run_task(evaluate, command)
         return 0
+
+    def checked(config: DictConfig) -> None:
+        configuration.refuse_unused(config, command.overrides)
+        evaluate(config)
+
     points = checked_points(command) if command.is_multirun else []
-    if not command.is_multirun:
-        configuration.refuse_unused(configuration.composed(command.overrides), command.overrides)
     folder = configuration.claimed_folder(command)
     try:
-        configuration.run_task(evaluate, command, folder)
+        configuration.run_task(evaluate if command.is_multirun else checked, command, folder)
     finally:
         if command.is_multirun:
             show_points([(label, _measures(folder / below)) for label, below in points], folder)

@@ -71,10 +71,6 @@ REASONS = {
         f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
         for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
     },
-    **{
-        f"ranking/{name}:stages.decay.floor_ratio": "stands in for a multiplier that is no number; none here is"
-        for name in ("hybrid", "lancedb_pro")
-    },
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
@@ -139,9 +135,7 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.base_url": "${oc.env:LCM_TEST_SERVER}/v2",
     "language_model/openai_compatible:model.model": "another",
     "fusion/weighted_sum:floor_from": 0.85,
-    "ranking/hybrid:stages.decay.floor_ratio": 0.9,
     "ranking/lancedb_pro:mode": "vector",
-    "ranking/lancedb_pro:stages.decay.floor_ratio": 0.9,
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
     "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
     "ranking/lancedb_pro:stages.hard_min_score.threshold": 0.5,  # few documents score less than the default
@@ -192,8 +186,6 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
-    "ranking/hybrid:stages.decay.floor_ratio": {"decay": "weibull"},
-    "ranking/lancedb_pro:stages.decay.floor_ratio": {"decay": "weibull"},
     **{
         f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
         for stage, keys in {

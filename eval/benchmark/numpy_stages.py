@@ -10,7 +10,7 @@ from eval.benchmark.fused import DAY_MS, Numbers, Rows
 from lcm.decay.weibull import Weibull
 from lcm.noise import is_noise
 from lcm.protocols import Stage, Vectors
-from lcm.ranking.decay_boost import DecayBoost
+from lcm.ranking.decay_boost import FALLBACK_RATIO, DecayBoost
 from lcm.ranking.diversity import Diversity
 from lcm.ranking.importance_weight import ImportanceWeight
 from lcm.ranking.length_normalization import LengthNormalization
@@ -118,9 +118,8 @@ def _step(stage: Stage) -> Step:
         case DecayBoost(decay=Weibull() as weibull):
 
             def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                return _best_first(
-                    places, scores * _multiplier(weibull, rows, query, places), stage.floor_ratio * scores
-                )
+                multiplier = _multiplier(weibull, rows, query, places)
+                return _best_first(places, scores * multiplier, FALLBACK_RATIO * scores)
 
         case NoiseFilter():
 

@@ -7,8 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from lcm.decay.age import days_since
-
-_DEFAULT_IMPORTANCE = 0.7
+from lcm.records import DEFAULT_RATING
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class DecayTiers:
     def _steps(self) -> list[tuple[str, str, pl.Expr, pl.Expr]]:
         """From, to, when, why."""
         strength, accesses = pl.col("_strength"), pl.col("access_count").fill_null(0)
-        importance = pl.when(pl.col("importance").is_finite()).then("importance").otherwise(_DEFAULT_IMPORTANCE)
+        importance = pl.when(pl.col("importance").is_finite()).then("importance").otherwise(DEFAULT_RATING)
         age_days = days_since(pl.col("created_at"))
         is_weak = strength < self.peripheral_composite_threshold
         is_little_used = accesses < self.working_access_threshold

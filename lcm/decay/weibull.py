@@ -7,9 +7,8 @@ from functools import cache
 import polars as pl
 
 from lcm.decay.age import days_since
+from lcm.records import DEFAULT_RATING
 
-_DEFAULT_RATING = 0.7
-"""Of importance and confidence, as `lcm.records` has it."""
 _LARGE = 1e300
 """Finite, so that no term cancels another to what is no number."""
 
@@ -154,7 +153,7 @@ def _last_active() -> pl.Expr:
 
 
 def _rating(column: str) -> pl.Expr:
-    return pl.when(pl.col(column).is_finite()).then(pl.col(column)).otherwise(_DEFAULT_RATING)
+    return pl.when(pl.col(column).is_finite()).then(pl.col(column)).otherwise(DEFAULT_RATING)
 
 
 def _by_tier(core: float, working: float, peripheral: float) -> pl.Expr:

@@ -21,10 +21,9 @@ from lcm.extraction.memory_reply import Memory, read_reply
 from lcm.extraction.wording import check_roles, said_at
 from lcm.lifecycle.categories import DEFAULT_IMPORTANCE
 from lcm.protocols import LanguageModel
-from lcm.records import Candidate, Message, Role
+from lcm.records import DEFAULT_RATING, Candidate, Message, Role
 from lcm.tokens import utf16_length
 
-_CONFIDENCE = 0.7
 _TAG = re.compile(r"<(?=/?(?:turn|conversation)\b)", re.IGNORECASE)
 _PROMPTS = Environment(
     loader=PackageLoader("lcm.extraction", "prompts"),
@@ -123,7 +122,7 @@ class Llm:
             kind="memory",
             category=memory.category,
             importance=DEFAULT_IMPORTANCE[memory.category],
-            confidence=_CONFIDENCE,
+            confidence=DEFAULT_RATING,
             temporal_type=temporal_type(statement),
             valid_until=expiry(statement, said_at(sources[-1])) if self.expiry else None,
             overview=memory.overview,

@@ -7,6 +7,9 @@ import polars as pl
 from lcm.protocols import Batch, Decay
 from lcm.ranking.clamp import rescored
 
+FALLBACK_RATIO = 0.3
+"""Stands in for a multiplier that is no number; only a decay from outside could give one."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecayBoost:
@@ -16,13 +19,7 @@ class DecayBoost:
     """
 
     decay: Decay
-    floor_ratio: float = 0.3
-    """Stands in for a multiplier that is no number."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.floor_ratio <= 1:
-            raise ValueError(f"floor_ratio must be in [0, 1], got {self.floor_ratio}")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         score = pl.col("score") * self.decay.multiplier()
-        return rescored(frame, score, fallback_ratio=self.floor_ratio)
+        return rescored(frame, score, fallback_ratio=FALLBACK_RATIO)

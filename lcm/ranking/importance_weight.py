@@ -8,8 +8,7 @@ import polars as pl
 
 from lcm.protocols import Batch
 from lcm.ranking.clamp import rescored
-
-_DEFAULT_IMPORTANCE = 0.7
+from lcm.records import DEFAULT_RATING
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +34,5 @@ class ImportanceWeight:
 
 @cache
 def _weighted(settings: ImportanceWeight) -> pl.Expr:
-    importance = pl.col("importance").fill_null(_DEFAULT_IMPORTANCE)
+    importance = pl.col("importance").fill_null(DEFAULT_RATING)
     return pl.col("score") * (settings.base_weight + settings.importance_weight * importance)
