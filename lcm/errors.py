@@ -27,3 +27,11 @@ class ModelError(LcmError):
 
 class UnrecordedReplyError(ModelError):
     """A replay lacks a reply: nothing may stand in for it, or the replay would not repeat what was recorded."""
+
+
+class AuthError(ModelError):
+    """A model's server refuses the credentials: asking again is of no use until they change."""
+
+
+class GrantError(LcmError):
+    """A delegated reader asked for what its grant does not cover."""

@@ -1,12 +1,11 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
 Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
-Conformance tests run each law over every YAML choice of the group. Expansion, Summarizer, Compaction and Assembly are
-contracts without a choice yet.
+Conformance tests run each law over every YAML choice of the group. Expansion is a contract without a choice yet.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,10 +19,13 @@ from lcm.errors import LcmError
 from lcm.records import (
     Action,
     Candidate,
+    CompactionReport,
     Context,
+    ContextEntry,
     Document,
     Event,
     Message,
+    Summary,
     SummaryRequest,
     SummaryResult,
 )
@@ -457,24 +459,99 @@ class Deduplication(Protocol):
 
 
 class Summarizer(Protocol):
-    """Laws: confidence in [0, 1]; a batch of one equals that row of a batch of n."""
+    """Texts to shorter texts.
+
+    Laws: one result a request, in order; confidence in [0, 1]; a batch of one equals that row of a batch of n; a result
+    has words, or a `failure` that says why not. Constructing one opens no model.
+    """
 
     def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]: ...
 
 
-class Compaction(Protocol):
-    """Plans what to fold; the store applies it.
+Work = Generator[SummaryRequest, SummaryResult, CompactionReport]
+"""Compaction of one conversation: gives each request as it comes to it, and is sent the result. Works of many
+conversations are driven side by side, so that their requests reach the summarizer in batches."""
 
-    Laws: planning changes nothing; raw messages never change; every message stays reachable; progress or stop.
+
+class ContextWindow(Protocol):
+    """One conversation as compaction sees it: its context, kept in step with the store."""
+
+    @property
+    def conversation_id(self) -> str: ...
+
+    @property
+    def entries(self) -> Sequence[ContextEntry]:
+        """The context items, in order."""
+        ...
+
+    def messages(self, message_ids: Sequence[str]) -> list[Message]: ...
+
+    def summaries(self, summary_ids: Sequence[str]) -> list[Summary]: ...
+
+    def replace(self, first: int, last: int, summary: Summary) -> Summary:
+        """Put a summary in the place of the entries with the ordinals first to last, in the store and here.
+
+        Returns:
+            The summary as stored: under another id where its own was taken.
+        """
+        ...
+
+    def note(self, happened_at: datetime, event: str, detail: str) -> None:
+        """Keep what happened without a summary."""
+        ...
+
+
+class Compaction(Protocol):
+    """Folds what is old in a conversation into summaries.
+
+    Laws: raw messages never change; every message stays reachable; the fresh tail is untouched; every replacement is
+    one transaction; progress or stop: a run ends, and running again at once changes nothing.
     """
 
-    def plan(self, context: pl.DataFrame, budget_tokens: int, now: datetime) -> list[SummaryRequest]: ...
+    @property
+    def is_off(self) -> bool:
+        """No context is ever changed."""
+        ...
+
+    @property
+    def summarizer(self) -> Summarizer: ...
+
+    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+        """Compact a little, if a trigger says so: what runs after each turn of a live session.
+
+        Args:
+            window: the conversation, with the turn in it.
+            now: when the turn ended: dates the summaries.
+            live_tokens: what the host counts, where that is more than is stored.
+        """
+        ...
+
+    def compact(
+        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+    ) -> Work:
+        """Compact all that can be, if a trigger says so or `is_forced`; until under `target_tokens`, where given."""
+        ...
+
+
+class Ask(NamedTuple):
+    """For what a context is assembled."""
+
+    budget_tokens: int
+    prompt: str = ""
+    """What the context should help with; empty: nothing is known of it."""
 
 
 class Assembly(Protocol):
-    """Packs a context.
+    """Packs contexts.
 
-    Laws: the fresh tail is always in; the rest is never over budget; hard authored text is never cut.
+    Laws: the fresh tail is always in; the rest is never over budget; hard authored text is never cut; a tool's result
+    follows its call; one context an ask, each as if asked alone.
     """
 
-    def assemble(self, conversation: pl.DataFrame, ranked: pl.DataFrame, budget_tokens: int) -> Context: ...
+    def wording(self, message: Message) -> str:
+        """The text whose tokens a message costs in a context."""
+        ...
+
+    def assemble(self, items: Sequence[Message | Summary], asks: Sequence[Ask]) -> list[Context]:
+        """Choose from the context items of one conversation, in order, what fits."""
+        ...

@@ -10,7 +10,9 @@ Ids are text, opaque, and unique within their workspace. Instants are aware UTC 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from lcm.errors import LcmError
 
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -63,6 +65,8 @@ class Message:
     parts: tuple[Part, ...] = ()
     envelope: Mapping[str, Any] = field(default_factory=dict)
     """JSON. The recorded message without its blocks: what exact rebuilding needs besides the parts."""
+    files: tuple["LargeFile", ...] = ()
+    """What is too large for a context; `content` names it, the parts hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +205,21 @@ class Query:
     """Who asks: a person or tool, the command line, or the memory itself before a turn."""
 
 
+SummaryKind = Literal["leaf", "condensed"]
+SUMMARY_KINDS: tuple[SummaryKind, ...] = SummaryKind.__args__  # type: ignore[attr-defined]
+
+Level = Literal["normal", "aggressive", "fallback", "capped"]
+LEVELS: tuple[Level, ...] = Level.__args__  # type: ignore[attr-defined]
+"""How far a summary had to be pressed: the plain request, the tighter one, cut from its source, cut to its limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A node of the summary DAG: `leaf` (depth 0) from messages, `condensed` from summaries one level below."""
 
     summary_id: str
     conversation_id: str
-    kind: Literal["leaf", "condensed"]
+    kind: SummaryKind
     depth: int
     content: str
     token_count: int
@@ -215,12 +227,35 @@ class Summary:
     earliest_at: datetime | None = None
     latest_at: datetime | None = None
     descendant_count: int = 0
+    """How many summaries lie beneath it."""
     descendant_token_count: int = 0
     source_message_token_count: int = 0
     source_ids: tuple[str, ...] = ()
     """Message ids of a leaf, summary ids of a condensed summary; in order."""
     file_ids: tuple[str, ...] = ()
     model: str = "unknown"
+    level: Level = "normal"
+    method: str = ""
+    """The summarizer that made it."""
+    confidence: float = 0.0
+    """Its maker's, in [0, 1]."""
+
+
+class ContextEntry(NamedTuple):
+    """One context item, without its words."""
+
+    ordinal: int
+    """Rises along the conversation, with gaps."""
+    item_type: Literal["message", "summary"]
+    item_id: str
+    tokens: int
+    """As stored."""
+    depth: int | None
+    """Of a summary."""
+
+    @property
+    def is_message(self) -> bool:
+        return self.item_type == "message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,28 +264,74 @@ class SummaryRequest:
 
     text: str
     target_tokens: int
+    """The length to aim at; an aim, no bound."""
     depth: int = 0
+    """Of the summary to be made: 0 from messages, n from summaries of depth n - 1."""
     previous: str | None = None
     """The summary just before it, for continuity."""
+    is_aggressive: bool = False
+    """The first answer was too long: durable facts and the state of the task alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
-    """A summary, how sure its maker is, and which method of a fallback chain made it."""
+    """A summary, how sure its maker is, and which method of a chain made it; or why there is none."""
 
     text: str
     confidence: float
     method: str
+    model: str = "unknown"
+    failure: LcmError | None = None
+    """Why there is no summary; `text` is empty then. An `AuthError` says that asking again is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    """What one run of compaction did to one conversation."""
+
+    conversation_id: str
+    is_compacted: bool
+    """At least one summary was made."""
+    reason: str
+    """One of the reasons that the compaction names."""
+    tokens_before: int
+    """Of the whole context, as stored."""
+    tokens_after: int
+    summary_ids: tuple[str, ...] = ()
+    """In the order of making."""
+    rounds: int = 0
+    has_failed_auth: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LargeFile:
+    """A text within a message that is too large for a context: a reference stands in its place in `Message.content`.
+
+    The words themselves stay where they are, in the message's part.
+    """
+
+    file_id: str
+    ordinal: int
+    """Of the part that holds it."""
+    position: int
+    """Among the large files of that part, from 0."""
+    name: str | None
+    mime_type: str | None
+    byte_size: int
+    exploration_summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
     """One entry of a context: a message, a summary, or retrieved documents."""
 
-    kind: str
+    kind: Literal["message", "summary", "document"]
+    item_id: str
     text: str
+    """As the model is shown it."""
     tokens: int
-    source_ids: tuple[str, ...]
+    in_tail: bool = False
+    """Part of the fresh tail, which is never left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,5 +339,13 @@ class Context:
     """What a model would be shown."""
 
     items: tuple[ContextItem, ...]
+    """In the order of the conversation."""
     tokens: int
+    """Of the items, by the assembly's own estimator."""
     budget_tokens: int
+    messages: tuple[Mapping[str, Any], ...] = ()
+    """JSON: the items as agent messages, after the repair of tool calls."""
+    guidance: str = ""
+    """What the system prompt is to add, because summaries stand in the context."""
+    evicted: int = 0
+    """How many items did not fit."""

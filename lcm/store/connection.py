@@ -9,7 +9,7 @@ from typing import Literal
 from lcm.errors import StoreError
 from lcm.tokens import utf16_length
 
-BUSY_TIMEOUT_MS = 5000
+BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""
 
 

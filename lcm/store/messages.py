@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -13,12 +13,13 @@ from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_
 from lcm.errors import StoreError
 from lcm.instants import EPOCH, format_instant, parse_instant
 from lcm.protocols import TokenEstimator
-from lcm.records import Event, Message, Part, Transcript
+from lcm.records import Event, LargeFile, Message, Part, Transcript
 
 ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""
 
 _NO_END = 2**62
+_BATCH = 500
 
 
 class PartRow(NamedTuple):
@@ -33,6 +34,18 @@ class PartRow(NamedTuple):
     metadata: str
 
 
+class FileRow(NamedTuple):
+    """A large file as it stands in `large_files`."""
+
+    file_id: str
+    ordinal: int
+    position: int
+    file_name: str | None
+    mime_type: str | None
+    byte_size: int
+    exploration_summary: str
+
+
 class MessageRow(NamedTuple):
     """A message as it stands in `messages`, with its parts."""
 
@@ -43,6 +56,7 @@ class MessageRow(NamedTuple):
     content: str
     envelope: str
     created_at: str
+    files: tuple[FileRow, ...]
     parts: tuple[PartRow, ...]
 
 
@@ -59,7 +73,13 @@ class _Hearing:
     """The latest instant that was named, carried forward to messages without one."""
 
 
-def add_pieces(connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator) -> int:
+Wording = Callable[[Message], str]
+"""The text whose tokens a message is counted by."""
+
+
+def add_pieces(
+    connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator, wording: Wording
+) -> int:
     """Append what the stored conversations lack, inside the caller's transaction; see `Store.ingest_pieces`."""
     hearings: dict[str, _Hearing] = {}
     added = 0
@@ -73,7 +93,7 @@ def add_pieces(connection: sqlite3.Connection, pieces: Iterable[Transcript], tok
         _require_stored(connection, hearing, rows, key)
         new = rows[max(0, hearing.stored - hearing.messages) :]
         if new:
-            counts = tokens.count([row.content for row in new])
+            counts = tokens.count([wording(message) for message in piece.messages[-len(new) :]])
             first_seq = hearing.messages + len(rows) - len(new) + 1
             try:
                 _insert(connection, hearing.conversation, first_seq, new, counts)
@@ -94,6 +114,36 @@ def add_pieces(connection: sqlite3.Connection, pieces: Iterable[Transcript], tok
             missing = next(_read_rows(connection, hearing.conversation, hearing.messages + 1))
             raise StoreError(_changed(key, hearing.messages, missing, None))
     return added
+
+
+def append(
+    connection: sqlite3.Connection,
+    conversation_key: str,
+    messages: Sequence[Message],
+    tokens: TokenEstimator,
+    wording: Wording,
+) -> None:
+    """Put messages behind those of a conversation, which is made if need be, inside the caller's transaction."""
+    key = require_id(conversation_key, "conversation id")
+    if not messages:
+        return
+    found = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (key,)
+    ).fetchone()
+    hearing = _Hearing(found[0], 0) if found else _begin(connection, Transcript(key, tuple(messages)), key)
+    assert hearing is not None
+    last = connection.execute(
+        "SELECT seq, created_at FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
+        (hearing.conversation,),
+    ).fetchone()
+    seq, known_at = (last[0], parse_instant(last[1])) if last else (0, EPOCH)
+    rows = list(_encode_messages(messages, known_at))
+    counts = tokens.count([wording(message) for message in messages])
+    try:
+        _insert(connection, hearing.conversation, seq + 1, rows, counts)
+    except sqlite3.IntegrityError as err:
+        raise StoreError(_refusal(connection, hearing.conversation, key, seq + 1, rows, err)) from err
+    _touch(connection, hearing.conversation, rows, is_first=seq == 0)
 
 
 def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Hearing | None:
@@ -166,6 +216,34 @@ def read_messages(connection: sqlite3.Connection, conversation_key: str | None, 
     return [_decode_message(row) for (key,) in conversations for row in _read_rows(connection, key, first_seq)]
 
 
+def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Message]:
+    """Read messages whole by their ids; an unknown id is left out."""
+    found: dict[str, Message] = {}
+    for start in range(0, len(keys), _BATCH):
+        some = keys[start : start + _BATCH]
+        runs = connection.execute(
+            f"""
+            SELECT conversation_id, group_concat(seq) FROM messages
+            WHERE message_key IN ({", ".join("?" * len(some))}) GROUP BY conversation_id
+            """,  # noqa: S608 (our own constants)
+            some,
+        ).fetchall()
+        for conversation, seqs in runs:
+            for first, last in _runs(sorted(map(int, seqs.split(",")))):
+                for row in _read_rows(connection, conversation, first, last):
+                    found[row.message_key] = _decode_message(row)
+    return found
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each stretch without gaps."""
+    start = 0
+    for i, number in enumerate(numbers):
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
+            yield numbers[start], number
+            start = i + 1
+
+
 def _encode_messages(messages: Iterable[Message], known: datetime) -> Iterator[MessageRow]:
     for message in messages:
         known = message.created_at or known
@@ -181,6 +259,7 @@ def _encode_message(message: Message, created_at: datetime) -> MessageRow:
         well_formed(message.content),
         mapping_json(message.envelope),
         format_instant(created_at),
+        tuple(map(_encode_file, message.files)),
         tuple(map(_encode_part, message.parts)),
     )
 
@@ -197,6 +276,18 @@ def _encode_part(part: Part) -> PartRow:
     )
 
 
+def _encode_file(file: LargeFile) -> FileRow:
+    return FileRow(
+        file.file_id,
+        file.ordinal,
+        file.position,
+        optional_text(file.name),
+        optional_text(file.mime_type),
+        file.byte_size,
+        well_formed(file.exploration_summary),
+    )
+
+
 def _decode_message(row: MessageRow) -> Message:
     return Message(
         message_id=row.message_key,
@@ -207,6 +298,7 @@ def _decode_message(row: MessageRow) -> Message:
         author=row.author,
         parts=tuple(map(_decode_part, row.parts)),
         envelope=json.loads(row.envelope),
+        files=tuple(LargeFile(*file) for file in row.files),
     )
 
 
@@ -236,6 +328,15 @@ def _read_rows(
         (conversation, first, last),
     )
     parts = {seq: tuple(PartRow(*row[1:]) for row in rows) for seq, rows in groupby(part_rows, itemgetter(0))}
+    file_rows = connection.execute(
+        """
+        SELECT m.seq, f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
+        FROM large_files f JOIN messages m USING (message_id)
+        WHERE f.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq, f.ordinal, f.position
+        """,
+        (conversation, first, last),
+    )
+    files = {seq: tuple(FileRow(*row[1:]) for row in rows) for seq, rows in groupby(file_rows, itemgetter(0))}
     message_rows = connection.execute(
         """
         SELECT seq, message_key, session_id, role, author, content, envelope, created_at
@@ -244,7 +345,7 @@ def _read_rows(
         (conversation, first, last),
     )
     for seq, *columns in message_rows:
-        yield MessageRow._make((*columns, parts.get(seq, ())))
+        yield MessageRow._make((*columns, files.get(seq, ()), parts.get(seq, ())))
 
 
 def _require_stored(connection: sqlite3.Connection, hearing: _Hearing, rows: Sequence[MessageRow], key: str) -> None:
@@ -289,7 +390,7 @@ def _insert(
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
-            (first + i, conversation, first_seq + i, count, *row[:-1])
+            (first + i, conversation, first_seq + i, count, *row[:-2])
             for i, (row, count) in enumerate(zip(rows, token_counts, strict=True))
         ),
     )
@@ -303,6 +404,21 @@ def _insert(
             (f"{row.message_key}:{ordinal}", first + i, row.session_id, ordinal, *part)
             for i, row in enumerate(rows)
             for ordinal, part in enumerate(row.parts)
+        ),
+    )
+    connection.executemany(
+        """
+        INSERT INTO large_files (file_id, conversation_id, message_id, ordinal, position, file_name, mime_type,
+                                 byte_size, exploration_summary, storage_uri, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            (
+                *(file.file_id, conversation, first + i, file.ordinal, file.position, file.file_name, file.mime_type),
+                *(file.byte_size, file.exploration_summary, f"part:{row.message_key}:{file.ordinal}", row.created_at),
+            )
+            for i, row in enumerate(rows)
+            for file in row.files
         ),
     )
     (last_ordinal,) = connection.execute(

@@ -1,17 +1,22 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import polars as pl
+from filelock import FileLock
 
+from lcm.errors import StoreError
 from lcm.protocols import TokenEstimator
-from lcm.records import Decision, Document, Event, Message, Transcript
+from lcm.records import ContextEntry, Decision, Document, Event, Message, Summary, Transcript
 from lcm.store.connection import connect, transaction
+from lcm.store.context import read_context, read_context_records, remove_from_context, replace_range
 from lcm.store.decisions import add_decisions, decision_frame
 from lcm.store.documents import (
     add_documents,
@@ -23,8 +28,16 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.frames import INSTANT, frame
-from lcm.store.messages import add_pieces, read_events, read_messages
+from lcm.store.messages import Wording, add_pieces, append, messages_by_key, read_events, read_messages
 from lcm.store.migrations import migrate
+from lcm.store.summaries import (
+    add_compaction,
+    compaction_frame,
+    is_stored,
+    read_summaries,
+    summaries_by_id,
+    summary_frame,
+)
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
@@ -47,6 +60,11 @@ MESSAGE_SCHEMA: dict[str, pl.DataType] = {
 }
 """The columns of `Store.message_frame`."""
 
+_LOCKS = 64
+"""Lock files of a store: conversations that share one wait for each other without need, but seldom."""
+
+_said: Wording = attrgetter("content")
+
 
 class Store:
     """One workspace.
@@ -66,6 +84,7 @@ class Store:
             StoreError: if the path cannot be opened as a SQLite database.
             MigrationError: if the file is newer than this program, or a migration failed.
         """
+        self._locks = None if str(path) == ":memory:" else Path(f"{path}-locks")
         with ExitStack() as closed_on_error:
             self._connection = closed_on_error.enter_context(closing(connect(path)))
             migrate(self._connection, opened_at or datetime.now(UTC))
@@ -87,7 +106,19 @@ class Store:
         """Make several writes one: all of them happen, or none; one that fails inside undoes only itself."""
         return transaction(self._connection)
 
-    def ingest(self, transcript: Transcript, tokens: TokenEstimator) -> int:
+    def serialised(self, conversation_id: str) -> AbstractContextManager[object]:
+        """Let nobody else work on the conversation meanwhile, in whichever thread or process.
+
+        For work that reads, asks a model and then writes; each write is a transaction besides. Whoever holds one
+        conversation must not ask for another.
+        """
+        if self._locks is None:
+            return nullcontext()
+        self._locks.mkdir(exist_ok=True)
+        number = hashlib.sha256(conversation_id.encode("utf-8", "surrogatepass")).digest()[0] % _LOCKS
+        return FileLock(self._locks / f"{number}.lock")
+
+    def ingest(self, transcript: Transcript, tokens: TokenEstimator, wording: Wording = _said) -> int:
         """Store a transcript, or what is new in a longer version of one that is stored.
 
         Laws: the same transcript twice changes nothing; `messages` gives the records back, missing instants
@@ -95,6 +126,10 @@ class Store:
         U+FFFD; `envelope` and part metadata come back exactly. Events, and the title where there is one, are those
         of the newest version: sessions are renamed, and some formats rewrite their header.
 
+        Args:
+            transcript: from its beginning.
+            tokens: counts the tokens of messages.
+            wording: the text whose tokens a message is counted by: what an assembly makes of it.
         Returns:
             How many messages were added.
 
@@ -102,16 +137,27 @@ class Store:
             StoreError: if a stored message is missing or changed in the transcript, or a message id is taken;
                 nothing is written.
         """
-        return self.ingest_pieces([transcript], tokens)
+        return self.ingest_pieces([transcript], tokens, wording)
 
-    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator) -> int:
+    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator, wording: Wording = _said) -> int:
         """`ingest` of transcripts that come in pieces, never all in memory, as one transaction.
 
         Each piece continues its conversation where the piece before it ended; those of several conversations may
         alternate.
         """
         with transaction(self._connection):
-            return add_pieces(self._connection, pieces, tokens)
+            return add_pieces(self._connection, pieces, tokens, wording)
+
+    def append(
+        self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, wording: Wording = _said
+    ) -> None:
+        """Put messages behind those of a conversation: what a live session says, without its beginning.
+
+        Raises:
+            StoreError: if a message id is taken; nothing is written.
+        """
+        with transaction(self._connection):
+            append(self._connection, conversation_id, messages, tokens, wording)
 
     def events(self, conversation_id: str) -> list[Event]:
         """Read what was recorded beside a conversation's messages, in order."""
@@ -132,6 +178,105 @@ class Store:
         """Read the records of one conversation, or of all in the order of their first ingest; from `first_seq` on."""
         with transaction(self._connection, "DEFERRED"):
             return read_messages(self._connection, conversation_id, first_seq)
+
+    def messages_by_id(self, message_ids: Sequence[str]) -> dict[str, Message]:
+        """Read records by id; an unknown one is left out."""
+        with transaction(self._connection, "DEFERRED"):
+            return messages_by_key(self._connection, message_ids)
+
+    def context(self, conversation_id: str, after: int = -1) -> list[ContextEntry]:
+        """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
+        return read_context(self._connection, self.conversation_row(conversation_id), after)
+
+    def context_records(self, conversation_id: str) -> list[Message | Summary]:
+        """Read what the context items of a conversation stand for, in order."""
+        with transaction(self._connection, "DEFERRED"):
+            return read_context_records(self._connection, self.conversation_row(conversation_id))
+
+    def replace_range(
+        self,
+        conversation_id: str,
+        first: int,
+        last: int,
+        summary: Summary,
+        tokens_before: int = 0,
+        tokens_after: int = 0,
+    ) -> None:
+        """Put a summary in the place of the context items from ordinal `first` to `last`, and note the event.
+
+        Nothing else changes the context but appending and `remove_from_context`. The messages stay.
+
+        Args:
+            conversation_id: whose context.
+            first: the ordinal of the first item that the summary was made of.
+            last: that of the last.
+            summary: names exactly those items as its sources.
+            tokens_before: of the whole context, for the event.
+            tokens_after: likewise.
+
+        Raises:
+            StoreError: if the items are not the summary's sources, or its id is taken; nothing is written.
+        """
+        with transaction(self._connection):
+            conversation = self.conversation_row(conversation_id)
+            replace_range(self._connection, conversation, first, last, summary)
+            add_compaction(
+                self._connection,
+                conversation,
+                summary.created_at,
+                summary.kind,
+                summary.level,
+                summary.method,
+                tokens_before,
+                tokens_after,
+                summary.summary_id,
+            )
+
+    def note_compaction(self, conversation_id: str, happened_at: datetime, event: str, detail: str) -> None:
+        """Note what compaction did without making a summary: why it stopped or failed."""
+        with transaction(self._connection):
+            conversation = self.conversation_row(conversation_id)
+            add_compaction(self._connection, conversation, happened_at, event, detail=detail)
+
+    def remove_from_context(self, conversation_id: str, ordinals: Sequence[int]) -> None:
+        """Take items out of the context; their messages and summaries stay, and recall finds them."""
+        with transaction(self._connection):
+            remove_from_context(self._connection, self.conversation_row(conversation_id), ordinals)
+
+    def summaries(self, conversation_id: str | None = None) -> list[Summary]:
+        """Read the summaries of one conversation, or of all, in the order of making."""
+        row = None if conversation_id is None else self.conversation_row(conversation_id)
+        with transaction(self._connection, "DEFERRED"):
+            return read_summaries(self._connection, row)
+
+    def summaries_by_id(self, summary_ids: Sequence[str]) -> dict[str, Summary]:
+        """Read summaries by id; an unknown one is left out."""
+        with transaction(self._connection, "DEFERRED"):
+            return summaries_by_id(self._connection, summary_ids)
+
+    def has_summary(self, summary_id: str) -> bool:
+        return is_stored(self._connection, summary_id)
+
+    def summary_frame(self) -> pl.DataFrame:
+        """Read `SUMMARY_SCHEMA`, in the order of making."""
+        return summary_frame(self._connection)
+
+    def compactions(self) -> pl.DataFrame:
+        """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
+        return compaction_frame(self._connection)
+
+    def conversation_row(self, conversation_id: str) -> int:
+        """The integer key of the active conversation.
+
+        Raises:
+            StoreError: if there is none.
+        """
+        found: tuple[int] | None = self._connection.execute(
+            "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
+        ).fetchone()
+        if found is None:
+            raise StoreError(f"there is no conversation {conversation_id!r} in the store")
+        return found[0]
 
     def extracted(self) -> dict[str, int]:
         """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw."""
