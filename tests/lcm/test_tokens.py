@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.tokens import Utf16Units, utf16_length
+from lcm.tokens import ScriptAware, Utf16Units, utf16_length
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 
@@ -44,3 +44,27 @@ def test_units_per_token_must_be_positive(units_per_token: float) -> None:
 
 def test_an_estimator_travels() -> None:
     assert pickle.loads(pickle.dumps(Utf16Units(3.0))) == Utf16Units(3.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("abcd", 1),
+        ("日本語", math.ceil(3 * 1.5)),
+        ("カタ、ひら한", math.ceil(6 * 1.5)),
+        ("👍👍", 2 * 2),
+        ("𠀀", 2),
+        ("naïve 日", math.ceil(6 * 0.25 + 1.5)),
+        ("\ud83d", 1),
+    ],
+)
+def test_scripts_cost_what_models_make_of_them(text: str, tokens: int) -> None:
+    assert ScriptAware().count([text]) == [tokens]
+
+
+@pytest.mark.parametrize("field", ["cjk_tokens", "astral_tokens", "other_tokens"])
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf])
+def test_every_character_costs_something(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{field} must be > 0, got"):
+        ScriptAware(**{field: value})
