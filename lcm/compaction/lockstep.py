@@ -1,24 +1,46 @@
 """Compaction of many conversations side by side, so that their requests reach the summarizer in batches."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
 from itertools import islice
 
 from lcm.protocols import Summarizer, Work
-from lcm.records import CompactionReport, SummaryRequest
+from lcm.records import CompactionReport, SummaryRequest, SummaryResult
+
+Clock = Callable[[], float]
+"""Seconds that only rise, as `time.monotonic` tells them."""
 
 
-def in_lockstep(works: Iterable[Work], summarizer: Summarizer, width: int = 64) -> Iterator[CompactionReport]:
+@dataclass(frozen=True, slots=True)
+class TimedResult(SummaryResult):
+    """A result that says how long its work has been under way: what time limits are held against."""
+
+    elapsed_seconds: float = 0.0
+
+
+def in_lockstep(
+    works: Iterable[Work], summarizer: Summarizer, width: int = 64, clock: Clock | None = None
+) -> Iterator[CompactionReport]:
     """Drive works to their ends, at most `width` at a time; their reports come in the order of the works.
 
     Every round asks the summarizer once, for the next request of each work that is under way.
+
+    Args:
+        works: their work.
+        summarizer: answers.
+        width: how many are under way at once.
+        clock: lets works see time pass, and so keep their time limits; without one no work is ever late.
     """
     waiting = iter(works)
     reports: dict[int, CompactionReport] = {}
     pending: dict[int, tuple[Work, SummaryRequest]] = {}
+    begun_at: dict[int, float] = {}
     begun = told = 0
     while True:
         before = begun
         for work in islice(waiting, width - len(pending)):
+            if clock is not None:
+                begun_at[begun] = clock()
             try:
                 pending[begun] = (work, next(work))
             except StopIteration as end:
@@ -33,13 +55,19 @@ def in_lockstep(works: Iterable[Work], summarizer: Summarizer, width: int = 64) 
             continue
         results = summarizer.summarize([request for _, request in pending.values()])
         for (number, (work, _)), result in zip(list(pending.items()), results, strict=True):
+            answer = result if clock is None else _timed(result, clock() - begun_at[number])
             try:
-                pending[number] = (work, work.send(result))
+                pending[number] = (work, work.send(answer))
             except StopIteration as end:
                 del pending[number]
                 reports[number] = end.value
 
 
-def run(work: Work, summarizer: Summarizer) -> CompactionReport:
+def run(work: Work, summarizer: Summarizer, clock: Clock | None = None) -> CompactionReport:
     """Drive one work to its end."""
-    return next(in_lockstep([work], summarizer))
+    return next(in_lockstep([work], summarizer, clock=clock))
+
+
+def _timed(result: SummaryResult, elapsed_seconds: float) -> TimedResult:
+    said = {field.name: getattr(result, field.name) for field in fields(SummaryResult)}
+    return TimedResult(**said, elapsed_seconds=elapsed_seconds)

@@ -1,16 +1,14 @@
 """The context of one conversation, kept in memory in step with the store."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
 
+from lcm.compaction.ledger import Ledger
 from lcm.compaction.summary_id import summary_id
+from lcm.errors import StoreError
 from lcm.records import ContextEntry, Message, Summary
 from lcm.store.store import Store
-
-_ordinal = attrgetter("ordinal")
 
 
 class StoredWindow:
@@ -19,27 +17,25 @@ class StoredWindow:
     def __init__(self, store: Store, conversation_id: str) -> None:
         self._store = store
         self._conversation_id = conversation_id
-        self._entries = store.context(conversation_id)
-        self._tokens = sum(entry.tokens for entry in self._entries)
+        self._entries = Ledger(store.context(conversation_id))
 
     @property
     def conversation_id(self) -> str:
         return self._conversation_id
 
     @property
-    def entries(self) -> Sequence[ContextEntry]:
+    def entries(self) -> Ledger:
         return self._entries
 
     @property
     def tokens(self) -> int:
         """Of all entries, as stored."""
-        return self._tokens
+        return self._entries.tokens
 
     def follow(self) -> None:
         """Take in what was appended to the conversation since."""
-        new = self._store.context(self._conversation_id, self._entries[-1].ordinal if self._entries else -1)
-        self._entries += new
-        self._tokens += sum(entry.tokens for entry in new)
+        last = self._entries[-1].ordinal if self._entries else -1
+        self._entries.extend(self._store.context(self._conversation_id, last))
 
     def messages(self, message_ids: Sequence[str]) -> list[Message]:
         found = self._store.messages_by_id(message_ids)
@@ -50,19 +46,28 @@ class StoredWindow:
         return [found[summary_id] for summary_id in summary_ids]
 
     def replace(self, first: int, last: int, summary: Summary) -> Summary:
-        start = bisect_left(self._entries, first, key=_ordinal)
-        stop = bisect_right(self._entries, last, key=_ordinal)
-        after = self._tokens - sum(entry.tokens for entry in self._entries[start:stop]) + summary.token_count
-        with self._store.transaction():
-            number = 0
-            while self._store.has_summary(summary.summary_id):
-                number += 1
-                summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
-            self._store.replace_range(self._conversation_id, first, last, summary, self._tokens, after)
-        self._entries[start:stop] = [
-            ContextEntry(first, "summary", summary.summary_id, summary.token_count, summary.depth)
-        ]
-        self._tokens = after
+        """Put a summary in the place of entries; one whose id is taken gets the next number.
+
+        Raises:
+            StoreError: if another writer has replaced them meanwhile: nothing is written, and the context as it is
+                now has been read.
+        """
+        start, stop = self._entries.place(first), self._entries.place(last + 1)
+        before = self._entries.tokens
+        after = before - sum(entry.tokens for entry in self._entries[start:stop]) + summary.token_count
+        try:
+            with self._store.transaction():
+                number = 0
+                while self._store.has_summary(summary.summary_id):
+                    number += 1
+                    summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
+                self._store.replace_range(self._conversation_id, first, last, summary, before, after)
+        except StoreError:
+            self._entries = Ledger(self._store.context(self._conversation_id))
+            raise
+        self._entries.replace(
+            start, stop, ContextEntry(first, "summary", summary.summary_id, summary.token_count, summary.depth)
+        )
         return summary
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:

@@ -1,0 +1,158 @@
+"""How far one run of compaction goes: one leaf, a sweep, or sweeps until the context is small enough.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+from lcm.compaction.ledger import Ledger
+from lcm.compaction.passes import Passes
+from lcm.compaction.planning import Limits, condensation, condensation_at, leaf_trigger, tail_start, threshold_trigger
+from lcm.compaction.progress import Progress
+from lcm.records import SummaryRequest, SummaryResult
+
+Going = Generator[SummaryRequest, SummaryResult, None]
+
+_MAX_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The three ways to go through a context."""
+
+    limits: Limits
+    passes: Passes
+    incremental_max_depth: int
+    hard_fanout: Literal["never", "overflow"]
+
+    def one_leaf(self, progress: Progress, *, is_forced: bool = False, previous: str | None = None) -> Going:
+        """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.
+
+        Does nothing unless forced or triggered.
+
+        Args:
+            progress: the run.
+            is_forced: whatever the triggers say.
+            previous: what the summarizer is shown as the summary before; None = the last two before the leaf.
+        """
+        ledger = self.passes.weighed(progress)
+        if not self._is_due(ledger, is_forced=is_forced):
+            return
+        leaf = self.passes.next_leaf(progress, self._tail(ledger), is_forced=is_forced)
+        if leaf is None:
+            return
+        shown = self.passes.previous_of_leaf(progress, leaf.chunk.start) if previous is None else previous
+        if (yield from self.passes.leaf(progress, leaf, shown)) is None:
+            return
+        for depth in count() if self.incremental_max_depth < 0 else range(self.incremental_max_depth):
+            ledger = self.passes.weighed(progress)
+            before, fanout = ledger.tokens, self.limits.fanout(depth, is_hard=False)
+            chunk = condensation_at(ledger, self.limits, self._tail(ledger), depth, fanout=fanout)
+            if chunk is None or progress.is_late or (yield from self.passes.condense(progress, chunk)) is None:
+                return
+            if progress.ledger.tokens >= before:
+                return
+
+    def sweep(self, progress: Progress, *, is_forced: bool = False, is_hard: bool = False) -> Going:
+        """Make leaves of all raw messages before the fresh tail, then condense, shallowest first.
+
+        Does nothing unless forced or triggered. Unless forced it ends as soon as the context is below the threshold.
+        A phase ends where a summary does not make the context smaller, or where credentials are refused.
+
+        Args:
+            progress: the run.
+            is_forced: whatever the triggers say, and to the end.
+            is_hard: the hard fanout counts.
+        """
+        ledger = self.passes.weighed(progress)
+        if self._is_due(ledger, is_forced=is_forced):
+            yield from self._leaves(progress, is_forced=is_forced)
+            yield from self._condensed(progress, is_forced=is_forced, is_hard=is_hard)
+
+    def until_under(
+        self, progress: Progress, target_tokens: float | None = None, live_tokens: float | None = None
+    ) -> Generator[SummaryRequest, SummaryResult, bool]:
+        """Sweep, at most ten times, until the context is no larger than the target.
+
+        Args:
+            progress: the run.
+            target_tokens: the target; None or not above 0 = the budget.
+            live_tokens: what the host counts, where that is more than is stored.
+        Returns:
+            Whether the target was reached.
+        """
+        target = math.floor(target_tokens) if target_tokens is not None and target_tokens > 0 else 0
+        target = target or self.limits.budget_tokens
+        size = threshold_trigger(self.passes.weighed(progress), self.limits, live_tokens).tokens
+        if size < target:
+            return True
+        is_hard = False
+        while progress.rounds < _MAX_ROUNDS:
+            progress.rounds += 1
+            made = len(progress.made)
+            yield from self.sweep(progress, is_forced=True, is_hard=is_hard)
+            after = progress.ledger.tokens
+            if progress.has_failed_auth or progress.failure:
+                return False
+            if after <= target or progress.is_late:
+                return after <= target
+            is_idle = len(progress.made) == made or after >= size
+            if is_idle and (is_hard or self.hard_fanout == "never"):
+                return False
+            is_hard = self.hard_fanout == "overflow"
+            size = min(size, after)
+        return progress.ledger.tokens <= target
+
+    def _leaves(self, progress: Progress, *, is_forced: bool) -> Going:
+        ledger = self.passes.weighed(progress)
+        tail, place, previous = self._tail(ledger), 0, None
+        while not progress.is_over:
+            leaf = self.passes.next_leaf(progress, tail, place, is_forced=is_forced)
+            if leaf is None:
+                return
+            before = progress.ledger.tokens
+            summary = yield from self.passes.leaf(progress, leaf, previous)
+            if progress.has_failed_auth or progress.failure:
+                return
+            if summary is None:
+                place = leaf.chunk.stop
+                continue
+            after = progress.ledger.tokens
+            if after >= before or (not is_forced and after <= self.limits.threshold_tokens):
+                return
+            tail -= len(leaf.chunk.entries) - 1
+            place, previous = leaf.chunk.start + 1, summary.content
+
+    def _condensed(self, progress: Progress, *, is_forced: bool, is_hard: bool) -> Going:
+        ledger = self.passes.weighed(progress)
+        tail, depth, place = self._tail(ledger), 0, 0
+        while not progress.is_over:
+            ledger = self.passes.weighed(progress)
+            before = ledger.tokens
+            if not is_forced and before <= self.limits.threshold_tokens:
+                return
+            chunk = condensation(ledger, self.limits, tail, depth, place, is_hard=is_hard)
+            if chunk is None:
+                return
+            # What is shallower has been decided: condensing something deeper brings none of it back.
+            depth, place = chunk.depth - 1, chunk.stop
+            if (yield from self.passes.condense(progress, chunk)) is not None:
+                if progress.ledger.tokens >= before:
+                    return
+                tail -= len(chunk.entries) - 1
+                place = chunk.start + 1
+            elif progress.has_failed_auth:
+                return
+
+    def _is_due(self, ledger: Ledger, *, is_forced: bool) -> bool:
+        if not ledger:
+            return False
+        triggers = (threshold_trigger, leaf_trigger)
+        return is_forced or any(trigger(ledger, self.limits).should_compact for trigger in triggers)
+
+    def _tail(self, ledger: Ledger) -> int:
+        return tail_start(ledger, self.limits.fresh_tail_count)

@@ -1,0 +1,77 @@
+"""What one run of compaction has done so far."""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lcm.compaction.ledger import Ledger, ledger_of
+from lcm.compaction.lockstep import TimedResult
+from lcm.compaction.planning import Chunk
+from lcm.errors import AuthError, LcmError
+from lcm.protocols import ContextWindow
+from lcm.records import Summary, SummaryResult
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Progress:
+    """One run on one conversation, while it is under way."""
+
+    window: ContextWindow
+    now: datetime
+    deadline_seconds: float | None = None
+    made: list[Summary] = field(default_factory=list)
+    rounds: int = 0
+    has_failed_auth: bool = False
+    failure: str = ""
+    """What ended the run, where that was not the credentials."""
+    elapsed_seconds: float = 0.0
+
+    @property
+    def ledger(self) -> Ledger:
+        return ledger_of(self.window.entries)
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline_seconds is not None and self.elapsed_seconds > self.deadline_seconds
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.failure) or self.is_late
+
+    def hear(self, result: SummaryResult | None) -> None:
+        """Look at the time that an answer tells."""
+        if isinstance(result, TimedResult):
+            self.elapsed_seconds = result.elapsed_seconds
+
+    def make(self, chunk: Chunk, summary: Summary) -> Summary:
+        """Put a summary in the place of a chunk.
+
+        Raises:
+            StoreError: if the chunk is no longer there.
+        """
+        before = self.ledger.tokens
+        stored = self.window.replace(chunk.entries[0].ordinal, chunk.entries[-1].ordinal, summary)
+        self.made.append(stored)
+        _log.info(
+            "conversation %s: %s %s (%s, %s), context %d -> %d tokens",
+            *(self.window.conversation_id, stored.kind, stored.summary_id, stored.level, stored.method),
+            *(before, self.ledger.tokens),
+        )
+        return stored
+
+    def fail(self, failure: LcmError) -> None:
+        """Note why a pass wrote nothing."""
+        is_auth = isinstance(failure, AuthError)
+        if is_auth:
+            self.has_failed_auth = True
+        else:
+            self.failure = str(failure)
+        _log.warning("conversation %s: a pass of compaction failed: %s", self.window.conversation_id, failure)
+        self.window.note(self.now, "auth failure" if is_auth else "failure", str(failure))
+
+    def refuse(self, depth: int) -> None:
+        """Note that nothing shorter than its source was to be had."""
+        _log.info("conversation %s: no shorter summary of depth %d", self.window.conversation_id, depth)
+        self.window.note(self.now, "refusal", f"no summary of depth {depth} that is shorter than its source")

@@ -1,0 +1,256 @@
+"""The laws of `Compaction`, over every YAML of its group, random contexts and settings, and nonsense summarizers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcm.compaction.lockstep import in_lockstep, run
+from lcm.compaction.lossless import Lossless
+from lcm.compaction.off import NoCompaction
+from lcm.compaction.window import StoredWindow
+from lcm.records import CompactionReport, SummaryRequest
+from lcm.store.store import Store
+from lcm.tokens import Utf16Units
+from pipelines.configuration import component, conf_dir
+from tests.lcm.compaction.contexts import NOW, Stub, message
+
+CHOICES = sorted(path.stem for path in (conf_dir() / "compaction").glob("*.yaml"))
+TOKENS = Utf16Units()
+MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
+
+ANSWERS: dict[str, Callable[[SummaryRequest], str]] = {
+    "short": lambda request: "s",
+    "head": lambda request: request.text[:40],
+    "echo": lambda request: request.text,
+    "longer": lambda request: request.text * 2 + "!",
+    "empty": lambda request: "",
+    "blank": lambda request: " \n\t\ufeff",
+    "marked": lambda request: "\n[Truncated from 3 tokens]",
+    "continued": lambda request: f"{request.previous or ''}|{len(request.text)}|{'x' * 90}",
+    "long": lambda request: "s" * 1200,
+    "half a pair": lambda request: "\ud83d" * 50,
+    "tight": lambda request: "t" if request.is_aggressive else request.text,
+}
+TEXTS = st.builds(
+    lambda word, times: word * times,
+    st.sampled_from(["word ", "茶", "😀", "\n", "file_00000000000000aa "]),
+    st.integers(0, 90),
+)
+CONVERSATIONS = st.lists(TEXTS, max_size=40)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "budget_tokens": st.integers(1, 1500),
+        "context_threshold": st.floats(0, 1),
+        "fresh_tail_count": st.integers(0, 6),
+        "leaf_chunk_tokens": st.integers(60, 300),
+        "min_leaf_tokens": st.integers(0, 60),
+        "leaf_min_fanout": st.integers(2, 5),
+        "condensed_min_fanout": st.integers(2, 4),
+        "incremental_max_depth": st.integers(-1, 2),
+        "leaf_target_tokens": st.integers(1, 80),
+        "condensed_target_tokens": st.integers(1, 60),
+        "summary_max_overage_factor": st.floats(1, 3),
+    }
+)
+RULES = st.fixed_dictionaries(
+    {
+        "condensation_scan": st.sampled_from(["first_run", "every_run"]),
+        "hard_fanout": st.sampled_from(["never", "overflow"]),
+        "condensed_previous": st.sampled_from(["none", "preceding"]),
+        "source_text": st.sampled_from(["content", "labelled"]),
+        "growth": st.sampled_from(["allowed", "never"]),
+    }
+)
+HOW = st.sampled_from([{}, {"is_forced": True}, {"target_tokens": 40}])
+WHO = st.sampled_from(sorted(ANSWERS))
+
+
+@pytest.fixture(params=CHOICES)
+def choice(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def built(choice: str, answer: str, changes: dict[str, Any]) -> Lossless | NoCompaction:
+    """A choice with a stub and other numbers; the numbers are those that a choice without them ignores."""
+    values = yaml.safe_load((conf_dir() / "compaction" / f"{choice}.yaml").read_text())
+    kind = component(values.pop("_target_"))
+    if not values:
+        return kind()  # type: ignore[no-any-return]
+    return kind(**values | {"summarizer": Stub(ANSWERS[answer]), "token_estimator": TOKENS} | changes)  # type: ignore[no-any-return]
+
+
+def stored(words: Sequence[str], names: Sequence[str] = ("c",)) -> Store:
+    store = Store(opened_at=NOW)
+    for name in names:
+        # The wording differs from the words, as that of tool calls does: some messages cost tokens and say nothing.
+        said = [message(i, text, conversation=name) for i, text in enumerate(["begin", *words], 1)]
+        store.append(name, said, TOKENS, lambda one: one.content.strip() or "w" * 60)
+    return store
+
+
+def compacted(compaction: Lossless | NoCompaction, store: Store, how: dict[str, Any]) -> CompactionReport:
+    return run(compaction.compact(StoredWindow(store, "c"), NOW, **how), compaction.summarizer)
+
+
+def live(compaction: Lossless | NoCompaction, words: Sequence[str]) -> Store:
+    """A conversation that was compacted after each of its turns."""
+    store = stored(())
+    window = StoredWindow(store, "c")
+    for number, text in enumerate(words, 2):
+        store.append("c", [message(number, text)], TOKENS)
+        window.follow()
+        report = run(compaction.after_turn(window, NOW), compaction.summarizer)
+        assert report.tokens_after == sum(entry.tokens for entry in store.context("c")) == window.tokens
+    assert list(window.entries) == store.context("c")
+    return store
+
+
+def require_whole(store: Store) -> None:
+    """Every message is reached once from the context, in order, over edges that lead down a level at a time."""
+    seqs = {one.message_id: seq for seq, one in enumerate(store.messages("c"), 1)}
+    summaries = {one.summary_id: one for one in store.summaries("c")}
+    reached: dict[str, list[int]] = {}
+    for summary in sorted(summaries.values(), key=lambda one: one.depth):
+        below = [summaries[one] for one in summary.source_ids] if summary.depth else []
+        assert all(one.depth == summary.depth - 1 for one in below)
+        reached[summary.summary_id] = (
+            [seq for one in below for seq in reached[one.summary_id]]
+            if summary.depth
+            else [seqs[one] for one in summary.source_ids]
+        )
+        covered = reached[summary.summary_id]
+        assert covered == list(range(covered[0], covered[-1] + 1))
+        assert summary.source_message_token_count == sum(token_counts(store)[seq] for seq in covered)
+    context = store.context("c")
+    found = [
+        seq for entry in context for seq in ([seqs[entry.item_id]] if entry.is_message else reached[entry.item_id])
+    ]
+    assert found == list(seqs.values())
+
+
+def token_counts(store: Store) -> dict[int, int]:
+    return dict(store.message_frame().select("seq", "tokens").rows())
+
+
+@MANY
+@given(words=CONVERSATIONS, numbers=SETTINGS, rules=RULES, who=WHO, how=HOW, is_live=st.booleans())
+def test_nothing_is_lost_and_the_fresh_tail_is_untouched(
+    choice: str, words: list[str], numbers: dict[str, Any], rules: dict[str, Any], who: str, how: Any, is_live: bool
+) -> None:
+    compaction = built(choice, who, numbers | rules)
+    before = stored(words).messages()
+    store = live(compaction, words) if is_live else stored(words)
+    raw = store.messages()
+    if not is_live:
+        compacted(compaction, store, how)
+    assert [replace(one, created_at=None) for one in raw] == [replace(one, created_at=None) for one in before]
+    assert store.messages() == raw
+    require_whole(store)
+    tail = (
+        [one.message_id for one in raw][len(raw) - numbers["fresh_tail_count"] :] if numbers["fresh_tail_count"] else []
+    )
+    kept = [entry.item_id for entry in store.context("c") if entry.is_message]
+    assert set(tail) <= set(kept) or len(raw) < numbers["fresh_tail_count"]
+
+
+@MANY
+@given(words=CONVERSATIONS, numbers=SETTINGS, rules=RULES, who=WHO, how=HOW)
+def test_compacting_twice_changes_nothing(
+    choice: str, words: list[str], numbers: dict[str, Any], rules: dict[str, Any], who: str, how: Any
+) -> None:
+    # The original lets a summary grow beyond its source, and stops there instead of going on.
+    compaction = built(choice, who, numbers | rules | {"growth": "never"})
+    store = stored(words)
+    first = compacted(compaction, store, how)
+    context, asked = store.context("c"), len(getattr(compaction.summarizer, "requests", []))
+    if first.tokens_after == how.get("target_tokens"):
+        return  # a context as large as its target is still compacted, as in the original
+    again = compacted(compaction, store, how)
+    assert not again.is_compacted
+    assert store.context("c") == context
+    assert len(getattr(compaction.summarizer, "requests", [])) == asked
+
+
+@MANY
+@given(words=st.lists(st.just("word " * 40), max_size=40), numbers=SETTINGS, how=HOW)
+def test_a_choice_as_it_stands_is_done_after_one_run_with_a_summarizer_that_shortens(
+    choice: str, words: list[str], numbers: dict[str, Any], how: Any
+) -> None:
+    compaction = built(choice, "short", numbers)
+    store = stored(words)
+    compacted(compaction, store, how)
+    assert not compacted(compaction, store, how).is_compacted
+
+
+@MANY
+@given(words=CONVERSATIONS, numbers=SETTINGS, rules=RULES, who=WHO, how=HOW)
+def test_a_run_makes_progress_or_stops(
+    choice: str, words: list[str], numbers: dict[str, Any], rules: dict[str, Any], who: str, how: Any
+) -> None:
+    compaction = built(choice, who, numbers | rules)
+    store = stored(words)
+    report = compacted(compaction, store, how)
+    made = store.compactions().filter(~store.compactions()["event"].is_in(["failure", "refusal"]))
+    grown = made.filter(made["tokens_after"] >= made["tokens_before"])
+    sweeps = max(report.rounds, 1)
+    assert len(grown) <= (2 * sweeps if rules["growth"] == "allowed" else 0), "a phase ends where nothing is saved"
+    assert len(getattr(compaction.summarizer, "requests", [])) <= 2 * 2 * (len(words) + 1) + 2 * sweeps
+    assert report.tokens_after == sum(entry.tokens for entry in store.context("c"))
+    assert report.is_compacted == bool(report.summary_ids)
+
+
+@settings(MANY, max_examples=8)
+@given(words=CONVERSATIONS, numbers=SETTINGS, rules=RULES, who=WHO, width=st.integers(1, 5), how=HOW)
+def test_side_by_side_is_as_one_by_one(
+    choice: str, words: list[str], numbers: dict[str, Any], rules: dict[str, Any], who: str, width: int, how: Any
+) -> None:
+    names = ["a", "b", "c", "d"]
+    outcomes = []
+    for together in (True, False):
+        store = stored(words, names)
+        compaction = built(choice, who, numbers | rules)
+        works = [compaction.compact(StoredWindow(store, name), NOW, **how) for name in names]
+        reports = (
+            list(in_lockstep(works, compaction.summarizer, width))
+            if together
+            else [run(work, compaction.summarizer) for work in works]
+        )
+        shapes = [[(entry.depth, entry.tokens) for entry in store.context(name)] for name in names]
+        contents = [sorted(one.content for one in store.summaries(name)) for name in names]
+        outcomes.append(([(one.reason, one.tokens_after, one.rounds) for one in reports], shapes, contents))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_no_compaction_asks_nobody_and_says_so() -> None:
+    compaction = built("none", "short", {})
+    store = stored(["word " * 400] * 20)
+    report = compacted(compaction, store, {"is_forced": True})
+    assert (compaction.is_off, report.reason, report.is_compacted) == (True, "compaction is off", False)
+    assert report.tokens_before == report.tokens_after > 0
+    window = StoredWindow(store, "c")
+    assert run(compaction.after_turn(window, NOW), compaction.summarizer).reason == "compaction is off"
+    (answer,) = compaction.summarizer.summarize([SummaryRequest("words", 5)])
+    assert (answer.text, str(answer.failure)) == ("", "compaction is off")
+
+
+def test_what_the_original_starves_the_corrected_choice_condenses() -> None:
+    depths = {}
+    for choice in ("lossless_claw", "lossless"):
+        store = stored(["word " * 400] * 60)
+        numbers = {
+            "fresh_tail_count": 2,
+            "leaf_chunk_tokens": 2000,
+            "condensed_target_tokens": 100,
+            "min_leaf_tokens": 0,
+        }
+        compaction = built(choice, "short", numbers | {"leaf_min_fanout": 8, "summary_max_overage_factor": 3.0})
+        compaction.summarizer.answer = lambda request: f"{len(request.text)}" + "s" * 1200  # type: ignore[attr-defined]
+        compacted(compaction, store, {"is_forced": True})
+        depths[choice] = max(one.depth for one in store.summaries())
+    assert depths["lossless_claw"] == 0, "eight leaves of 300 tokens do not fit into 2,000"
+    assert depths["lossless"] >= 1

@@ -1,0 +1,337 @@
+"""lossless-claw's compaction onto ours."""
+
+import hashlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lcm.assembly.storage_shape import wording
+from lcm.compaction.lockstep import run
+from lcm.compaction.lossless import Lossless
+from lcm.compaction.planning import Limits, condensation, leaf_chunk, leaf_trigger, tail_start, threshold_trigger
+from lcm.compaction.progress import Progress
+from lcm.compaction.prompt_time import prompt_time
+from lcm.compaction.settings import resolved
+from lcm.compaction.summary_id import summary_id as id_of
+from lcm.compaction.window import StoredWindow
+from lcm.encoding import well_formed
+from lcm.errors import AuthError, LcmError, ModelError
+from lcm.instants import EPOCH, format_instant, parse_instant
+from lcm.lifecycle.coercion import trim
+from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.store.store import Store
+from lcm.tokens import utf16_length
+from lcm.transcript.parts import decompose
+from tests.golden.adapters.lossless_claw.tokens import text_of
+from tests.golden.components import component
+from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
+
+CHOICE = Path(__file__).parents[4] / "conf" / "compaction" / "lossless_claw.yaml"
+
+
+@dataclass
+class Stub:
+    """The summarizer of the vectors."""
+
+    spec: dict[str, Any]
+    calls: list[SummaryRequest] = field(default_factory=list)
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        self.calls += requests
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: SummaryRequest) -> SummaryResult:
+        mode = "aggressive" if request.is_aggressive else "normal"
+        spec = self.spec[mode] if self.spec["type"] == "by_mode" else self.spec
+        if spec["type"] in ("auth_error", "error"):
+            failure = (AuthError if spec["type"] == "auth_error" else ModelError)("stub failure")
+            return SummaryResult("", 0.0, "stub", failure=failure)
+        kind, n, p = (
+            f"d{request.depth}" if request.depth else "leaf",
+            units(request.text),
+            units(request.previous or ""),
+        )
+        header = f"SUMMARY({n} chars) {kind} {mode} prev={p}: "
+        said = {
+            "head": lambda: header + cut(request.text, spec["head_chars"]),
+            "ratio": lambda: header + cut(request.text, int(n * spec["ratio"])),
+            "fixed": lambda: "x" * spec["chars"],
+            "echo": lambda: request.text,
+            "empty": lambda: "",
+            "blank": lambda: " \n\t ",
+        }
+        return SummaryResult(said[spec["type"]](), 1.0, "stub", "stub")
+
+
+def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
+    compaction, window = laid_out(case)
+    limits, ledger = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    chunk = leaf_chunk(ledger, limits, tail_start(ledger, limits.fresh_tail_count))
+    trigger = leaf_trigger(ledger, limits)
+    return {
+        "ordinals": [] if chunk is None else list(range(chunk.start, chunk.stop)),
+        "raw_tokens_outside_tail": trigger.tokens,
+        "threshold": trigger.threshold,
+    }
+
+
+def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
+    compaction, window = laid_out(case)
+    limits, ledger = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    tail = tail_start(ledger, limits.fresh_tail_count)
+    chunk = condensation(ledger, limits, tail, is_hard=bool(case["hard_trigger"]))
+    if chunk is None:
+        return None
+    ordinals = list(range(chunk.start, chunk.stop))
+    return {"target_depth": chunk.depth - 1, "ordinals": ordinals, "summary_tokens": chunk.tokens}
+
+
+def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
+    compaction, window = laid_out(case)
+    limits: Limits = compaction.modes.limits
+    ledger = compaction.modes.passes.weighed(Progress(window, NOW))
+    over, leaf = threshold_trigger(ledger, limits, case.get("observed_token_count")), leaf_trigger(ledger, limits)
+    return {
+        "evaluate": {
+            "should_compact": over.should_compact,
+            "reason": over.reason,
+            "current_tokens": over.tokens,
+            "threshold": over.threshold,
+        },
+        "leaf_trigger": {
+            "should_compact": leaf.should_compact,
+            "raw_tokens_outside_tail": leaf.tokens,
+            "threshold": leaf.threshold,
+        },
+    }
+
+
+def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
+    compaction, window = laid_out(case)
+    progress, before, params = Progress(window, NOW), window.tokens, case["params"]
+    previous = params.get("previous_summary_content")
+    drive(compaction.modes.one_leaf(progress, is_forced=bool(params.get("force")), previous=previous), compaction)
+    return {"result": result_of(progress, before), **outcome(compaction, window, case)}
+
+
+def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
+    compaction, window = laid_out(case)
+    progress, before, params = Progress(window, NOW), window.tokens, case["params"]
+    is_forced, is_hard = bool(params.get("force")), bool(params.get("hard_trigger"))
+    drive(compaction.modes.sweep(progress, is_forced=is_forced, is_hard=is_hard), compaction)
+    return {"result": result_of(progress, before), **outcome(compaction, window, case)}
+
+
+def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
+    compaction, window = laid_out(case)
+    progress, params = Progress(window, NOW), case["params"]
+    work = compaction.modes.until_under(progress, params.get("target_tokens"), params.get("current_tokens"))
+    is_under = drive(work, compaction)
+    result = {"success": is_under, "rounds": progress.rounds, "final_tokens": window.tokens}
+    if progress.has_failed_auth:
+        result["auth_failure"] = True
+    return {"result": result, **outcome(compaction, window, case)}
+
+
+def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
+    compaction = configured(case, case["token_budget"])
+    tokens = component("token_estimator=utf16_units", "token_estimator")
+    store, window, counts, turns = Store(opened_at=NOW), None, [], []
+    for turn in case["turns"]:
+        said = [native_message(native, len(counts) + i) for i, native in enumerate(turn, 1)]
+        counted = tokens.count([wording(message) for message in said])
+        store.append(CONVERSATION, said, tokens, wording)
+        counts += counted
+        window = window or StoredWindow(store, CONVERSATION)
+        window.follow()
+        live = sum(tokens.count([message.content for message in said]))
+        report = run(compaction.after_turn(window, NOW, live), compaction.summarizer)
+        turns.append((report.tokens_after, len(window.entries), report.summary_ids))
+    assert window is not None
+    labels = {summary.summary_id: f"S{i}" for i, summary in enumerate(store.summaries(), 1)}
+    return {
+        "message_token_counts": counts,
+        "after_each_turn": [
+            {"context_tokens": size, "context_item_count": count, "new_summaries": [labels[one] for one in made]}
+            for size, count, made in turns
+        ],
+        **outcome(compaction, window, {**case, "layout": []}),
+    }
+
+
+def escalation(case: dict[str, Any]) -> dict[str, Any]:
+    target = case["target_tokens"]
+    config = {
+        **dict.fromkeys(("leaf_target_tokens", "condensed_target_tokens"), target),
+        "summary_max_overage_factor": case["summary_max_overage_factor"],
+    }
+    compaction = configured({"config": config, "stub": case["stub"]}, 100000)
+    source = text_of(case["source"])
+    source = f"  \n{source}\n " if case["pad_source"] else source
+    stub: Stub = compaction.summarizer  # type: ignore[assignment]
+    try:
+        pressed = drive(compaction.modes.passes.escalation.press(source, 0), compaction)
+        text = pressed.text
+        found = {"level": pressed.level, **content_of(text), "content_tail": cut_tail(text, 60)}
+        found.setdefault("content", None)
+    except AuthError:
+        found = {"auth_failure": True}
+    except LcmError as error:
+        found = {"error": str(error)}
+    calls = [{"aggressive": call.is_aggressive, "text_chars": units(call.text)} for call in stub.calls]
+    return {**found, "calls": calls}
+
+
+def summary_id(case: dict[str, Any]) -> dict[str, str]:
+    return {"summary_id": id_of(case["content"], EPOCH + timedelta(milliseconds=case["now_ms"]))}
+
+
+def timestamp_format(case: dict[str, Any]) -> dict[str, str]:
+    if case["op"] == "parse":
+        return {"instant": format_instant(parse_instant(trim(case["value"]).upper()))}
+    return {"text": prompt_time(parse_instant(case["instant"]), case["timezone"])}
+
+
+def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
+    """The preset, with the settings of a case in place of its own."""
+    values = yaml.safe_load(CHOICE.read_text())
+    del values["_target_"]
+    values |= {
+        "summarizer": Stub(case.get("stub", {"type": "empty"})),
+        "token_estimator": component("token_estimator=utf16_units", "token_estimator"),
+        "budget_tokens": budget_tokens,
+    }
+    known = {one.name for one in fields(Lossless)}
+    given = {name: value for name, value in case["config"].items() if name in known}
+    return Lossless(**{**values, **given, **resolved(given)})
+
+
+def laid_out(case: dict[str, Any]) -> tuple[Lossless, StoredWindow]:
+    budget = case.get("token_budget") or case.get("params", {}).get("token_budget", 100000)
+    tokens = component("token_estimator=utf16_units", "token_estimator")
+    items: list[Message | Summary] = []
+    for item in case["layout"]:
+        items.append(item_of(item, items, tokens))
+    counts = [one.get("token_count", tokens.count([text_of(one["content"])])[0]) for one in case["layout"]]
+    store = Store(opened_at=NOW)
+    lay_out(store, items, counts)
+    return configured(case, budget), StoredWindow(store, CONVERSATION)
+
+
+def item_of(item: dict[str, Any], before: list[Message | Summary], tokens: Any) -> Message | Summary:
+    content = text_of(item["content"])
+    if item["type"] == "message":
+        seq = 1 + sum(isinstance(one, Message) for one in before)
+        return Message(f"m{seq}", item["role"], content, "s", BEGIN + timedelta(minutes=7 * seq))
+    number = 1 + sum(isinstance(one, Summary) for one in before)
+    dates = {name: parse_instant(item[name]) for name in ("earliest_at", "latest_at") if item.get(name)}
+    counted = ("descendant_count", "descendant_token_count", "source_message_token_count")
+    return Summary(
+        summary_id=f"S{number}",
+        conversation_id=CONVERSATION,
+        kind="condensed" if item["depth"] else "leaf",
+        depth=item["depth"],
+        content=content,
+        token_count=item.get("token_count", tokens.count([content])[0]),
+        created_at=datetime(2026, 2, 1, tzinfo=UTC) + timedelta(minutes=number),
+        **dates,
+        **{name: item.get(name, 0) for name in counted},
+        file_ids=tuple(item.get("file_ids", ())),
+    )
+
+
+def native_message(native: dict[str, Any], seq: int) -> Message:
+    native = {**native, "content": text_of(native["content"])}
+    said = decompose(native)
+    created_at = BEGIN + timedelta(minutes=7 * seq)
+    return Message(f"m{seq}", said.role, said.content, "s", created_at, None, said.parts, said.envelope)
+
+
+def drive(work: Generator[Any, Any, Any], compaction: Lossless) -> Any:
+    return run(work, compaction.summarizer)
+
+
+def result_of(progress: Progress, before: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "action_taken": bool(progress.made),
+        "tokens_before": before,
+        "tokens_after": progress.ledger.tokens,
+        "condensed": any(summary.depth for summary in progress.made),
+    }
+    if progress.made:
+        known = len(progress.window._store.summaries()) - len(progress.made)  # type: ignore[attr-defined]
+        result |= {"created_summary_id": f"S{known + len(progress.made)}", "level": progress.made[-1].level}
+    if progress.has_failed_auth:
+        result["auth_failure"] = True
+    return result
+
+
+def outcome(compaction: Lossless, window: StoredWindow, case: dict[str, Any]) -> dict[str, Any]:
+    store = window._store
+    stub: Stub = compaction.summarizer  # type: ignore[assignment]
+    summaries = store.summaries()
+    labels = {summary.summary_id: f"S{i}" for i, summary in enumerate(summaries, 1)}
+    return {
+        "summaries": [shown(summary, labels) for summary in summaries],
+        "context_items": [
+            {"ordinal": place, "seq": int(entry.item_id[1:])}
+            if entry.is_message
+            else {"ordinal": place, "summary": labels[entry.item_id]}
+            for place, entry in enumerate(store.context(CONVERSATION))
+        ],
+        "context_tokens": window.tokens,
+        "summarizer_calls": [
+            {
+                "aggressive": call.is_aggressive,
+                "is_condensed": call.depth > 0,
+                "depth": call.depth or None,
+                "previous_summary_chars": units(call.previous or ""),
+                "text_chars": units(call.text),
+                "text_sha256": digest(call.text),
+            }
+            for call in stub.calls
+        ],
+    }
+
+
+def shown(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
+    sources = (
+        {"source_message_seqs": [int(one[1:]) for one in summary.source_ids]}
+        if summary.kind == "leaf"
+        else {"source_summaries": [labels[one] for one in summary.source_ids]}
+    )
+    names = ("kind", "depth", "token_count", "descendant_count", "descendant_token_count", "source_message_token_count")
+    return {
+        "label": labels[summary.summary_id],
+        **{name: getattr(summary, name) for name in names},
+        **content_of(summary.content),
+        "earliest_at": summary.earliest_at and format_instant(summary.earliest_at),
+        "latest_at": summary.latest_at and format_instant(summary.latest_at),
+        "file_ids": list(summary.file_ids),
+        **sources,
+    }
+
+
+def content_of(text: str) -> dict[str, Any]:
+    size = units(text)
+    return {"content_chars": size, "content_sha256": digest(text), **({"content": text} if size <= 320 else {})}
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(well_formed(text).encode()).hexdigest()
+
+
+def units(text: str) -> int:
+    return utf16_length(text)
+
+
+def cut(text: str, count: int) -> str:
+    return text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "surrogatepass")
+
+
+def cut_tail(text: str, count: int) -> str:
+    return text.encode("utf-16-le", "surrogatepass")[-2 * count :].decode("utf-16-le", "surrogatepass")
