@@ -10,7 +10,15 @@ from lcm.protocols import Usable
 class NoModel:
     """Whoever asks is told how to choose one."""
 
-    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: Usable | None = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
         """Never replies.
 
         Raises:

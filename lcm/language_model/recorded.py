@@ -27,7 +27,15 @@ class IdentifiedModel(Protocol):
         """JSON; never where the model is served, nor a key."""
         ...
 
-    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str: ...
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: Usable | None = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +58,35 @@ class Recorded:
         if self.mode not in get_args(Mode):
             raise ValueError(f"unknown mode {self.mode!r}; choose one of: {', '.join(sorted(get_args(Mode)))}")
 
-    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The model's."""
+        return self.model.identity
+
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: Usable | None = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
         """The kept reply, or a new one, as the mode says.
+
+        A temperature and a length of this request stand in the place of the model's, in the name of the file too.
 
         Raises:
             ModelError: if no reply could be had, or a new one cannot be kept.
             UnrecordedReplyError: if a replay lacks it.
         """
         if self.mode == "live":
-            return self.model.reply(system, prompt)
+            return self.model.reply(system, prompt, temperature=temperature, max_tokens=max_tokens)
         asked = {**self.model.identity, "system": system, "prompt": prompt}
+        if temperature is not None:
+            asked["temperature"] = float(temperature)
+        if max_tokens is not None:
+            asked["max_tokens"] = max_tokens
         key = _digest(to_json(dict(sorted(asked.items()))))
         path = self._folder() / f"{key}.json"
         try:
@@ -77,7 +104,7 @@ class Recorded:
         if kept is not None:
             problem = "is damaged" if reply is None else "is not what was asked for"
             _log.warning("the recorded reply %s %s; it is asked for again", path, problem)
-        reply = self.model.reply(system, prompt)
+        reply = self.model.reply(system, prompt, temperature=temperature, max_tokens=max_tokens)
         self._keep(path, {**asked, "reply": reply, "sha256": _seal(key, reply)})
         return reply
 

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,19 @@ class Counting:
     def __init__(self, **identity: Any) -> None:
         self.identity = {"model": "counting", "temperature": 0.0, "max_tokens": 9, **identity}
         self.asked = 0
+        self.settings: list[tuple[float | None, int | None]] = []
 
-    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: object = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
         self.asked += 1
+        self.settings.append((temperature, max_tokens))
         return f"reply {self.asked} \ud800 来週"
 
 
@@ -88,6 +99,40 @@ def test_another_model_has_its_own_replies(change: dict[str, Any], tmp_path: Pat
     other = Counting(**change)
     recorded(tmp_path, other).reply("s", "p")
     assert other.asked == 1
+
+
+@pytest.mark.parametrize("mode", ["record", "live"])
+def test_the_settings_of_a_request_reach_the_model(mode: str, tmp_path: Path) -> None:
+    model = Counting()
+    recorded(tmp_path, model, mode).reply("s", "p", temperature=0.25, max_tokens=7)
+    recorded(tmp_path, model, mode).reply("s", "p")
+    assert model.settings == [(0.25, 7), (None, None)]
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 0.25}, {"max_tokens": 7}, {"temperature": 1, "max_tokens": 7}])
+def test_a_request_with_its_own_settings_has_its_own_reply(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = Counting()
+    plain = recorded(tmp_path, model).reply("s", "p")
+    own = recorded(tmp_path, model).reply("s", "p", **settings)
+    assert own != plain
+    assert recorded(tmp_path, model, "replay").reply("s", "p", **settings) == own
+    assert recorded(tmp_path, model, "replay").reply("s", "p") == plain
+
+
+def test_settings_that_are_the_models_own_name_the_same_reply(tmp_path: Path) -> None:
+    model = Counting()
+    plain = recorded(tmp_path, model).reply("s", "p")
+    assert recorded(tmp_path, model, "replay").reply("s", "p", temperature=0, max_tokens=9) == plain
+
+
+def test_a_recording_keeps_its_name_when_a_request_has_no_settings(tmp_path: Path) -> None:
+    recorded(tmp_path).reply("s", "p")
+    asked = '{"max_tokens":9,"model":"counting","prompt":"p","system":"s","temperature":0.0}'
+    assert only_file(tmp_path).name == f"{hashlib.sha256(asked.encode()).hexdigest()}.json"
+
+
+def test_a_recording_is_of_the_same_model() -> None:
+    assert Recorded(model=Counting()).identity == Counting().identity
 
 
 def test_system_and_prompt_cannot_be_taken_for_each_other(tmp_path: Path) -> None:
@@ -161,7 +206,7 @@ def test_without_a_directory_replies_lie_in_the_cache(tmp_path: Path, monkeypatc
 
 def test_a_failure_to_ask_keeps_nothing(tmp_path: Path) -> None:
     class Failing(Counting):
-        def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
+        def reply(self, *_: Any, **__: Any) -> str:
             raise ModelError("no")
 
     with pytest.raises(ModelError, match=r"^no$"):

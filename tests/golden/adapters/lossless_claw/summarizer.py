@@ -1,0 +1,66 @@
+"""lossless-claw's vectors of one summary request onto our components."""
+
+import hashlib
+import os
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from unittest import mock
+
+from lcm.encoding import well_formed
+from lcm.records import SummaryRequest
+from lcm.summarizer.llm import Llm
+from lcm.summarizer.prompts import variant
+from lcm.summarizer.target_tokens import requested_tokens
+from lcm.tokens import Utf16Units, utf16_length
+from pipelines import configuration
+from tests.golden.adapters.lossless_claw.tokens import text_of
+from tests.lcm.reranker.loopback import Answer, Asked, serving
+
+_LONGEST_SHOWN_UNITS = 320
+"""The vectors hold longer summaries as digests alone."""
+_DEFAULT_TARGETS = (2400, 2000)
+_TOKENS = Utf16Units()
+
+
+def summary_target_tokens(case: dict[str, Any]) -> dict[str, Any]:
+    tokens = _TOKENS.count(["x" * case["input_chars"]])[0]
+    depth = max(1, case["depth"] or 1) if case["is_condensed"] else 0
+    targets = (case["leaf_target_tokens"], case["condensed_target_tokens"])
+    return {
+        "max_tokens": requested_tokens(tokens, depth, case["aggressive"], *targets),
+        "prompt_variant": variant(depth, case["aggressive"]),
+    }
+
+
+def summary_extraction(case: dict[str, Any]) -> dict[str, Any]:
+    def answer(_: Asked) -> Answer:
+        return Answer(case["first_response"] if len(server.asked) == 1 else {"content": case["retry_content"]})
+
+    text = text_of(case["source"])
+    target = requested_tokens(_TOKENS.count([text])[0], 0, case["aggressive"], *_DEFAULT_TARGETS)
+    with serving(answer) as server, mock.patch.dict(os.environ, {"NO_PROXY": "127.0.0.1"}):
+        asking = replace(
+            _llm(), language_model=replace(_llm().language_model.model, base_url=server.url, api_key_env=None)
+        )
+        (result,) = asking.summarize([SummaryRequest(text, target, is_aggressive=case["aggressive"])])
+    return {
+        "summary": result.text if utf16_length(result.text) <= _LONGEST_SHOWN_UNITS else None,
+        "summary_chars": utf16_length(result.text),
+        "summary_sha256": _sha256(result.text),
+        "calls": len(server.asked),
+    }
+
+
+@cache
+def _llm() -> Any:
+    """As configured."""
+    group = "summarizer" if "summarizer" in configuration.composed([]) else "+summarizer"
+    chosen = [f"{group}=llm", "language_model=openai_compatible", "language_model.model.retries=0"]
+    built = configuration.build(configuration.composed(chosen), "summarizer")
+    assert isinstance(built, Llm)
+    return built
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(well_formed(text).encode()).hexdigest()

@@ -1,0 +1,100 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lcm.errors import AuthError
+from lcm.language_model.credentials import credentials
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiles = {"work": {"api_key": " sk-work "}, "none": {}, "odd": "sk-odd", "home": {"api_key": "sk-home"}}
+    (tmp_path / "profiles.json").write_text(json.dumps(profiles))
+    (tmp_path / "key").write_text("sk-file\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MODEL_KEY", "sk-environment")
+
+
+def keys(
+    profiles: str | None = None, profile: str | None = None, env: str | None = None, file: str | None = None
+) -> list[str | None]:
+    return [credential.key for credential in credentials(profiles, profile, env, file)]
+
+
+def test_profiles_come_first_then_the_environment_then_the_file() -> None:
+    assert keys("profiles.json", "home", "MODEL_KEY", "key") == ["sk-home", "sk-environment", "sk-file"]
+
+
+def test_without_a_name_every_profile_is_tried_in_order() -> None:
+    assert keys("profiles.json", None, "MODEL_KEY") == ["sk-work", "sk-home", "sk-environment"]
+
+
+@pytest.mark.parametrize("name", ["none", "odd", "nobody"])
+def test_a_profile_without_a_key_leaves_it_to_the_next_place(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert keys("profiles.json", name, "MODEL_KEY") == ["sk-environment"]
+    assert f"no key of the profile '{name}'" in caplog.text
+    assert "sk-" not in caplog.text
+
+
+def test_a_key_is_tried_once_and_where_it_is_found_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-home")
+    found = credentials("profiles.json", None, "MODEL_KEY", "key")
+    assert [credential.key for credential in found] == ["sk-work", "sk-home", "sk-file"]
+    assert found[1].source == "the profile 'home'"
+
+
+def test_no_place_at_all_is_no_key() -> None:
+    assert keys() == [None]
+
+
+def test_a_file_that_is_not_there_leaves_it_to_the_next_place_and_is_not_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert keys("sk-by-mistake", None, "MODEL_KEY", "sk-by-mistake") == ["sk-environment"]
+    assert caplog.text.count("cannot be read (No such file or directory); looking elsewhere") == 2
+    assert "sk-" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("profiles", "env", "file", "message"),
+    [
+        (None, "UNSET", None, "set the environment variable UNSET"),
+        ("missing", None, None, "set a profile"),
+        (
+            "missing",
+            "UNSET",
+            "sk-by-mistake",
+            "set a profile or the environment variable UNSET or the file that api_key_file names",
+        ),
+    ],
+)
+def test_where_no_place_has_a_key_all_are_named(
+    profiles: str | None, env: str | None, file: str | None, message: str
+) -> None:
+    with pytest.raises(AuthError, match=f"^{message}$"):
+        keys(profiles, None, env, file)
+
+
+@pytest.mark.parametrize("text", ["sk-secret", '["sk-secret"]', "[" * 100_000])
+def test_a_file_of_profiles_that_is_none_is_an_error_without_its_words(text: str, tmp_path: Path) -> None:
+    (tmp_path / "profiles.json").write_text(text)
+    with pytest.raises(AuthError, match="must be a JSON object") as raised:
+        keys("profiles.json", None, "MODEL_KEY")
+    assert "sk-" not in str(raised.value)
+
+
+def test_a_file_that_is_no_text_holds_no_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xff\xfe")
+    assert keys(env="MODEL_KEY", file="key") == ["sk-environment"]
+
+
+def test_a_key_that_no_header_can_carry_is_named_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-a\nsk-b")
+    with pytest.raises(AuthError, match=r"^the file that api_key_file names holds characters that no header") as raised:
+        keys(file="key")
+    assert "sk-" not in str(raised.value)
+
+
+def test_a_credential_does_not_show_its_key() -> None:
+    assert "sk-" not in repr(credentials("profiles.json", None, "MODEL_KEY", "key"))

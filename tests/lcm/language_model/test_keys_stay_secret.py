@@ -1,0 +1,61 @@
+"""A key is read when a model is asked, and stands in nothing that is written down."""
+
+from pathlib import Path
+
+import pytest
+
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.evaluate import identity
+from tests.lcm.reranker.loopback import Answer, serving
+
+KEY = "sk-very-secret"
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("MODEL_KEY", KEY)
+    (tmp_path / "profiles.json").write_text(f'{{"work": {{"api_key": "{KEY}"}}}}')
+    (tmp_path / "key").write_text(KEY)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["profiles=profiles.json", "profile=work", "api_key_env=null"],
+        ["api_key_env=MODEL_KEY"],
+        ["api_key_env=null", "api_key_file=key"],
+    ],
+)
+def test_a_key_reaches_the_server_and_neither_the_configuration_nor_what_is_kept(
+    place: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(lambda _: Answer({"content": [{"text": "yes"}]})) as server:
+        settings = [f"base_url={server.url}", *place]
+        config = configuration.composed(
+            ["language_model=openai_compatible", *(f"language_model.model.{setting}" for setting in settings)]
+        )
+        model = configuration.build(config, "language_model")
+        assert model.reply("", "hello") == "yes"
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    written = [configuration.resolved_text(config), str(identity(config)), repr(model), caplog.text]
+    (recording,) = (tmp_path / "cache" / "replies").iterdir()
+    for text in (*written, recording.read_text()):
+        assert KEY not in text
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        f"+language_model.model.api_key={KEY}",
+        "+language_model.model.api_key='${oc.env:MODEL_KEY}'",
+        f"language_model.model.api_key={KEY}",
+        f"language_model.model.api_key_env={KEY}",
+    ],
+)
+def test_a_key_in_the_configuration_is_refused_without_showing_it(override: str) -> None:
+    with pytest.raises(LcmError, match=r"^language_model\.model\.api_key") as raised:
+        configuration.build(configuration.composed(["language_model=openai_compatible", override]), "language_model")
+    assert KEY not in str(raised.value)
