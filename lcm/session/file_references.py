@@ -1,0 +1,34 @@
+"""The lines that stand in a context for a text too large for it, and the file ids in any text.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import re
+
+from lcm.records import LargeFile
+
+TOOL_RESULT_NAME = "tool-result"
+"""Of a result whose tool is not named."""
+
+_FILE_ID = re.compile(r"\bfile_[a-f0-9]{16}\b", re.ASCII | re.IGNORECASE)
+
+
+def file_ids_in(text: str) -> list[str]:
+    """Find the file ids that a text names: lower-cased, each once, in order."""
+    return list(dict.fromkeys(found.lower() for found in _FILE_ID.findall(text)))
+
+
+def file_reference(file: LargeFile) -> str:
+    """What stands for a `<file>` block."""
+    name, mime_type = file.name or "unknown", file.mime_type or "unknown"
+    head = f"[LCM File: {file.file_id} | {name} | {mime_type} | {file.byte_size:,} bytes]"
+    return f"{head}\n\nExploration Summary:\n{file.exploration_summary}"
+
+
+def tool_output_reference(file: LargeFile, tool_name: str) -> str:
+    """What stands for the result of a tool."""
+    head = f"[LCM Tool Output: {file.file_id} | tool={tool_name} | {file.byte_size:,} bytes]"
+    return (
+        f"{head}\n\nExploration Summary:\n{file.exploration_summary}\n\n"
+        "Use lcm_describe with the file id to inspect the full output."
+    )

@@ -1,0 +1,272 @@
+"""lossless-claw's vectors of sessions: session files, turns, rollover, large files, configuration."""
+
+import os
+import re
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lcm.assembly.storage_shape import stored_content, wording
+from lcm.assembly.stored_parts import stored_parts
+from lcm.records import LargeFile, Message, Summary
+from lcm.session import plugin_config
+from lcm.session.bootstrap import bootstrap
+from lcm.session.exploration import Exploration
+from lcm.session.file_blocks import extension, file_blocks
+from lcm.session.file_references import file_ids_in, file_reference, tool_output_reference
+from lcm.session.hearing import Ears, live_message
+from lcm.session.large_files import compacted, file_text
+from lcm.session.rollover import before_reset, session_end
+from lcm.session.rules import SessionRules, matches
+from lcm.session.turn import ingest, ingest_turn
+from lcm.store.context import read_context
+from lcm.store.session_rows import open_session
+from lcm.store.store import Store
+from lcm.store.summaries import insert_summary
+from lcm.tokens import utf16_length
+from lcm.transcript.parts import rebuild
+from tests.golden.components import component
+
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+SESSION_ID = "session"
+NAMES = {
+    "ignore_session_patterns": "ignore_patterns",
+    "stateless_session_patterns": "stateless_patterns",
+    "skip_stateless_sessions": "skip_stateless",
+    "large_file_token_threshold": "large_file_threshold_tokens",
+    "prune_heartbeat_ok": "prune_heartbeats",
+}
+"""The vectors' name of a rule -> ours, where they differ."""
+
+
+def rules(config: dict[str, Any]) -> SessionRules:
+    preset: SessionRules = component("session=lossless_claw", "session")
+    return replace(preset, **{NAMES.get(key, key): value for key, value in config.items()})
+
+
+def ears(config: dict[str, Any]) -> Ears:
+    return Ears(rules(config), component("token_estimator=utf16_units", "token_estimator"), wording)
+
+
+def session_patterns(case: dict[str, Any]) -> dict[str, bool]:
+    return {"matches": matches(case["pattern"], case["session_key"])}
+
+
+def config_resolution(case: dict[str, Any]) -> dict[str, Any]:
+    return plugin_config.resolve(case["env"], case["plugin"])
+
+
+def large_file_blocks(case: dict[str, Any]) -> dict[str, Any]:
+    text = case["content"]
+    return {
+        "blocks": [
+            {
+                "start": utf16_length(text[: block.start]),
+                "end": utf16_length(text[: block.stop]),
+                "attributes": dict(block.attributes),
+                "file_name": block.name,
+                "mime_type": block.mime_type,
+                "text": block.body,
+            }
+            for block in file_blocks(text)
+        ]
+    }
+
+
+def large_file_refs(case: dict[str, Any]) -> dict[str, Any]:
+    if case["op"] == "extension":
+        return {"extension": extension(case["file_name"], case["mime_type"])}
+    if case["op"] == "extract_file_ids":
+        return {"file_ids": file_ids_in(case["content"])}
+    file = LargeFile(
+        file_id=case["file_id"],
+        ordinal=0,
+        position=0,
+        name=case.get("file_name"),
+        mime_type=case.get("mime_type"),
+        byte_size=case["byte_size"],
+        exploration_summary=case["summary"],
+    )
+    if case["op"] == "file_reference":
+        return {"text": file_reference(file)}
+    return {"text": tool_output_reference(file, case["tool_name"])}
+
+
+def exploration_summary(case: dict[str, Any]) -> dict[str, str]:
+    return {"summary": Exploration().explore(case["content"], case["file_name"], case["mime_type"])}
+
+
+def large_file_interception(case: dict[str, Any]) -> dict[str, Any]:
+    listening = ears({"large_file_token_threshold": case["large_file_token_threshold"]})
+    message = listening.prepared(live_message(case["message"], SESSION_ID, message_id="message"))
+    labels = {file.file_id: f"FILE_{number}" for number, file in enumerate(message.files, start=1)}
+    shown = {
+        "role": message.role,
+        "content": stored_content(message),
+        "files": [
+            {
+                "label": file.file_id,
+                "id_ok": re.fullmatch(r"file_[0-9a-f]{16}", file.file_id) is not None,
+                "file_name": file.name,
+                "mime_type": file.mime_type,
+                "byte_size": file.byte_size,
+                "storage_basename": f"{file.file_id}.{extension(file.name, file.mime_type)}",
+                "stored": len(file_text(message, file).encode()) == file.byte_size,
+                "exploration_summary": file.exploration_summary,
+            }
+            for file in message.files
+        ],
+        "parts": [
+            {
+                "part_type": part.part_type,
+                "text_content": part.text,
+                "tool_call_id": part.tool_call_id,
+                "tool_name": part.tool_name,
+                "tool_output": part.tool_output,
+                "metadata": dict(part.metadata),
+            }
+            for part in stored_parts(rebuild(compacted(message)))
+        ],
+    }
+    return _labelled(shown, labels)
+
+
+def bootstrap_reconciliation(case: dict[str, Any]) -> dict[str, Any]:
+    listening = ears(case["config"])
+    results: list[dict[str, Any]] = []
+    with Store(opened_at=NOW) as store, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "session.jsonl"
+        for step in case["steps"]:
+            session_key = step.get("session_key", "")
+            if step["op"] in ("write", "append"):
+                with path.open("w" if step["op"] == "write" else "a", encoding="utf-8") as file:
+                    file.write("\n".join(step["lines"]) + "\n")
+                os.utime(path, ns=(step["mtime_ms"] * 1_000_000,) * 2)
+                results.append({"file_size": path.stat().st_size})
+            elif step["op"] == "ingest":
+                said = live_message(step["message"], SESSION_ID, NOW)
+                results.append({"ingested": ingest(store, [said], listening, NOW, SESSION_ID, session_key) == 1})
+            else:
+                done = bootstrap(store, path, listening, NOW, SESSION_ID, session_key)
+                checkpoint = done.checkpoint
+                results.append(
+                    {
+                        "bootstrapped": done.is_bootstrapped,
+                        "imported_messages": done.imported_messages,
+                        "reason": done.reason,
+                        "checkpoint": checkpoint
+                        and {
+                            "last_seen_size": checkpoint.size,
+                            "last_seen_mtime_ms": checkpoint.mtime_ms,
+                            "last_processed_offset": checkpoint.offset,
+                            "last_processed_entry_hash": checkpoint.entry_hash,
+                        },
+                        "message_count": len(store.messages()),
+                    }
+                )
+        messages = store.messages()
+        rows = [
+            {"seq": seq, "role": said.role, "content": stored_content(said), "part_count": len(said.parts)}
+            for seq, said in enumerate(messages, start=1)
+        ]
+        return {
+            "steps": results,
+            "messages": rows,
+            "context_item_count": len(store.context(SESSION_ID)) if messages else 0,
+        }
+
+
+def after_turn_ingest(case: dict[str, Any]) -> dict[str, Any]:
+    """Messages that are visible; the original deletes the others and counts anew."""
+    listening = ears({})
+    counts = []
+    with Store(opened_at=NOW) as store:
+        visible: list[Message] = []
+        for turn in case["turns"]:
+            ingest_turn(
+                store,
+                [live_message(native, SESSION_ID, NOW) for native in turn["messages"]],
+                listening,
+                NOW,
+                SESSION_ID,
+                pre_prompt_message_count=turn["pre_prompt_message_count"],
+                auto_compaction_summary=turn.get("auto_compaction_summary"),
+                is_heartbeat=turn.get("is_heartbeat", False),
+            )
+            visible = [record for record in store.context_records(SESSION_ID) if isinstance(record, Message)]
+            counts.append(len(visible))
+        rows = [
+            {"seq": place, "role": said.role, "content": stored_content(said)}
+            for place, said in enumerate(visible, start=1)
+        ]
+    return {"message_count_after_each_turn": counts, "messages": rows}
+
+
+def session_lifecycle(case: dict[str, Any]) -> dict[str, Any]:
+    listening = ears(case["config"])
+    everyone = ears({})
+    session_id, key = case["session_id"], case["session_key"]
+    with Store(opened_at=NOW) as store:
+        for number, item in enumerate(case["initial_context"]):
+            if item["type"] == "message":
+                said = live_message({"role": "user", "content": f"m{number}"}, session_id, NOW)
+                ingest(store, [said], everyone, NOW, session_id, key)
+            else:
+                _put_summary(store, session_id, key, number, item["depth"])
+        for number, step in enumerate(case["steps"]):
+            if step["op"] == "before_reset":
+                before_reset(store, listening.rules, NOW, step["reason"], session_id, key)
+            elif step["op"] == "session_end":
+                following = (step.get("next_session_id", ""), step.get("next_session_key", ""))
+                session_end(store, listening.rules, NOW, step.get("reason", ""), session_id, key, *following)
+            else:
+                said = live_message({"role": "user", "content": f"after {number}"}, step["session_id"], NOW)
+                ingest(store, [said], listening, NOW, step["session_id"], key)
+        with store.writing() as connection:
+            conversations = connection.execute(
+                "SELECT conversation_id, session_id, session_key, active, archived_at FROM conversations ORDER BY 1"
+            ).fetchall()
+            context = read_context(connection, 1)
+        return {
+            "conversations": [
+                {
+                    "conversation_id": number,
+                    "session_id": own_id,
+                    "session_key": own_key.partition("#")[0],
+                    "active": active,
+                    "archived": int(archived_at is not None),
+                }
+                for number, own_id, own_key, active, archived_at in conversations
+            ],
+            "context": [
+                {"ordinal": place, "item_type": entry.item_type, "depth": entry.depth}
+                for place, entry in enumerate(context)
+            ],
+            "summary_rows": len(store.summaries()),
+            "message_rows": len(store.messages()),
+        }
+
+
+def _put_summary(store: Store, session_id: str, key: str, number: int, depth: int) -> None:
+    with store.writing() as connection:
+        session = open_session(connection, session_id, key, NOW)
+        kind = "condensed" if depth else "leaf"
+        insert_summary(connection, session.conversation, Summary(f"S{number}", key, kind, depth, "said", 1, NOW))
+        connection.execute(
+            "INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id) VALUES (?, ?, 'summary', ?)",
+            (session.conversation, (number + 1) * 1024, f"S{number}"),
+        )
+
+
+def _labelled(value: Any, labels: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        for file_id, label in labels.items():
+            value = value.replace(file_id, label)
+        return value
+    if isinstance(value, list):
+        return [_labelled(element, labels) for element in value]
+    if isinstance(value, dict):
+        return {key: _labelled(element, labels) for key, element in value.items()}
+    return value
