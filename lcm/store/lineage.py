@@ -1,0 +1,201 @@
+"""Who is made of whom: the summary DAG read upwards and downwards, without its words."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from lcm.errors import StoreError
+from lcm.instants import parse_instant
+from lcm.records import LargeFile
+from lcm.store.search import BENEATH
+
+Direction = Literal["sources", "derived"]
+
+
+class SourceMessage(NamedTuple):
+    """A message that a leaf summary stands for."""
+
+    number: int
+    message_id: str
+    conversation: int
+    role: str
+    content: str
+    tokens: int
+    created_at: datetime
+
+
+class Place(NamedTuple):
+    """Where a summary stands below the one that was asked for."""
+
+    summary_id: str
+    steps: int
+    path: str
+    """Four digits a step, joined by dots: the position among the sources of the condensed summary of that step."""
+    neighbours: int
+    """How many follow it in the direction of the walk."""
+
+
+class StoredFile(NamedTuple):
+    """A large file, and the message that holds its words."""
+
+    file: LargeFile
+    conversation: int
+    message: int | None
+    """The integer key of the message."""
+    message_id: str | None
+    created_at: datetime
+
+
+def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> list[int]:
+    """The integer keys of the active conversation and of the archived ones of the same id, oldest first.
+
+    Raises:
+        StoreError: if there is none.
+    """
+    rows = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY conversation_id", (conversation_id,)
+    ).fetchall()
+    if not rows:
+        raise StoreError(f"there is no conversation {conversation_id!r} in the store")
+    return [row for (row,) in rows]
+
+
+def active_conversation(connection: sqlite3.Connection, conversation_id: str) -> int | None:
+    """The integer key of the active conversation of an id."""
+    found: tuple[int] | None = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
+    ).fetchone()
+    return found[0] if found else None
+
+
+def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, int]:
+    """The integer keys of the conversations that summaries belong to; an unknown one is left out."""
+    rows = connection.execute(
+        "SELECT summary_id, conversation_id FROM json_each(?) k JOIN summaries s ON s.summary_id = k.value",
+        (json.dumps(list(summary_ids)),),
+    )
+    return dict(rows.fetchall())
+
+
+def beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> set[str]:
+    """Summaries and all that they were made of."""
+    return {found for (found,) in connection.execute(BENEATH, {"roots": json.dumps(list(summary_ids))})}
+
+
+def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
+    """The summaries that this one is a source of."""
+    rows = connection.execute(
+        "SELECT summary_id FROM summary_parents WHERE parent_summary_id = ? ORDER BY ordinal, summary_id", (summary_id,)
+    )
+    return [found for (found,) in rows]
+
+
+def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
+    """The messages that a leaf summary stands for, in order."""
+    rows = connection.execute(
+        """
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.content, m.token_count, m.created_at
+        FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal
+        """,
+        (summary_id,),
+    )
+    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
+
+
+def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
+    """Messages by their integer keys, in that order; an unknown one is left out."""
+    rows = connection.execute(
+        """
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.content, m.token_count, m.created_at
+        FROM json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key
+        """,
+        (json.dumps(list(numbers)),),
+    )
+    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
+
+
+def leaves_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """The leaf summaries that messages, named by their integer keys, went into; one that went into none is left out."""
+    rows = connection.execute(
+        """
+        SELECT l.message_id, l.summary_id FROM json_each(?) k JOIN summary_messages l ON l.message_id = k.value
+        ORDER BY l.summary_id DESC
+        """,
+        (json.dumps(list(numbers)),),
+    )
+    return dict(rows.fetchall())
+
+
+def deepest(connection: sqlite3.Connection, conversations: Sequence[int] | None) -> int:
+    """The greatest depth of a summary of the conversations; -1 where there is none."""
+    found: tuple[int] = connection.execute(
+        """
+        SELECT coalesce(max(depth), -1) FROM summaries
+        WHERE ?1 IS NULL OR conversation_id IN (SELECT value FROM json_each(?1))
+        """,
+        (None if conversations is None else json.dumps(list(conversations)),),
+    ).fetchone()
+    return found[0]
+
+
+def walk(
+    connection: sqlite3.Connection,
+    summary_id: str,
+    direction: Direction,
+    kept: Callable[[list[str]], Collection[str]] = list,
+) -> list[Place]:
+    """The summary itself and what lies in one direction of it, by steps and path; each once, at its first place.
+
+    Args:
+        connection: where they are stored.
+        summary_id: where to begin.
+        direction: to what it was made of, or to what was made of it.
+        kept: those of some summaries to go on with.
+    """
+    near, far = ("summary_id", "parent_summary_id") if direction == "sources" else ("parent_summary_id", "summary_id")
+    paths = {summary_id: ""}
+    level, found, steps = [summary_id], [], 0
+    while level:
+        edges: dict[str, list[tuple[str, int]]] = {one: [] for one in level}
+        rows = connection.execute(
+            f"""
+            SELECT {near}, {far}, ordinal FROM json_each(?) k JOIN summary_parents p ON p.{near} = k.value
+            ORDER BY ordinal, {far}
+            """,  # noqa: S608 (our own constants)
+            (json.dumps(level),),
+        )
+        read = rows.fetchall()
+        allowed = set(kept([other for _, other, _ in read]))
+        for one, other, ordinal in read:
+            if other in allowed:
+                edges[one].append((other, ordinal))
+        found += [Place(one, steps, paths[one], len(edges[one])) for one in level]
+        next_level = []
+        for one in level:
+            for other, ordinal in edges[one]:
+                if other not in paths:
+                    paths[other] = f"{paths[one]}.{ordinal:04d}" if paths[one] else f"{ordinal:04d}"
+                    next_level.append(other)
+        level, steps = sorted(next_level, key=paths.__getitem__), steps + 1
+    return found
+
+
+def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:
+    """Large files by their ids; an unknown one is left out."""
+    rows = connection.execute(
+        """
+        SELECT f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary,
+               f.conversation_id, f.message_id, m.message_key, f.created_at
+        FROM json_each(?) k JOIN large_files f ON f.file_id = k.value LEFT JOIN messages m USING (message_id)
+        """,
+        (json.dumps(list(file_ids)),),
+    )
+    return {row[0]: _stored_file(row) for row in rows}
+
+
+def _stored_file(row: tuple[Any, ...]) -> StoredFile:
+    file_id, ordinal, position, name, mime_type, size, exploration = row[:7]
+    file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
+    return StoredFile._make((file, *row[7:10], parse_instant(row[10])))

@@ -1,0 +1,380 @@
+"""Search in what was said and what was summarised, through the full-text tables and past them.
+
+Full-text queries are driven from the full-text table: driven from the rows of a conversation, each would ask it anew.
+Ids are found and sorted first, words are read for those alone that are returned.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import json
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from time import monotonic
+from typing import Any, Literal, NamedTuple
+
+import regex
+
+from lcm.encoding import optional_instant
+from lcm.instants import parse_instant
+from lcm.store.query_text import (
+    TRIGRAM,
+    cjk_query,
+    contains_cjk,
+    excerpt,
+    like_pattern,
+    like_terms,
+    like_windows,
+    match_expression,
+    trigram_expression,
+)
+
+Order = Literal["time", "relevance"]
+_BATCH = 200
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where to look."""
+
+    conversations: Sequence[int] | None = None
+    """None = all, archived ones too."""
+    summaries: Sequence[str] | None = None
+    """Only these, what they were made of, and the messages beneath; None = all."""
+    since: datetime | None = None
+    """Not before that instant."""
+    before: datetime | None = None
+    """Before that instant."""
+    limit: int = 50
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "conversations": None if self.conversations is None else json.dumps(list(self.conversations)),
+            "roots": None if self.summaries is None else json.dumps(list(self.summaries)),
+            "since": optional_instant(self.since),
+            "before": optional_instant(self.before),
+            "limit": self.limit,
+        }
+
+
+class MessageHit(NamedTuple):
+    """A message that was found."""
+
+    number: int
+    """Its integer key, which the tools show."""
+    message_id: str
+    conversation: int
+    conversation_id: str
+    role: str
+    created_at: datetime
+    snippet: str
+
+
+class SummaryHit(NamedTuple):
+    """A summary that was found."""
+
+    summary_id: str
+    conversation: int
+    conversation_id: str
+    kind: str
+    depth: int
+    created_at: datetime
+    """Or when what it covers ends, where that is what the search goes by."""
+    snippet: str
+
+
+class Scan(NamedTuple):
+    """What a regular expression found, and why it did not see everything."""
+
+    found: list[tuple[Any, str]]
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is searched: messages or summaries."""
+
+    fts: str
+    rows: str
+    key: str
+    joined: str
+    content: str
+    column: int
+    inside: str
+    starts: str
+    ends: str
+    tie: str
+    trigrams: str | None = None
+
+    @property
+    def scope(self) -> str:
+        row = self.rows.rpartition(" ")[2]
+        return f"""
+            (:conversations IS NULL OR {row}.conversation_id IN (SELECT value FROM json_each(:conversations)))
+            AND (:roots IS NULL OR {self.inside})
+            AND (:since IS NULL OR {self.ends} >= :since) AND (:before IS NULL OR {self.starts} < :before)
+        """  # noqa: S608 (our own constants)
+
+    @property
+    def newest_first(self) -> str:
+        return f"{self.ends} DESC, {self.tie} DESC"
+
+
+BENEATH = """
+    WITH RECURSIVE beneath (id) AS (
+      SELECT value FROM json_each(:roots)
+      UNION SELECT p.parent_summary_id FROM summary_parents p JOIN beneath ON p.summary_id = beneath.id
+    ) SELECT id FROM beneath
+"""
+"""The summaries of the JSON list :roots and all that they were made of."""
+
+MESSAGES = Subject(
+    fts="messages_fts",
+    rows="messages m",
+    key="m.message_id",
+    joined="m.message_id = messages_fts.rowid",
+    content="m.content",
+    column=0,
+    inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id IN ({BENEATH}))",  # noqa: S608
+    starts="m.created_at",
+    ends="m.created_at",
+    tie="m.message_id",
+)
+SUMMARIES = Subject(
+    fts="summaries_fts",
+    rows="summaries s",
+    key="s.summary_id",
+    joined="s.summary_id = summaries_fts.summary_id",
+    content="s.content",
+    column=1,
+    inside=f"s.summary_id IN ({BENEATH})",
+    starts="s.created_at",
+    ends="s.created_at",
+    tie="s.rowid",
+    trigrams="summaries_fts_cjk",
+)
+COVERED = replace(SUMMARIES, starts="coalesce(s.earliest_at, s.created_at)", ends="coalesce(s.latest_at, s.created_at)")
+"""Summaries by when what they cover was said, rather than by when they were made."""
+
+
+def find(
+    connection: sqlite3.Connection,
+    subject: Subject,
+    query: str,
+    bounds: Bounds,
+    order: Order,
+    *,
+    keeps_phrases: bool,
+    incidents: Counter[str],
+) -> list[tuple[Any, str]]:
+    """The rows that hold every word of a query: key and snippet; in the order of time the newest first.
+
+    Substring search stands in where the full-text table cannot answer: for CJK, and, logged and counted as
+    `full_text_error`, where it fails.
+    """
+    if contains_cjk(query):
+        return _find_cjk(connection, subject, query, bounds, incidents)
+    match = match_expression(query, keeps_phrases=keeps_phrases)
+    try:
+        keys = _matching(connection, subject, match, bounds, order)
+        return [(key, _snippet(connection, subject, match, row)) for key, row in keys]
+    except sqlite3.Error as error:
+        _fell_back(query, error, incidents)
+        terms = like_terms(query)
+        return _find_like(connection, subject, [[term] for term in terms], terms, bounds)
+
+
+def scan(
+    connection: sqlite3.Connection,
+    subject: Subject,
+    pattern: "regex.Pattern[str]",
+    bounds: Bounds,
+    *,
+    max_rows: int | None,
+    seconds: float,
+    clock: Callable[[], float] = monotonic,
+) -> Scan:
+    """The rows that a regular expression finds, newest first: key and matched text.
+
+    Args:
+        connection: where to look.
+        subject: messages or summaries.
+        pattern: compiled by the package `regex`, which can stop in the middle of a text.
+        bounds: where to look, and how many to find.
+        max_rows: how many to look at; None = all.
+        seconds: how long to look; the clock is asked before each row.
+        clock: seconds that rise.
+    """
+    deadline = clock() + seconds
+    found: list[tuple[Any, str]] = []
+    for seen, (key, content) in enumerate(_newest(connection, subject, bounds)):
+        if max_rows is not None and seen >= max_rows:
+            return Scan(found, f"the newest {max_rows:,} were searched")
+        left = deadline - clock()
+        try:
+            match = pattern.search(content, timeout=left) if left > 0 else None
+        except TimeoutError:
+            left = 0
+        if left <= 0:
+            return Scan(found, f"the search ended after {seconds:g} seconds, with the newest {seen:,} searched")
+        if match:
+            found.append((key, match[0]))
+            if len(found) >= bounds.limit:
+                break
+    return Scan(found)
+
+
+def message_hits(connection: sqlite3.Connection, found: Sequence[tuple[int, str]]) -> list[MessageHit]:
+    """What is known of messages that were found, in their order."""
+    rows = {
+        row[0]: row
+        for row in connection.execute(
+            """
+            SELECT m.message_id, m.message_key, m.conversation_id, coalesce(c.session_key, c.session_id), m.role,
+                   m.created_at
+            FROM json_each(?) k CROSS JOIN messages m ON m.message_id = k.value JOIN conversations c
+              ON c.conversation_id = m.conversation_id
+            """,
+            (json.dumps([key for key, _ in found]),),
+        )
+    }
+    return [MessageHit._make((*rows[key][:5], parse_instant(rows[key][5]), snippet)) for key, snippet in found]
+
+
+def summary_hits(
+    connection: sqlite3.Connection, found: Sequence[tuple[str, str]], subject: Subject = SUMMARIES
+) -> list[SummaryHit]:
+    """What is known of summaries that were found, in their order."""
+    rows = {
+        row[0]: row
+        for row in connection.execute(
+            f"""
+            SELECT s.summary_id, s.conversation_id, coalesce(c.session_key, c.session_id), s.kind, s.depth,
+                   {subject.ends}
+            FROM json_each(?) k CROSS JOIN summaries s ON s.summary_id = k.value JOIN conversations c
+              ON c.conversation_id = s.conversation_id
+            """,  # noqa: S608 (our own constants)
+            (json.dumps([key for key, _ in found]),),
+        )
+    }
+    return [SummaryHit._make((*rows[key][:5], parse_instant(rows[key][5]), snippet)) for key, snippet in found]
+
+
+def _matching(
+    connection: sqlite3.Connection, subject: Subject, match: str, bounds: Bounds, order: Order
+) -> list[tuple[Any, int]]:
+    """The keys of what matches, each with its full-text row; CROSS JOIN keeps the full-text table outermost."""
+    rank = f"{subject.fts}.rank, " if order == "relevance" else ""
+    return connection.execute(
+        f"""
+        SELECT {subject.key}, {subject.fts}.rowid FROM {subject.fts} CROSS JOIN {subject.rows} ON {subject.joined}
+        WHERE {subject.fts} MATCH :match AND {subject.scope}
+        ORDER BY {rank}{subject.newest_first} LIMIT :limit
+        """,  # noqa: S608 (our own constants)
+        {"match": match, **bounds.parameters},
+    ).fetchall()
+
+
+def _snippet(connection: sqlite3.Connection, subject: Subject, match: str, row: int) -> str:
+    """The words around a match; asked for one row, because a sorted query would cut one for each that it drops."""
+    snippet: str
+    (snippet,) = connection.execute(
+        f"""
+        SELECT snippet({subject.fts}, {subject.column}, '', '', '...', 32) FROM {subject.fts}
+        WHERE {subject.fts} MATCH :match AND rowid = :row
+        """,  # noqa: S608 (our own constants)
+        {"match": match, "row": row},
+    ).fetchone()
+    return snippet
+
+
+def _find_cjk(
+    connection: sqlite3.Connection, subject: Subject, query: str, bounds: Bounds, incidents: Counter[str]
+) -> list[tuple[Any, str]]:
+    if subject.trigrams is None:
+        terms = like_terms(query)
+        return _find_like(connection, subject, [[term] for term in terms], terms, bounds)
+    asked = cjk_query(query)
+    windows = [like_windows(run) for run in asked.runs]
+    terms = [*asked.runs, *(window for run in windows for window in run), *asked.words]
+    if all(len(run) >= TRIGRAM for run in asked.runs):
+        filters, values = _like_clauses(subject, [[word] for word in asked.words])
+        parameters = {**bounds.parameters, **values, "match": trigram_expression(asked.runs)}
+        try:
+            rows = connection.execute(
+                f"""
+                SELECT s.summary_id, s.content FROM {subject.trigrams} CROSS JOIN summaries s
+                  ON s.summary_id = {subject.trigrams}.summary_id
+                WHERE {subject.trigrams} MATCH :match AND {subject.scope} {filters}
+                ORDER BY {subject.trigrams}.rank, {subject.newest_first} LIMIT :limit
+                """,  # noqa: S608 (our own constants)
+                parameters,
+            ).fetchall()
+        except sqlite3.Error as error:
+            _fell_back(query, error, incidents)
+            rows = []
+        if rows:
+            return [(key, excerpt(content, terms)) for key, content in rows]
+    return _find_like(connection, subject, [*windows, *([word] for word in asked.words)], terms, bounds)
+
+
+def _find_like(
+    connection: sqlite3.Connection, subject: Subject, needed: Sequence[Sequence[str]], terms: list[str], bounds: Bounds
+) -> list[tuple[Any, str]]:
+    """The newest rows that hold one of each group of terms."""
+    if not needed:
+        return []
+    clauses, values = _like_clauses(subject, needed)
+    keys = connection.execute(
+        f"""
+        SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} {clauses}
+        ORDER BY {subject.newest_first} LIMIT :limit
+        """,  # noqa: S608 (our own constants)
+        {**bounds.parameters, **values},
+    ).fetchall()
+    return [(key, excerpt(content, terms)) for key, content in _contents(connection, subject, [key for (key,) in keys])]
+
+
+def _like_clauses(subject: Subject, needed: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
+    clauses, values = "", dict[str, str]()
+    for i, group in enumerate(needed):
+        names = [f"like_{i}_{j}" for j in range(len(group))]
+        values |= {name: like_pattern(term) for name, term in zip(names, group, strict=True)}
+        any_of = " OR ".join(f"LOWER({subject.content}) LIKE :{name} ESCAPE '\\'" for name in names)
+        clauses += f" AND ({any_of})"
+    return clauses, values
+
+
+def _newest(connection: sqlite3.Connection, subject: Subject, bounds: Bounds) -> Iterator[tuple[Any, str]]:
+    keys = [
+        key
+        for (key,) in connection.execute(
+            f"SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} ORDER BY {subject.newest_first}",  # noqa: S608
+            bounds.parameters,
+        )
+    ]
+    for start in range(0, len(keys), _BATCH):
+        yield from _contents(connection, subject, keys[start : start + _BATCH])
+
+
+def _contents(connection: sqlite3.Connection, subject: Subject, keys: Sequence[Any]) -> list[tuple[Any, str]]:
+    rows = dict(
+        connection.execute(
+            f"""
+            SELECT {subject.key}, {subject.content} FROM json_each(?) k
+            CROSS JOIN {subject.rows} ON {subject.key} = k.value
+            """,  # noqa: S608 (our own constants)
+            (json.dumps(list(keys)),),
+        ).fetchall()
+    )
+    return [(key, rows[key]) for key in keys]
+
+
+def _fell_back(query: str, error: sqlite3.Error, incidents: Counter[str]) -> None:
+    incidents["full_text_error"] += 1
+    _log.warning("full-text search for %.200r failed (%s): searched for substrings instead", query, error)

@@ -1,0 +1,42 @@
+"""Tell what is known of a summary or a large file."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.recall.describe import DescribedSummary, file_description, summary_text
+from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
+
+HELP = f"""lcm describe ID store=FILE [KEY=VALUE ...]
+
+Tell what is known of a summary (sum_...) or a large file (file_...): words, time, what it was made of, and what
+expanding it would cost.
+
+  lcm describe sum_972f60d23b50311a store=memory.db
+  lcm describe file_0123456789abcdef content=true store=memory.db > whole.txt
+
+  content=true           the whole text of a file, and nothing else
+  token_cap=4000         marks what could be expanded within so many tokens{SETTINGS_HELP}"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm describe ID store=FILE [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, ("conversation", "content", "token_cap"))
+    item_id = one_word(asked, "id", "describe")
+    content = asked.flag("content")
+    with opened(asked) as (_, reader):
+        described = reader.describe(
+            item_id,
+            conversation=asked.settings.get("conversation"),
+            token_cap=asked.number("token_cap"),
+            content=content,
+        )
+    if asked.flag("json"):
+        tell_json(asdict(described))
+    elif isinstance(described, DescribedSummary):
+        tell(summary_text(described))
+    else:
+        tell(file_description(described) if described.text is None else described.text)
+    return 0

@@ -1,0 +1,42 @@
+"""Read what summaries were made of."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.errors import LcmError
+from lcm.recall.expansion import distilled_text
+from pipelines.recall_command import SETTINGS_HELP, opened, read_arguments, tell, tell_json
+
+HELP = f"""lcm expand ID ... store=FILE [KEY=VALUE ...]
+
+Read what summaries were made of, down to the messages if wanted.
+
+  lcm expand sum_972f60d23b50311a store=memory.db
+  lcm expand sum_972f60d23b50311a sum_aee0293518474c82 depth=5 messages=true token_cap=20000
+
+  depth=3                steps downwards; the messages of a leaf are one
+  token_cap=4000         of all that is read
+  messages=true          the messages of leaves too{SETTINGS_HELP}"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm expand ID ... store=FILE [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, ("conversation", "depth", "token_cap", "messages"))
+    if not asked.words:
+        raise LcmError("name the summaries to expand; `lcm expand --help` tells more")
+    with opened(asked) as (recall, reader):
+        found = reader.expand(
+            asked.words,
+            depth=asked.number("depth"),
+            token_cap=asked.number("token_cap"),
+            has_messages=asked.flag("messages"),
+            conversation=asked.settings.get("conversation"),
+        )
+    if asked.flag("json"):
+        tell_json({**asdict(found), "cited_ids": found.cited_ids})
+    else:
+        tell(distilled_text(found, recall.distilled))
+    return 0

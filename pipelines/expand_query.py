@@ -1,0 +1,54 @@
+"""Have a question answered from what was compacted."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.errors import LcmError
+from pipelines.recall_command import SETTINGS_HELP, now, one_word, opened, read_arguments, tell, tell_json
+
+HELP = f"""lcm expand-query PROMPT store=FILE [query=WORDS] [ids=ID,ID] [KEY=VALUE ...]
+
+Have a question answered from what summaries were made of. Reading begins at the summaries that are named, and at those
+that hold all words of the query, or whose messages do.
+
+  lcm expand-query "Why did the migration fail?" query="migration failed" store=memory.db
+  lcm expand-query "Which port?" ids=sum_972f60d23b50311a token_cap=8000
+  lcm expand-query "Which port?" query=port answerer=llm language_model=openai_compatible language_model.base_url=...
+
+  max_tokens=2000        of the answer
+  token_cap=4000         of all that is read for it{SETTINGS_HELP}"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm expand-query PROMPT store=FILE [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, ("conversation", "query", "ids", "max_tokens", "token_cap"))
+    prompt = one_word(asked, "question", "expand-query")
+    ids = [one for part in asked.settings.get("ids", "").split(",") if (one := part.strip())]
+    query = asked.settings.get("query", "")
+    if not ids and not query.strip():
+        raise LcmError("query=WORDS or ids=ID,ID must say where to begin to read; `lcm grep` finds ids")
+    with opened(asked) as (recall, reader):
+        answered = recall.expand_query(
+            reader,
+            prompt,
+            now,
+            summary_ids=ids,
+            query=query,
+            conversation=asked.settings.get("conversation"),
+            max_tokens=asked.number("max_tokens"),
+            token_cap=asked.number("token_cap"),
+        )
+    if asked.flag("json"):
+        tell_json({**asdict(answered.answer), "route": asdict(answered.route), "conversations": answered.conversations})
+        return 0
+    answer = answered.answer
+    cited = [*answer.cited_ids, *(f"msg#{number}" for number in answer.cited_messages)]
+    tell(answer.text)
+    tell(
+        f"\nread {answer.expanded_summaries} summaries, {answer.source_tokens:,} tokens"
+        f"{', not all that there is' if answer.is_truncated else ''}; cited: {', '.join(cited) or 'nothing'}"
+    )
+    return 0

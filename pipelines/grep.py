@@ -1,0 +1,84 @@
+"""Search what was said and the summaries of it."""
+
+from collections.abc import Sequence
+from typing import Any, cast, get_args
+
+from rich.markup import escape
+from rich.table import Table
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.recall.grep import Grep, Mode, Scope, minute, one_line
+from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
+from pipelines.terminal import console, warn
+
+HELP = f"""lcm grep PATTERN store=FILE [KEY=VALUE ...]
+
+Search messages, those that no longer stand in a context too, and summaries.
+
+  lcm grep "database timeout" store=memory.db
+  lcm grep 'error: \\w+' mode=regex scope=messages since=2026-01-05 limit=10
+  lcm grep 会議 conversation=ryokou json=true
+
+  mode=full_text         or regex, in the syntax of Python's package regex
+  scope=both             or messages, summaries
+  since=... before=...   ISO 8601, UTC unless it names a zone
+  limit=50               of messages, and again of summaries{SETTINGS_HELP}"""
+_KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm grep PATTERN store=FILE [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, _KEYS)
+    pattern = one_word(asked, "pattern", "grep").strip()
+    if not pattern:
+        raise LcmError("the pattern must say what to search for, got nothing")
+    mode = cast("Mode", asked.choice("mode", get_args(Mode), "full_text"))
+    scope = cast("Scope", asked.choice("scope", get_args(Scope), "both"))
+    with opened(asked) as (_, reader):
+        found = reader.grep(
+            pattern,
+            mode=mode,
+            scope=scope,
+            conversation=asked.settings.get("conversation"),
+            since=asked.instant("since"),
+            before=asked.instant("before"),
+            limit=asked.number("limit"),
+        )
+    if found.is_refused:
+        raise LcmError("; ".join(found.notes))
+    if asked.flag("json"):
+        tell_json(_as_json(found))
+    else:
+        _show(found)
+    for note in found.notes:
+        warn(note)
+    return 0
+
+
+def _as_json(found: Grep) -> dict[str, Any]:
+    return {
+        "messages": [hit._asdict() for hit in found.messages],
+        "summaries": [hit._asdict() for hit in found.summaries],
+        "notes": list(found.notes),
+    }
+
+
+def _show(found: Grep) -> None:
+    if not found.total:
+        tell("No matches found.")
+        return
+    table = Table()
+    for heading in ("id", "conversation", "what", "when"):
+        table.add_column(heading, no_wrap=heading != "conversation")
+    table.add_column("words")
+    rows = [(f"msg#{hit.number}", hit.conversation_id, hit.role, hit.created_at, hit.snippet) for hit in found.messages]
+    rows += [(hit.summary_id, hit.conversation_id, hit.kind, hit.created_at, hit.snippet) for hit in found.summaries]
+    for name, conversation, what, at, snippet in rows:
+        table.add_row(
+            name, *(escape(well_formed(text)) for text in (conversation, what, minute(at), one_line(snippet)))
+        )
+    console().print(table, highlight=False, soft_wrap=False)

@@ -1,0 +1,150 @@
+"""What the commands of recall share: their settings, the store they open, and how they print."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.instants import parse_instant
+from lcm.recall.reader import Reader
+from lcm.recall.recall import Recall
+from lcm.store.store import Store
+from pipelines import configuration
+from pipelines.terminal import console
+
+STORE_VARIABLE = "LCM_DATABASE_PATH"
+_PIPELINE = "recall"
+SETTINGS_HELP = f"""
+  store=FILE             the store; else what ${STORE_VARIABLE} names
+  conversation=KEY       one conversation, archived ones of that id too; else all
+  json=true              everything as JSON
+
+Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command line: words, settings of the command, and overrides of the configuration."""
+
+    words: tuple[str, ...]
+    settings: dict[str, str]
+    overrides: tuple[str, ...]
+
+    def flag(self, name: str) -> bool:
+        value = self.settings.get(name, "false")
+        if value not in ("true", "false"):
+            raise LcmError(f"{name} must be true or false, got {value!r}")
+        return value == "true"
+
+    def number(self, name: str) -> int | None:
+        value = self.settings.get(name)
+        if value is None:
+            return None
+        if not value.isdecimal() or int(value) < 1:
+            raise LcmError(f"{name} must be a whole number >= 1, got {value!r}")
+        return int(value)
+
+    def instant(self, name: str) -> datetime | None:
+        value = self.settings.get(name)
+        try:
+            return None if value is None else parse_instant(value)
+        except ValueError as error:
+            raise LcmError(f"{name} must be an ISO 8601 date or instant, got {value!r}") from error
+
+    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
+        value = self.settings.get(name, default)
+        if value not in choices:
+            raise LcmError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+        return value
+
+
+def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> Asked:
+    """Tell the words of a command from its settings: KEY=VALUE of a known key or group is one, all else is a word.
+
+    Raises:
+        LcmError: if a setting of the configuration's own shape is of no known group.
+    """
+    known = {"store", "json", *keys}
+    groups = configuration.groups()
+    words, settings, overrides = [], {}, []
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if equals and key in known:
+            settings[key] = value
+        elif equals and key.lstrip("+~").partition(".")[0] in groups:
+            overrides.append(argument)
+        elif argument.startswith("--") and argument != "--" and not equals:
+            raise LcmError(f"no such option: {argument!r}; settings are written KEY=VALUE")
+        else:
+            words.append(argument)
+    return Asked(tuple(words), settings, tuple(overrides))
+
+
+def one_word(asked: Asked, what: str, command: str) -> str:
+    """The one word of a command.
+
+    Raises:
+        LcmError: if there is none, or there are several.
+    """
+    if len(asked.words) != 1:
+        got = "nothing" if not asked.words else ", ".join(map(repr, asked.words))
+        raise LcmError(f"name one {what} (quote spaces), got {got}; `lcm {command} --help` tells more")
+    return asked.words[0]
+
+
+def now() -> datetime:
+    """The one clock of these commands."""
+    return datetime.now(UTC)
+
+
+@contextmanager
+def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
+    """Recall as configured, on the store that was named.
+
+    Raises:
+        LcmError: if no store was named, or it is none; none is ever made.
+    """
+    named = asked.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
+    if not named:
+        raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
+    path = Path(named).expanduser()
+    _require_store(path)
+    above_presets = configuration.environment_overrides(asked.overrides, _PIPELINE)
+    config: DictConfig = configuration.composed([*above_presets, *asked.overrides], _PIPELINE)
+    recall: Recall = configuration.build(config, "recall")
+    with Store(path) as store:
+        yield recall, recall.on(store)
+
+
+def tell(text: str) -> None:
+    console().print(well_formed(text), highlight=False, markup=False)
+
+
+def tell_json(value: Any) -> None:
+    tell(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _require_store(path: Path) -> None:
+    """Refuse what is no store before anything opens it for writing."""
+    if not path.is_file():
+        raise LcmError(f"there is no store {str(path)!r}; `lcm ingest ... into={path}` makes one")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'").fetchone()
+    except sqlite3.Error as error:
+        raise LcmError(f"{str(path)!r} is no store of lcm: {error}") from error
+    if not found[0]:
+        raise LcmError(f"{str(path)!r} is no store of lcm: it has no schema_migrations")

@@ -1,0 +1,241 @@
+"""lossless-claw's vectors of search, expansion and grants onto our components."""
+
+import re
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from lcm.errors import GrantError
+from lcm.instants import EPOCH, parse_instant
+from lcm.recall.describe import DescribedSummary
+from lcm.recall.expansion import distilled_text, expand, shortened
+from lcm.recall.grants import DEFAULT_DEPTH, DEFAULT_TOKEN_CAP, DEFAULT_TTL_SECONDS, Grants
+from lcm.recall.recall import Recall
+from lcm.recall.routing import route
+from lcm.recall.tools import Tools
+from lcm.records import Message, Summary, Transcript
+from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms, match_expression
+from lcm.store.store import Store
+from lcm.store.summaries import insert_summary
+from lcm.tokens import Utf16Units
+from pipelines import configuration
+
+_SAID_FROM = parse_instant("2026-01-05T09:00:00Z")
+_SUMMARISED_FROM = parse_instant("2026-02-01T00:00:00Z")
+_TOKENS = Utf16Units()
+
+
+@cache
+def recall() -> Recall:
+    return configuration.build(configuration.composed(["recall=lossless_claw"], "recall"), "recall")
+
+
+def fts_query_sanitizing(case: dict[str, Any]) -> dict[str, Any]:
+    terms = like_terms(case["query"])
+    return {
+        "match": match_expression(case["query"], keeps_phrases=recall().keeps_phrases),
+        "contains_cjk": contains_cjk(case["query"]),
+        "like_terms": terms,
+        "like_args": [like_pattern(term) for term in terms],
+        "snippet": excerpt(case["content"], terms),
+    }
+
+
+def full_text_search(case: dict[str, Any]) -> dict[str, Any]:
+    messages = [{"role": "user", "content": text} for text in case["documents"]]
+    leaves = [{"id": f"sum_{i}", "content": text, "message_seqs": []} for i, text in enumerate(case["documents"])]
+    with Store() as store:
+        _fill(store, messages, leaves, [])
+        found = recall().on(store).grep(case["query"], mode="full_text")
+    return {
+        "summary_hits": sorted(int(hit.summary_id.removeprefix("sum_")) for hit in found.summaries),
+        "message_hits": sorted(hit.number - 1 for hit in found.messages),
+    }
+
+
+def grep_tool(case: dict[str, Any]) -> dict[str, Any]:
+    with Store() as store:
+        _fill_dag(store, case["dag"])
+        tools = Tools(recall(), recall().on(store), lambda: EPOCH, "talk")
+        reply = tools.call("lcm_grep", case["params"])
+    return {"text": reply.text, "details": {_snake(key): value for key, value in reply.details.items()}}
+
+
+def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
+    with Store() as store:
+        _fill_dag(store, case["dag"])
+        reader = recall().on(store)
+        if case["op"] == "describe":
+            return _described(reader.describe(case["id"]))
+        with store.reading() as connection:
+            found = expand(
+                connection,
+                case["summary_ids"],
+                case.get("max_depth", recall().default_depth),
+                case.get("token_cap", float("inf")),
+                _TOKENS,
+                has_messages=case.get("include_messages", False),
+            )
+    return {
+        "expansions": [
+            {
+                "summary_id": root.summary_id,
+                "children": [
+                    {
+                        "summary_id": one.summary_id,
+                        "kind": one.kind,
+                        "snippet": shortened(one.content),
+                        "token_count": one.tokens,
+                    }
+                    for one in root.children
+                ],
+                "messages": [
+                    {
+                        "message_id": one.number,
+                        "role": one.role,
+                        "snippet": shortened(one.content),
+                        "token_count": one.tokens,
+                    }
+                    for one in root.messages
+                ],
+            }
+            for root in found.roots
+        ],
+        "cited_ids": list(found.cited_ids),
+        "total_tokens": found.tokens,
+        "truncated": found.is_truncated,
+        "distilled": distilled_text(found, recall().distilled),
+    }
+
+
+def expansion_auth(case: dict[str, Any]) -> dict[str, Any]:
+    grants, now = Grants(), EPOCH
+    asked = case["create"]
+    ttl_ms = asked["ttl_ms"]
+    grant = grants.create(
+        asked["conversations"],
+        now,
+        summary_ids=asked["summary_ids"] or (),
+        max_depth=asked["max_depth"] or DEFAULT_DEPTH,
+        token_cap=asked["token_cap"] or DEFAULT_TOKEN_CAP,
+        ttl_seconds=DEFAULT_TTL_SECONDS if ttl_ms is None else ttl_ms / 1000,
+    )
+    steps: list[Any] = []
+    for step in case["steps"]:
+        if step["op"] == "advance_ms":
+            now += timedelta(milliseconds=step["ms"])
+            steps.append(None)
+        elif step["op"] == "revoke":
+            steps.append({"revoked": grants.revoke(grant.grant_id)})
+        elif step["op"] == "remaining":
+            steps.append({"remaining": grants.remaining(grant.grant_id, now)})
+        else:
+            try:
+                allowed = grants.authorize(
+                    grant.grant_id,
+                    step["conversation"],
+                    step["summary_ids"],
+                    now,
+                    depth=step["max_depth"],
+                    token_cap=step["token_cap"],
+                )
+                left = grants.consume(grant.grant_id, step["result_tokens"], now)
+            except GrantError as error:
+                steps.append({"ok": False, "error": str(error)})
+                continue
+            steps.append(
+                {
+                    "ok": True,
+                    "effective_depth": allowed.depth,
+                    "effective_token_cap": allowed.token_cap,
+                    "remaining_after": left,
+                }
+            )
+    lasts_ms = round((grant.expires_at - EPOCH) / timedelta(milliseconds=1))
+    defaults = {"max_depth": grant.max_depth, "token_cap": grant.token_cap, "ttl_ms": lasts_ms}
+    return {"defaults": defaults, "steps": steps}
+
+
+def expansion_policy(case: dict[str, Any]) -> dict[str, Any]:
+    found = route(
+        case["intent"],
+        case["candidate_summary_count"],
+        float(case["token_cap"]),
+        query=case.get("query", ""),
+        depth=case.get("requested_max_depth"),
+        has_messages=case["include_messages"],
+    )
+    return {
+        "action": found.action,
+        "normalized_max_depth": found.depth,
+        "candidate_summary_count": found.candidates,
+        "estimated_tokens": found.estimated_tokens,
+        "token_cap": found.token_cap,
+        "token_risk_ratio": found.risk_ratio,
+        "token_risk_level": found.risk,
+        "indicators": {
+            "broad_time_range": found.is_over_long_time,
+            "multi_hop_retrieval": found.is_in_several_hops,
+        },
+        "triggers": {
+            "direct_by_no_candidates": found.candidates == 0,
+            "direct_by_low_complexity_probe": found.is_simple_probe,
+            "delegate_by_depth": False,
+            "delegate_by_candidate_count": False,
+            "delegate_by_token_risk": found.risk == "high",
+            "delegate_by_broad_time_range_and_multi_hop": found.is_over_long_time and found.is_in_several_hops,
+        },
+    }
+
+
+def _described(described: Any) -> dict[str, Any]:
+    assert isinstance(described, DescribedSummary)
+    return {
+        "kind": described.summary.kind,
+        "depth": described.summary.depth,
+        "parent_ids": list(described.source_summary_ids),
+        "child_ids": list(described.derived_ids),
+        "message_ids": list(described.messages),
+        "subtree": [
+            {
+                "summary_id": node.place.summary_id,
+                "depth_from_root": node.place.steps,
+                "path": node.place.path,
+                "child_count": node.place.neighbours,
+            }
+            for node in described.subtree
+        ],
+    }
+
+
+def _fill_dag(store: Store, dag: dict[str, Any]) -> None:
+    _fill(store, dag["messages"], dag["leaves"], dag["condensed"])
+
+
+def _fill(store: Store, messages: list[dict[str, Any]], leaves: list[Any], condensed: list[Any]) -> None:
+    said = [
+        Message(f"m{i}", one["role"], one["content"], "session", _SAID_FROM + timedelta(minutes=7 * i))
+        for i, one in enumerate(messages, start=1)
+    ]
+    store.ingest(Transcript("talk", tuple(said)), _TOKENS)
+    made = [(one, "leaf", 0, [f"m{seq}" for seq in one["message_seqs"]]) for one in leaves]
+    made += [(one, "condensed", one["depth"], one["sources"]) for one in condensed]
+    with store.writing() as connection:
+        for i, (one, kind, depth, sources) in enumerate(made, start=1):
+            summary = Summary(
+                one["id"],
+                "talk",
+                kind,
+                depth,
+                one["content"],
+                *_TOKENS.count([one["content"]]),
+                _SUMMARISED_FROM + timedelta(minutes=i),
+                descendant_token_count=20 if kind == "condensed" else 0,
+                source_message_token_count=10 if kind == "leaf" else 0,
+                source_ids=tuple(sources),
+            )
+            insert_summary(connection, 1, summary)
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()

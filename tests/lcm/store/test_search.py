@@ -1,0 +1,177 @@
+"""Search finds what is there, newest or best first, within its bounds, however it has to look."""
+
+import logging
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.store.lineage import conversation_rows
+from lcm.store.query_text import excerpt, like_terms, match_expression
+from lcm.store.search import COVERED, MESSAGES, SUMMARIES, Bounds, find, message_hits, scan, summary_hits
+from lcm.store.store import Store
+from tests.lcm.recall.dags import START, fold, talk
+
+WORDS = ("kettle", "goat", "river", "stone")
+
+
+ALL = Bounds()
+
+
+def numbers(store: Store, query: str, bounds: Bounds = ALL, order: str = "time", phrases: bool = True) -> list[int]:
+    with store.reading() as connection:
+        found = find(
+            connection,
+            MESSAGES,
+            query,
+            bounds,
+            order,  # type: ignore[arg-type]
+            keeps_phrases=phrases,
+            incidents=Counter(),
+        )
+        return [hit.number for hit in message_hits(connection, found)]
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=8),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True),
+    st.integers(1, 5),
+)
+def test_words_are_found_as_a_plain_scan_finds_them(lines: list[list[str]], wanted: list[str], limit: int) -> None:
+    with Store() as store:
+        talk(store, "talk", [" ".join(line) for line in lines])
+        expected = [i for i, line in enumerate(lines, start=1) if set(wanted) <= set(line)][::-1]
+        assert numbers(store, " ".join(wanted), Bounds(limit=limit)) == expected[:limit]
+        assert sorted(numbers(store, " ".join(wanted), order="relevance")) == sorted(expected)
+        assert numbers(store, " ".join(wanted), Bounds(conversations=[2])) == []
+
+
+@given(st.text())
+def test_no_query_is_an_error(query: str) -> None:
+    with Store() as store:
+        talk(store, "talk", ["kettle 会議"])
+        numbers(store, query)
+        numbers(store, query, phrases=False)
+
+
+def test_the_best_come_first_or_the_newest() -> None:
+    with Store() as store:
+        talk(store, "talk", ["goat goat goat", "a goat among very many other words of no importance at all"])
+        assert numbers(store, "goat", order="relevance") == [1, 2]
+        assert numbers(store, "goat", order="time") == [2, 1]
+
+
+def test_phrases_are_kept_or_dropped() -> None:
+    with Store() as store:
+        talk(store, "talk", ["the blue kettle", "a kettle and a blue door"])
+        assert numbers(store, '"blue kettle"') == [1]
+        assert numbers(store, '"blue kettle"', phrases=False) == [2, 1]
+    assert match_expression('say "blue kettle" now', keeps_phrases=True) == '"say" "blue kettle" "now"'
+
+
+def test_hours_bound_a_search_from_since_up_to_before() -> None:
+    with Store() as store:
+        talk(store, "talk", ["goat"] * 4)  # at minutes 1 to 4
+        since, before = START + timedelta(minutes=2), START + timedelta(minutes=4)
+        assert numbers(store, "goat", Bounds(since=since, before=before)) == [3, 2]
+
+
+def test_summaries_are_dated_by_what_they_cover_or_when_they_were_made() -> None:
+    with Store() as store:
+        talk(store, "talk", ["one", "two"])
+        fold(store, "talk", 0, 2, "goats")
+        bounds = Bounds(before=START + timedelta(minutes=2))
+        with store.reading() as connection:
+            for subject, expected in ((SUMMARIES, 0), (COVERED, 1)):
+                found = find(connection, subject, "goats", bounds, "time", keeps_phrases=True, incidents=Counter())
+                assert len(summary_hits(connection, found, subject)) == expected
+
+
+@pytest.mark.parametrize("query", ["会議", "東京で会議", "来週 会議", "会"])
+def test_cjk_is_found_in_messages_and_summaries(query: str) -> None:
+    with Store() as store:
+        talk(store, "talk", ["来週の火曜日に東京で会議があります", "goats"])
+        fold(store, "talk", 0, 1, "来週、東京で会議")
+        assert numbers(store, query) == [1]
+        with store.reading() as connection:
+            found = find(connection, SUMMARIES, query, Bounds(), "time", keeps_phrases=True, incidents=Counter())
+            assert [hit.snippet for hit in summary_hits(connection, found)] == ["来週、東京で会議"]
+
+
+def test_archived_and_hidden_messages_are_found() -> None:
+    with Store() as store:
+        talk(store, "before", ["goat one"])
+        talk(store, "talk", ["goat two"])
+        store._connection.execute("UPDATE conversations SET active = 0, session_key = 'talk' WHERE conversation_id = 1")
+        store._connection.execute("UPDATE messages SET hidden_at = created_at")
+        assert numbers(store, "goat") == [2, 1]
+        with store.reading() as connection:
+            assert conversation_rows(connection, "talk") == [1, 2]
+
+
+def test_a_failing_index_is_survived_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with Store() as store:
+        talk(store, "talk", ["the goat is here", "the river"])
+        store._connection.execute("DROP TABLE messages_fts")
+        incidents = Counter[str]()
+        with store.reading() as connection, caplog.at_level(logging.WARNING):
+            found = find(connection, MESSAGES, "GOAT the", Bounds(), "time", keeps_phrases=True, incidents=incidents)
+        assert found == [(1, "the goat is here")]
+        assert incidents == {"full_text_error": 1}
+        assert "searched for substrings instead" in caplog.text
+
+
+def test_a_full_text_search_of_a_conversation_is_driven_from_the_index() -> None:
+    with Store() as store:
+        talk(store, "talk", ["goat"])
+        seen: list[str] = []
+        store._connection.set_trace_callback(seen.append)
+        numbers(store, "goat", Bounds(conversations=[1]))
+        store._connection.set_trace_callback(None)
+        (asked,) = [sql for sql in seen if "CROSS JOIN messages m" in sql and "MATCH" in sql]
+        plan = [row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {asked}")]
+        assert plan[0].startswith("SCAN messages_fts VIRTUAL TABLE")
+        assert plan[1].startswith("SEARCH m USING INTEGER PRIMARY KEY")
+
+
+def scanned(store: Store, pattern: str, **how: object) -> tuple[list[object], str]:
+    with store.reading() as connection:
+        asked = {"max_rows": None, "seconds": 5.0} | how
+        found = scan(connection, MESSAGES, regex.compile(pattern), Bounds(limit=2), **asked)  # type: ignore[arg-type]
+    return found.found, found.stopped
+
+
+def test_a_regular_expression_goes_newest_first_and_stops_at_its_limits() -> None:
+    with Store() as store:
+        talk(store, "talk", ["Goat 1", "goat 2", "goat 3", "goat 4", "none"])
+        assert scanned(store, r"goat \d") == ([(4, "goat 4"), (3, "goat 3")], "")
+        assert scanned(store, r"Goat \d", max_rows=2) == ([], "the newest 2 were searched")
+        ticks = count()
+        found, stopped = scanned(store, "Goat", seconds=3, clock=lambda: float(next(ticks)))
+        assert (found, stopped) == ([], "the search ended after 3 seconds, with the newest 2 searched")
+
+
+def test_an_explosive_pattern_is_stopped_in_the_middle_of_a_text() -> None:
+    with Store() as store:
+        talk(store, "talk", ["ab" * 60 + "c"])
+        assert scanned(store, r"(a|b|ab)*c\d", seconds=0.05)[1].startswith("the search ended after 0.05 seconds")
+
+
+def test_an_excerpt_counts_utf16_units() -> None:
+    text = "😀" * 30 + "goat" + "😀" * 40
+    assert excerpt(text, ["goat"]) == f"...{'😀' * 12}goat{'😀' * 20}..."
+    assert like_terms('"Blue kettle" (GOAT), goat') == ["blue kettle", "goat"]
+
+
+def test_bounds_of_summaries_hold_what_lies_beneath() -> None:
+    with Store() as store:
+        talk(store, "talk", ["goat one", "goat two", "goat three"])
+        first = fold(store, "talk", 0, 2, "goats")
+        assert numbers(store, "goat", replace(Bounds(), summaries=[first])) == [2, 1]
+        assert numbers(store, "goat", Bounds(summaries=[])) == []

@@ -1,0 +1,120 @@
+"""`lcm grep`, `describe`, `expand` and `expand-query`: one store, read and never made."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from lcm.store.store import Store
+from pipelines.cli import BAD_INPUT
+from tests.lcm.recall.dags import fold, talk
+from tests.pipelines.conftest import Lcm
+
+COMMANDS = ("grep", "describe", "expand", "expand-query")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> tuple[str, str]:
+    """A store and the id of its summary."""
+    path = tmp_path / "memory.db"
+    with Store(path) as store:
+        talk(store, "talk", ["The kettle in the garden is [blue].", "来週の火曜日に東京で会議があります", "a=b"])
+        return f"store={path}", fold(store, "talk", 0, 2, "A kettle, and a meeting in Tokyo.")
+
+
+def test_words_are_found_with_their_ids(lcm: Lcm, memory: tuple[str, str]) -> None:
+    store, summary_id = memory
+    finished = lcm("grep", "kettle", store)
+    assert finished.code == 0
+    assert all(part in finished.stdout for part in ("msg#1", summary_id, "garden is [blue]", "2026-01-05 09:01 UTC"))
+    found = json.loads(lcm("grep", "会議", store, "json=true", "scope=messages").stdout)
+    assert [(hit["number"], hit["message_id"]) for hit in found["messages"]] == [(2, "talk:2")]
+    assert lcm("grep", "zeppelin", store).stdout.strip() == "No matches found."
+    assert "msg#3" in lcm("grep", "a=b", store, "mode=regex").stdout
+    assert lcm("grep", "kettle", store, "before=2026-01-05T09:01:00Z").stdout.strip() == "No matches found."
+
+
+def test_an_expansion_gives_the_messages(lcm: Lcm, memory: tuple[str, str]) -> None:
+    store, summary_id = memory
+    assert "garden" in lcm("expand", summary_id, store, "messages=true").stdout
+    assert "garden" not in lcm("expand", summary_id, store).stdout
+    assert "Messages: msg#1" in lcm("expand", summary_id, store, "messages=true", "recall=lossless_claw").stdout
+    cut = json.loads(lcm("expand", summary_id, store, "messages=true", "token_cap=9", "json=true").stdout)
+    assert (cut["tokens"], cut["is_truncated"]) == (9, True)
+
+
+def test_a_summary_is_described(lcm: Lcm, memory: tuple[str, str]) -> None:
+    store, summary_id = memory
+    assert "A kettle, and a meeting in Tokyo." in lcm("describe", summary_id, store).stdout
+    assert json.loads(lcm("describe", summary_id, store, "json=true").stdout)["messages"] == [1, 2]
+
+
+def test_a_question_is_answered_with_what_it_rests_on(lcm: Lcm, memory: tuple[str, str]) -> None:
+    store, summary_id = memory
+    finished = lcm("expand-query", "What colour is the kettle?", store, f"ids={summary_id}")
+    assert "The kettle in the garden is [blue]. [msg#1]" in finished.stdout
+    assert f"cited: {summary_id}" in finished.stdout
+    told = json.loads(lcm("expand-query", "Which kettle?", store, "query=garden", "json=true").stdout)
+    assert told["cited_messages"] == [1]
+    assert lcm("expand-query", "Why?", store, "query=kettle", "answerer=llm").code == BAD_INPUT
+
+
+def test_the_environment_names_the_store(lcm: Lcm, memory: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LCM_DATABASE_PATH", raising=False)
+    assert "store=FILE is missing" in lcm("grep", "kettle").stderr
+    monkeypatch.setenv("LCM_DATABASE_PATH", memory[0].removeprefix("store="))
+    assert "msg#1" in lcm("grep", "kettle").stdout
+
+
+MISTAKES = {
+    "no such store": (["grep", "x", "store=none.db"], "there is no store 'none.db'"),
+    "two patterns": (["grep", "x", "y", "STORE"], "name one pattern"),
+    "misspelt key": (["grep", "x", "STORE", "limt=3"], "'limt=3'"),
+    "mode": (["grep", "x", "STORE", "mode=fuzzy"], "unknown mode 'fuzzy'; choose one of: regex, full_text"),
+    "limit": (["grep", "x", "STORE", "limit=0"], "limit must be a whole number >= 1, got '0'"),
+    "instant": (["grep", "x", "STORE", "since=soon"], "since must be an ISO 8601 date or instant, got 'soon'"),
+    "order of instants": (["grep", "x", "STORE", "since=2026-01-02", "before=2026-01-01"], "since must be earlier"),
+    "pattern": (["grep", "(", "STORE", "mode=regex"], "the pattern is no regular expression"),
+    "conversation": (["grep", "x", "STORE", "conversation=none"], "there is no conversation 'none'"),
+    "id": (["describe", "sum_none", "STORE"], "there is no 'sum_none' in the store"),
+    "ids": (["expand", "STORE"], "name the summaries to expand"),
+    "nowhere to begin": (["expand-query", "Why?", "STORE"], "query=WORDS or ids=ID,ID"),
+    "a setting": (["grep", "x", "STORE", "recall.order=best"], "recall"),
+    "option": (["grep", "x", "STORE", "--limit"], "no such option: '--limit'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(lcm: Lcm, memory: tuple[str, str], mistake: str) -> None:
+    arguments, named = MISTAKES[mistake]
+    finished = lcm(*(memory[0] if argument == "STORE" else argument for argument in arguments))
+    assert finished.code == BAD_INPUT
+    assert named in finished.stderr
+    assert len(finished.stderr.strip().splitlines()) == 1
+    assert finished.stdout == ""
+    assert list(finished.place.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_no_store_is_left_alone(lcm: Lcm, tmp_path: Path, command: str) -> None:
+    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
+    text.write_text("no database at all, and long enough to be taken for one " * 3)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = [text.read_bytes(), other.read_bytes()]
+    for path in (text, other):
+        finished = (
+            lcm(command, "x", "query=x", f"store={path}")
+            if command == "expand-query"
+            else lcm(command, "x", f"store={path}")
+        )
+        assert (finished.code, "is no store of lcm" in finished.stderr) == (BAD_INPUT, True)
+    assert [text.read_bytes(), other.read_bytes()] == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(lcm: Lcm, command: str) -> None:
+    finished = lcm(command, "--help")
+    assert finished.code == 0
+    assert f"\n  lcm {command} " in finished.stdout
