@@ -1,0 +1,137 @@
+"""Where the parts of a batch are worked on."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from lcm.errors import LcmError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_ONE_THREAD = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS",
+)  # fmt: skip
+"""What numeric libraries read when they are imported: a worker each is as many threads as there are cores."""
+
+
+class Failed(NamedTuple):
+    """An item came to no end."""
+
+    item: int
+    """Its place among the items."""
+    reason: str
+
+
+class Executor(Protocol):
+    """Works on items side by side, each in one place from its beginning to its end.
+
+    Laws: every result of every item is given, those of one item in order; an item that fails gives one `Failed` and
+    stops no other.
+    """
+
+    def map(self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]) -> Iterator[_Result | Failed]:
+        """Give what `task` gives for each item, as it comes.
+
+        Args:
+            task: can be pickled, as can items and results; raises LcmError, OSError or ValueError for what is wrong
+                with its item.
+            items: what is worked on.
+        """
+        ...
+
+
+class _End(NamedTuple):
+    """The last thing that a worker says."""
+
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Processes on this machine: a new one for each item, so that its memory is given back."""
+
+    workers: int = 2
+    """How many at once."""
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise ValueError(f"workers must be >= 1, got {self.workers}")
+
+    def map(self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]) -> Iterator[_Result | Failed]:
+        spawn = multiprocessing.get_context("spawn")
+        waiting = list(enumerate(items))[::-1]
+        at_work: dict[Connection, tuple[int, BaseProcess]] = {}
+        try:
+            while waiting or at_work:
+                while waiting and len(at_work) < self.workers:
+                    number, item = waiting.pop()
+                    ours, theirs = spawn.Pipe(duplex=False)
+                    process: BaseProcess = spawn.Process(target=_work, args=(theirs, task, item))
+                    with _one_thread_each():
+                        process.start()
+                    theirs.close()  # else no end is seen when the process dies
+                    at_work[ours] = (number, process)
+                for connection in wait(list(at_work)):
+                    assert isinstance(connection, Connection)
+                    number, process = at_work[connection]
+                    said = _heard(connection)
+                    if not isinstance(said, _End):
+                        yield said
+                        continue
+                    del at_work[connection]
+                    connection.close()
+                    process.join()
+                    failure = said.failure
+                    if failure == _NO_WORD:
+                        failure = f"its process ended with exit code {process.exitcode}"
+                    if failure is not None:
+                        yield Failed(number, failure)
+        finally:
+            for connection, (_, process) in at_work.items():
+                process.terminate()
+                process.join()
+                connection.close()
+
+
+_NO_WORD = ""
+
+
+def _heard(connection: Connection) -> Any:
+    try:
+        return connection.recv()
+    except EOFError:
+        return _End(_NO_WORD)
+
+
+def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item) -> None:
+    """One item, in a process of its own. Where nobody listens any more, sending fails and the process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends us
+    try:
+        for result in task(item):
+            connection.send(result)
+        connection.send(_End(None))
+    except BrokenPipeError:
+        return
+    except (LcmError, OSError, ValueError) as error:
+        connection.send(_End(" ".join(str(error).split()) or type(error).__name__))
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

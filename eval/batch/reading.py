@@ -1,0 +1,73 @@
+"""A source as it is read: piece by piece, with what became of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from eval.batch.parquet_part import ParquetPart
+from eval.batch.sharding import Source
+from lcm.errors import TranscriptError
+from lcm.protocols import TranscriptReader
+from lcm.records import Transcript
+from lcm.transcript.reading import PIECE_BYTES, PIECE_ITEMS, READERS, read_pieces, reader_of
+from lcm.transcript.recorded_file import RecordedFile
+
+
+@dataclass(slots=True)
+class Heard:
+    """How far a source has told a conversation."""
+
+    messages: int = 0
+    events: int = 0
+    seconds: float = 0.0
+    """That its compaction took."""
+    reason: str = ""
+    """What compaction said of it last, where it made no summary."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One source, under way."""
+
+    source: Source
+    file: RecordedFile
+    pieces: Iterator[Transcript]
+    conversations: dict[str, Heard] = field(default_factory=dict)
+    is_read: bool = False
+    refused: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_read or self.refused is not None
+
+    def heard(self, conversation_id: str) -> Heard:
+        return self.conversations.setdefault(conversation_id, Heard())
+
+    def refuse(self, reason: str) -> None:
+        self.refused = reason
+
+    def take(self) -> list[Transcript]:
+        """The next pieces: some `PIECE_ITEMS` messages, or `PIECE_BYTES`."""
+        taken: list[Transcript] = []
+        items, from_byte = 0, self.file.bytes_read
+        try:
+            while items < PIECE_ITEMS and self.file.bytes_read - from_byte < PIECE_BYTES:
+                piece = next(self.pieces)
+                taken.append(piece)
+                items += len(piece.messages) + len(piece.events)
+        except StopIteration:
+            self.is_read = True
+        except (OSError, TranscriptError) as error:
+            self.refuse(str(error))
+        return taken
+
+
+def opened(source: Source, name: str, readers: Sequence[TranscriptReader] = READERS) -> Reading:
+    """Begin to read a source in the format of that name, "auto": as it looks."""
+    file = RecordedFile(source.path, name=source.name)
+    reading = Reading(source, file, iter(()))
+    try:
+        reader = ParquetPart(source.part, source.parts) if source.parts > 1 else reader_of(file, name, readers)
+        reading.pieces = read_pieces(file, reader)
+    except (OSError, TranscriptError) as error:
+        reading.refuse(str(error))
+    return reading

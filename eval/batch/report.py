@@ -1,0 +1,104 @@
+"""What a batch did to each conversation: lines while it is under way, a Parquet file at its end."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.batch.reading import Reading
+from lcm.encoding import to_json, well_formed
+from lcm.records import LEVELS
+from lcm.store.store import Store
+from lcm.whole_file import written_whole
+
+REPORT = "report.parquet"
+REPORT_SCHEMA: dict[str, pl.DataType] = {
+    "shard": pl.Int64(),
+    "source": pl.String(),
+    "digest": pl.String(),
+    "conversation_id": pl.String(),
+    "messages": pl.Int64(),
+    "tokens_before": pl.Int64(),
+    "tokens_after": pl.Int64(),
+    "ratio": pl.Float64(),
+    "summaries_by_depth": pl.List(pl.Int64()),
+    **{f"level_{level}": pl.Int64() for level in LEVELS},
+    "methods": pl.String(),
+    "reason": pl.String(),
+    "seconds": pl.Float64(),
+    "refused": pl.String(),
+}
+"""The columns of the report. A source that was refused has a row without a conversation, and the reason in `refused`.
+
+`ratio` is tokens before by tokens after; `methods` is JSON, summarizer to summaries; `seconds` are those of one run.
+"""
+
+
+def conversation_row(store: Store, shard: int, reading: Reading, conversation_id: str) -> dict[str, Any]:
+    totals = store.conversation_totals(conversation_id)
+    heard = reading.heard(conversation_id)
+    depths = [0] * (1 + max((depth for depth, *_ in totals.summaries), default=-1))
+    levels, methods = dict.fromkeys(LEVELS, 0), dict[str, int]()
+    for depth, level, method, count in totals.summaries:
+        depths[depth] += count
+        levels[level] += count  # type: ignore[index]  # one of LEVELS
+        methods[method] = methods.get(method, 0) + count
+    return _row(shard, reading) | {
+        "conversation_id": conversation_id,
+        "messages": totals.messages,
+        "tokens_before": totals.tokens_before,
+        "tokens_after": totals.tokens_after,
+        "ratio": totals.tokens_before / totals.tokens_after if totals.tokens_after else 1.0,
+        "summaries_by_depth": depths,
+        **{f"level_{level}": count for level, count in levels.items()},
+        "methods": json.dumps(methods, sort_keys=True),
+        "reason": "compacted" if totals.summaries else heard.reason,
+        "seconds": round(heard.seconds, 6),
+    }
+
+
+def refused_row(shard: int, reading: Reading) -> dict[str, Any]:
+    return _row(shard, reading) | {"refused": reading.refused}
+
+
+def add_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Put rows behind those of a file of lines, and on disk."""
+    with path.open("ab") as lines:
+        if lines.tell() and not _ends_whole(path):
+            lines.write(b"\n")  # behind what a crash cut short
+        lines.writelines(to_json(row).encode() + b"\n" for row in rows)
+        lines.flush()
+        os.fsync(lines.fileno())
+
+
+def read_rows(paths: Sequence[Path]) -> pl.DataFrame:
+    """Read lines of `REPORT_SCHEMA`; the last one that tells a conversation of a source counts."""
+    frames = [
+        pl.scan_ndjson(path, schema=REPORT_SCHEMA, ignore_errors=True).collect(engine="streaming")
+        for path in paths
+        if path.is_file() and path.stat().st_size
+    ]
+    rows = pl.concat(frames) if frames else pl.DataFrame(schema=REPORT_SCHEMA)
+    rows = rows.filter(pl.col("source").is_not_null())
+    newest = rows.unique(["source", "digest", "conversation_id"], keep="last", maintain_order=True)
+    done = newest.filter(pl.col("refused").is_null()).select("source", "digest").unique()
+    refused = newest.filter(pl.col("refused").is_not_null()).join(done, ["source", "digest"], "anti")
+    return pl.concat([newest.filter(pl.col("refused").is_null()), refused])
+
+
+def write_report(rows: pl.DataFrame, path: Path) -> None:
+    with written_whole(path) as stream:
+        rows.write_parquet(stream, compression="zstd")
+
+
+def _row(shard: int, reading: Reading) -> dict[str, Any]:
+    return {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
+
+
+def _ends_whole(path: Path) -> bool:
+    with path.open("rb") as lines:
+        lines.seek(-1, os.SEEK_END)
+        return lines.read(1) == b"\n"

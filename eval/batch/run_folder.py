@@ -1,0 +1,57 @@
+"""A batch as a run folder: what tracking logs, and `lcm log` later where it could not."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.batch.report import REPORT, write_report
+from eval.run_folder import CONFIG, SUMMARY, commit, environment, write_whole
+from lcm.records import LEVELS
+
+
+def write_compaction_run(
+    folder: Path, rows: pl.DataFrame, source: Mapping[str, str], identity: str, config_text: str, seconds: float
+) -> None:
+    """Write every file of the folder and, last, its summary; a batch that goes on writes it anew.
+
+    Args:
+        folder: of the run.
+        rows: as `eval.batch.report` reads them.
+        source: the name and the digest of all that was taken in.
+        identity: the hash of the configuration.
+        config_text: the configuration as YAML.
+        seconds: that this run of the batch took.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(config_text)
+    (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
+    write_report(rows, folder / REPORT)
+    kept = rows.filter(pl.col("conversation_id").is_not_null())
+    before, after = (int(kept[name].sum()) for name in ("tokens_before", "tokens_after"))
+    depths = int(kept["summaries_by_depth"].list.len().max() or 0)  # type: ignore[arg-type]  # whole numbers
+    counts = {
+        "conversations": kept.height,
+        "messages": int(kept["messages"].sum()),
+        "refused": rows.height - kept.height,
+        "tokens_before": before,
+        "tokens_after": after,
+        "tokens_saved": before - after,
+        "summaries": int(kept["summaries_by_depth"].list.sum().sum()),
+        "depth": depths,
+        **{f"level_{level}": int(kept[f"level_{level}"].sum()) for level in LEVELS},
+    }
+    ratio = before / after if after else 1.0
+    summary: dict[str, Any] = {
+        "dataset": {"name": source["name"], "protocol": "compact", "digest": source["digest"]},
+        "config_hash": identity,
+        "commit": commit(),
+        "counts": counts,
+        "measures": {"compression_ratio": {"value": ratio, "n": kept.height, "low": None, "high": None}},
+        "arms": {},
+        "categories": {},
+        "timing": {"latency_ms": {}, "seconds": {"compact": seconds}},
+    }
+    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")

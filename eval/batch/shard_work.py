@@ -1,0 +1,177 @@
+"""The work on one shard: its sources into its store, compacted."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+
+from eval.batch.reading import Reading, opened
+from eval.batch.replay import Parts, Replay, Triggers
+from eval.batch.report import add_rows, conversation_row, refused_row
+from eval.batch.sharding import Shard, Source
+from lcm.compaction.lockstep import in_lockstep
+from lcm.errors import LcmError
+from lcm.protocols import Summarizer, Work
+from lcm.records import CompactionReport, SummaryRequest, SummaryResult, Transcript
+from lcm.store.store import Store
+
+_SOURCES = 16
+"""So many are read side by side, a piece of each in turn: long conversations of different files share batches."""
+_WIDTH = 64
+_LOCK_WAIT_S = 60.0
+
+
+class Progress(NamedTuple):
+    """How far a shard is, in this run."""
+
+    shard: int
+    bytes_done: float
+    """Of the sources' size; what was done before counts."""
+    messages: int
+
+
+class Told(NamedTuple):
+    """What became of one source."""
+
+    shard: int
+    source: Source
+    conversations: int
+    messages: int
+    put_aside: tuple[str, ...]
+    refused: str | None
+    was_done: bool = False
+    """By an earlier run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardWork:
+    """What an executor runs for each shard; going on with a shard repeats nothing that was written."""
+
+    into: Path
+    parts: Callable[[], Parts]
+    """Builds the components, in the worker's own process."""
+    triggers: Triggers
+    format: str = "auto"
+
+    def __call__(self, shard: Shard) -> Iterator[Progress | Told]:
+        try:
+            with FileLock(self.into / f"{shard.name}.lock", timeout=_LOCK_WAIT_S):
+                yield from self._work(shard)
+        except Timeout as error:
+            raise LcmError(f"{shard.name} of {self.into} is being worked on; try again when that is done") from error
+
+    def told_before(self, shard: Shard) -> list[Told] | None:
+        """What an earlier run told of the shard, where nothing is left to do: known without a worker."""
+        path = self.into / f"{shard.name}.db"
+        if not path.exists() and shard.sources:
+            return None
+        with Store(path) as store:
+            if not all(store.is_done(source.digest) for source in shard.sources):
+                return None
+        return [_done_before(shard, source) for source in shard.sources]
+
+    def _work(self, shard: Shard) -> Iterator[Progress | Told]:
+        parts = self.parts()
+        rows = self.into / f"{shard.name}.jsonl"
+        with Store(self.into / f"{shard.name}.db") as store, Replay(store, parts, self.triggers) as replay:
+            summarizer = _Timed(parts.compaction.summarizer)
+            under_way: list[Reading] = []
+            waiting = iter(shard.sources)
+            done_bytes = messages = 0
+            while True:
+                while len(under_way) < _SOURCES and (source := next(waiting, None)):
+                    if store.is_done(source.digest):
+                        done_bytes += source.size_bytes
+                        yield _done_before(shard, source)
+                    else:
+                        under_way.append(opened(source, self.format))
+                if not under_way:
+                    break
+                messages += _round(under_way, replay, summarizer)
+                for reading in [one for one in under_way if one.is_over]:
+                    under_way.remove(reading)
+                    done_bytes += reading.source.size_bytes
+                    yield _ended(shard, reading, store, replay, summarizer, rows)
+                yield Progress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
+
+
+def _round(readings: Sequence[Reading], replay: Replay, summarizer: "_Timed") -> int:
+    """Take in a piece of each source; returns how many messages were read."""
+    told: dict[str, list[tuple[Reading, Transcript]]] = {}
+    for reading in readings:
+        for piece in reading.take():
+            told.setdefault(piece.conversation_id, []).append((reading, piece))
+    works = (
+        summarizer.timed(replay.take_in(conversation_id, pieces), pieces[0][0], conversation_id)
+        for conversation_id, pieces in told.items()
+    )
+    for _ in in_lockstep(works, summarizer, _WIDTH):
+        pass
+    return sum(len(piece.messages) for pieces in told.values() for _, piece in pieces)
+
+
+def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summarizer: "_Timed", rows: Path) -> Told:
+    """End the conversations of a source that was read, and note it as done."""
+    if not reading.refused:
+        works = (
+            summarizer.timed(replay.finish(conversation_id, reading), reading, conversation_id)
+            for conversation_id in list(reading.conversations)
+        )
+        for _ in in_lockstep(works, summarizer, _WIDTH):
+            pass
+    if not reading.refused and not reading.conversations and reading.source.parts == 1:
+        reading.refuse(f"{reading.source.path}: holds nothing that can be read")
+    replay.commit()
+    messages = sum(heard.messages for heard in reading.conversations.values())
+    if reading.refused:
+        add_rows(rows, [refused_row(shard.number, reading)])
+    else:
+        heard = (one for one in reading.conversations if store.heard(one))
+        add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in heard))
+        store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
+    aside = tuple(str(line) for line in reading.file.quarantine)
+    return Told(shard.number, reading.source, len(reading.conversations), messages, aside, reading.refused)
+
+
+def _done_before(shard: Shard, source: Source) -> Told:
+    return Told(shard.number, source, 0, 0, (), None, was_done=True)
+
+
+def _bytes_done(reading: Reading) -> float:
+    return min(reading.file.bytes_read, reading.source.size_bytes)
+
+
+class _Timed:
+    """A summarizer whose calls are shared out among the conversations that asked."""
+
+    def __init__(self, summarizer: Summarizer) -> None:
+        self._summarizer = summarizer
+        self._share = 0.0
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        started = time.perf_counter()
+        results = self._summarizer.summarize(requests)
+        self._share = (time.perf_counter() - started) / len(requests)
+        return results
+
+    def timed(self, work: Work, reading: Reading, conversation_id: str) -> Work:
+        """The work, its seconds counted."""
+        heard = reading.heard(conversation_id)
+        started = time.perf_counter()
+        try:
+            request = next(work)
+            while True:
+                heard.seconds += time.perf_counter() - started
+                result = yield request
+                heard.seconds += self._share
+                started = time.perf_counter()
+                request = work.send(result)
+        except StopIteration as end:
+            heard.seconds += time.perf_counter() - started
+            report: CompactionReport = end.value
+            heard.reason = report.reason
+            return report

@@ -1,0 +1,120 @@
+"""Which part of a batch's input goes into which store."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.transcript.claude_code import beside
+from lcm.transcript.parquet import column_names
+from lcm.transcript.recorded_file import RecordedFile
+from lcm.whole_file import written_whole
+
+PLAN = "plan.json"
+_CHUNK_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of transcripts, or the part of a Parquet file's conversations that one shard takes."""
+
+    path: Path
+    name: str
+    """What names a conversation whose record does not."""
+    digest: str
+    """Of what is in it, and of which part is meant."""
+    size_bytes: int
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What one store takes in, in order."""
+
+    number: int
+    sources: tuple[Source, ...]
+
+    @property
+    def name(self) -> str:
+        return f"shard-{self.number:03}"
+
+
+def shards_of(
+    files: Sequence[RecordedFile], into: Path, number: int | None, identity: str, workers: int
+) -> list[Shard]:
+    """Deal files out, the largest first, each to the shard that has least; Parquet by conversation to all of them.
+
+    What was dealt out before stays where it is: `into` holds the plan, and a file that has grown goes to the store
+    that knows it.
+
+    Args:
+        files: in any order.
+        into: the folder of the stores.
+        number: of shards; None = as before, or one a worker.
+        identity: what the summaries depend on besides the files.
+        workers: how many shards are worked on at once.
+
+    Raises:
+        LcmError: if `into` was made with another number of shards or another configuration.
+    """
+    plan = _plan(into)
+    if plan and number not in (None, plan["shards"]):
+        raise LcmError(
+            f"shards={number}: {into} was made with {plan['shards']}; leave shards out, or name another folder"
+        )
+    if plan and identity != plan["identity"]:
+        raise LcmError(
+            f"{into} was made with another configuration (see {into / 'run' / 'config.yaml'}); name another folder"
+        )
+    number = plan.get("shards") or number or workers
+    dealt: dict[str, int] = plan.get("files", {})
+    loads = [0] * number
+    sources: list[list[Source]] = [[] for _ in range(number)]
+    sized = sorted(((file.path.stat().st_size, file) for file in files), key=lambda pair: -pair[0])
+    for is_known in (True, False):
+        for size, file in sized:
+            key = well_formed(str(file.path.resolve()))
+            if (key in dealt) is not is_known:
+                continue
+            digest = digest_of(file.path)
+            if number > 1 and "conversation_id" in (column_names(file) or ()):
+                dealt.setdefault(key, -1)
+                for part in range(number):
+                    own = hashlib.sha256(f"{digest} {part}/{number}".encode()).hexdigest()
+                    sources[part].append(Source(file.path, file.name, own, size // number, part, number))
+                    loads[part] += size // number
+                continue
+            shard = dealt.setdefault(key, min(range(number), key=loads.__getitem__))
+            sources[shard].append(Source(file.path, file.name, digest, size))
+            loads[shard] += size
+    into.mkdir(parents=True, exist_ok=True)
+    with written_whole(into / PLAN) as stream:
+        stream.write(json.dumps({"shards": number, "identity": identity, "files": dealt}, indent=1).encode())
+    return [Shard(i, tuple(found)) for i, found in enumerate(sources)]
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file and of those that are read along with it."""
+    whole = hashlib.sha256()
+    for one in (path, *beside(path)):
+        with one.open("rb") as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                whole.update(chunk)
+    return whole.hexdigest()
+
+
+def _plan(into: Path) -> dict[str, Any]:
+    path = into / PLAN
+    if not path.exists():
+        return {}
+    try:
+        plan: dict[str, Any] = json.loads(path.read_text())
+        plan["shards"], plan["identity"], plan["files"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LcmError(f"{path} is damaged ({error!r}); name another folder") from error
+    return plan

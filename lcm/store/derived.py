@@ -1,0 +1,123 @@
+"""What a store keeps though it follows from the rest: full-text tables, and the totals of summaries."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FULL_TEXT = {
+    "messages_fts": ("messages", "message_id", "rowid"),
+    "summaries_fts": ("summaries", "summary_id", "summary_id"),
+    "summaries_fts_cjk": ("summaries", "summary_id", "summary_id"),
+}
+"""Full-text table -> the table that it follows, that one's key, and the column that holds it here."""
+
+_HAS_WORDS = "trim(content, char(9, 10, 11, 12, 13, 32)) <> ''"
+
+
+class Totals(NamedTuple):
+    """What the sources of a summary make of it."""
+
+    earliest_at: str | None
+    latest_at: str | None
+    descendant_count: int
+    descendant_token_count: int
+    source_message_token_count: int
+
+
+def words_out_of_step(connection: sqlite3.Connection, table: str) -> Iterator[str]:
+    """Tell which rows a full-text table lacks, has too many, or has with other words; and whether it is damaged."""
+    base, key, own = FULL_TEXT[table]
+    connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")  # noqa: S608 (our own constants)
+    # By a key of text each look-up would read the whole full-text table.
+    found = connection.execute(f"SELECT {own}, content FROM {table}")  # noqa: S608
+    kept: dict[object, list[int]] = {}
+    for item_id, content in found:
+        kept.setdefault(item_id, []).append(hash(content))
+    rows = connection.execute(f"SELECT {key}, content FROM {base} WHERE {_HAS_WORDS}")  # noqa: S608
+    for item_id, content in rows:
+        words = kept.pop(item_id, [])
+        if words != [hash(content)]:
+            yield f"{table}: {item_id} {'has other words' if words else 'is missing'}"
+    for item_id in kept:
+        yield f"{table}: {item_id} is not in {base}"
+
+
+def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
+    """Make a full-text table anew, inside the caller's transaction."""
+    base, key, own = FULL_TEXT[table]
+    (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    connection.execute(f"DROP TABLE {table}")
+    connection.execute(sql)
+    connection.execute(
+        f"INSERT INTO {table} ({own}, content) SELECT {key}, content FROM {base} WHERE {_HAS_WORDS}"  # noqa: S608
+    )
+
+
+def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:
+    """Tell which summaries' totals are not those of their sources."""
+    for summary_id, is_now, right in _compared(connection, conversation):
+        wrong = [name for name, old, new in zip(Totals._fields, is_now, right, strict=True) if old != new]
+        yield f"summary {summary_id}: {', '.join(wrong)}"
+
+
+def restate(connection: sqlite3.Connection) -> int:
+    """Work the totals of summaries out anew, inside the caller's transaction; returns how many were wrong."""
+    wrong = list(_compared(connection, None))
+    connection.executemany(
+        """
+        UPDATE summaries SET earliest_at = ?, latest_at = ?, descendant_count = ?, descendant_token_count = ?,
+                             source_message_token_count = ? WHERE summary_id = ?
+        """,
+        [(*right, summary_id) for summary_id, _, right in wrong],
+    )
+    return len(wrong)
+
+
+def _compared(connection: sqlite3.Connection, conversation: int | None) -> Iterator[tuple[str, Totals, Totals]]:
+    """Summaries with totals that are wrong, and the right ones; one without sources is left alone."""
+    leaves = {
+        row[0]: Totals(row[1], row[2], 0, 0, row[3])
+        for row in connection.execute(
+            """
+            SELECT l.summary_id, min(m.created_at), max(m.created_at), sum(max(m.token_count, 0))
+            FROM summary_messages l JOIN messages m USING (message_id) JOIN summaries s USING (summary_id)
+            WHERE ?1 IS NULL OR s.conversation_id = ?1 GROUP BY l.summary_id
+            """,
+            (conversation,),
+        )
+    }
+    sources: dict[str, list[str]] = {}
+    for summary_id, source in connection.execute(
+        """
+        SELECT p.summary_id, p.parent_summary_id FROM summary_parents p JOIN summaries s USING (summary_id)
+        WHERE ?1 IS NULL OR s.conversation_id = ?1
+        """,
+        (conversation,),
+    ):
+        sources.setdefault(summary_id, []).append(source)
+    rows = connection.execute(
+        """
+        SELECT summary_id, token_count, created_at, earliest_at, latest_at, descendant_count, descendant_token_count,
+               source_message_token_count
+        FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY depth, rowid
+        """,
+        (conversation,),
+    )
+    known: dict[str, tuple[int, str, Totals]] = {}
+    for summary_id, tokens, created_at, *stored in rows:
+        is_now = Totals(*stored)
+        below = [known[source] for source in sources.get(summary_id, ()) if source in known]
+        right = leaves.get(summary_id) or (_added_up(below) if below else is_now)
+        known[summary_id] = (tokens, created_at, right)
+        if is_now != right:
+            yield summary_id, is_now, right
+
+
+def _added_up(sources: list[tuple[int, str, Totals]]) -> Totals:
+    return Totals(
+        min(totals.earliest_at or created_at for _, created_at, totals in sources),
+        max(totals.latest_at or created_at for _, created_at, totals in sources),
+        sum(totals.descendant_count + 1 for *_, totals in sources),
+        sum(tokens + totals.descendant_token_count for tokens, _, totals in sources),
+        sum(totals.source_message_token_count for *_, totals in sources),
+    )

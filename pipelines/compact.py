@@ -1,0 +1,245 @@
+"""Compact recorded transcripts in bulk: stores, a report, and what the summaries were made with."""
+
+import glob
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import polars as pl
+from filelock import FileLock, Timeout
+from omegaconf import DictConfig, OmegaConf
+from rich.markup import escape
+from rich.table import Table
+
+from eval.batch.executor import Executor, Failed
+from eval.batch.replay import Parts, Triggers
+from eval.batch.report import REPORT, read_rows, write_report
+from eval.batch.run_folder import write_compaction_run
+from eval.batch.shard_work import Progress, ShardWork, Told
+from eval.batch.sharding import Shard, shards_of
+from eval.run_folder import SUMMARY, config_hash
+from eval.tracking import Tracking, TrackingError
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.session.hearing import Ears
+from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.recorded_file import RecordedFile
+from pipelines import configuration
+from pipelines.ingest import FORMATS
+from pipelines.terminal import console, progress, warn
+
+HELP = f"""lcm compact PATH ... into=FOLDER [triggers=CHOICE] [shards=N] [format=NAME] [GROUP=CHOICE] [KEY=VALUE]
+
+Take recorded transcripts (files, folders, globs, Parquet) into stores, FOLDER/shard-000.db and so on, and compact each
+conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end
+(triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
+
+What is made with what: the groups compaction, summarizer, token_estimator, assembly, session, tracking, as for
+`lcm evaluate`, and executor: executor.workers=N processes work on N shards at once (shards: as many as there are workers at first).
+A file is split between shards only if it is Parquet with a column conversation_id.
+
+The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
+content, and a file that has grown adds what is new. Formats: {FORMATS}.
+Exit code 2 if anything was refused or a shard failed; the rest is kept."""
+
+_PIPELINE = "compact"
+_OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
+_GROUPS = ("compaction", "token_estimator", "executor", "tracking")
+_IDENTITY = ("compaction", "token_estimator", "assembly", "session")
+_SHOWN = 20
+_ROWS = 15
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Builds the components of a configuration, wherever it is sent."""
+
+    config: dict[str, Any]
+    """Resolved."""
+
+    def __call__(self) -> Parts:
+        config: DictConfig = OmegaConf.create(self.config)
+        rules, tokens, assembly = (
+            configuration.build(config, key) for key in ("session", "token_estimator", "assembly")
+        )
+        return Parts(configuration.build(config, "compaction"), Ears(rules, tokens, assembly.wording))
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What the shards told."""
+
+    told: list[Told] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    messages: int = 0
+    seconds: float = 0.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm compact PATH ... into=FOLDER [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    is_path = [Path(argument).exists() or "=" not in argument for argument in arguments]
+    paths = _expanded([argument for argument, found in zip(arguments, is_path, strict=True) if found])
+    overrides = [argument for argument, found in zip(arguments, is_path, strict=True) if not found]
+    ours = dict(_OURS)
+    for override in list(overrides):
+        key, _, value = override.partition("=")
+        if key in ours:
+            ours[key] = value
+            overrides.remove(override)
+    into, triggers, number = _checked(ours)
+    config = configuration.composed([*configuration.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE)
+    executor, tracking, parts = _built(config)
+    identity = config_hash({key: parts.config.get(key) for key in _IDENTITY} | {"triggers": triggers})
+    into.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(into / ".lock", timeout=0), tracking.logger() as log:
+            files = [file for file in recorded_files(paths) if into.resolve() not in file.path.resolve().parents]
+            if not files:
+                raise LcmError("no file to take in: name transcripts, or folders that hold some")
+            workers = getattr(executor, "workers", 1)
+            shards = shards_of(files, into, number, identity, workers)
+            work = ShardWork(into, parts, triggers, ours["format"])
+            outcome = _run(executor, work, shards)
+            rows = read_rows([into / f"{shard.name}.jsonl" for shard in shards])
+            write_report(rows, into / REPORT)
+            digests = sorted(source.digest for shard in shards for source in shard.sources)
+            whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
+            settings = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
+            folder = into / "run"
+            if not (folder / SUMMARY).exists() or not all(one.was_done for one in outcome.told):
+                write_compaction_run(folder, rows, whole, identity, settings, outcome.seconds)
+            refused = _tell(outcome, files, paths)
+            _show(rows, into, len(shards))
+            try:
+                where = log(folder)
+            except TrackingError as error:
+                warn(str(error))
+            else:
+                if where:
+                    console().print(f"Logged: {where}", highlight=False, markup=False)
+    except Timeout as error:
+        raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
+    return 2 if refused or outcome.failed else 0
+
+
+def _expanded(arguments: Sequence[str]) -> list[Path]:
+    """The paths that are there, and those that a pattern finds."""
+    paths: list[Path] = []
+    for argument in arguments:
+        found = [] if Path(argument).exists() else sorted(glob.glob(argument, recursive=True))  # noqa: PTH207  # any path, absolute too
+        paths += map(Path, found or [argument])
+    return list(dict.fromkeys(paths))
+
+
+def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
+    if not ours["into"]:
+        raise LcmError("into=FOLDER is missing: where the stores and the report go")
+    into = Path(ours["into"])
+    if into.is_file():
+        raise LcmError(f"into={into} is a file: name a folder")
+    if ours["triggers"] not in get_args(Triggers):
+        raise LcmError(f"triggers must be one of: {', '.join(sorted(get_args(Triggers)))}, got {ours['triggers']!r}")
+    shards = ours["shards"]
+    if shards and not (shards.isdecimal() and 1 <= int(shards) <= 999):
+        raise LcmError(f"shards must be a whole number from 1 to 999, got {shards!r}")
+    return into, ours["triggers"], int(shards) if shards else None  # type: ignore[return-value]  # checked above
+
+
+def _built(config: DictConfig) -> tuple[Executor, Tracking, Composed]:
+    """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
+    parts = Composed(configuration.resolved(config))
+    parts()
+    executor, tracking = configuration.build(config, "executor"), configuration.build(config, "tracking")
+    return executor, tracking, parts
+
+
+def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Outcome:
+    before = {shard.number: work.told_before(shard) for shard in shards}
+    outcome = _Outcome([one for told in before.values() for one in told or ()])
+    shards = [shard for shard in shards if before[shard.number] is None]
+    started = time.perf_counter()
+    done: dict[int, tuple[float, int]] = {}
+    total = max(1, sum(source.size_bytes for shard in shards for source in shard.sources) // _MIB)
+    with progress() as show:
+        for said in executor.map(work, shards):
+            match said:
+                case Progress(shard, bytes_done, messages):
+                    done[shard] = (bytes_done, messages)
+                    outcome.messages = sum(count for _, count in done.values())
+                    rate = outcome.messages / (time.perf_counter() - started)
+                    mib = int(sum(size for size, _ in done.values())) // _MIB
+                    show(f"{outcome.messages:,} messages, {rate:,.0f}/s, MiB", mib, total)
+                case Told():
+                    outcome.told.append(said)
+                case Failed(item, reason):
+                    outcome.failed.append(f"{shards[item].name}: {reason}")
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _tell(outcome: _Outcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> int:
+    """Say what was put aside, refused or failed; returns how many sources were refused that should not be."""
+    by_path = {file.path: file for file in files}
+    aside = [line for one in outcome.told for line in one.put_aside]
+    for line in aside[:_SHOWN]:
+        warn(f"put aside: {line}")
+    if len(aside) > _SHOWN:
+        warn(f"{len(aside)} put aside in all")
+    refused = 0
+    for one in outcome.told:
+        if one.refused is not None:
+            is_passed = is_passed_over(by_path[one.source.path], named)
+            refused += not is_passed
+            reason = one.refused.partition("; lcm reads: ")[0] if is_passed else one.refused
+            warn(f"{'passed over' if is_passed else 'not taken in'}: {reason}")
+    for failure in outcome.failed:
+        warn(f"stopped: {failure}; the same command goes on from there")
+    return refused
+
+
+def _show(rows: pl.DataFrame, into: Path, shards: int) -> None:
+    out = console()
+    kept = rows.filter(pl.col("conversation_id").is_not_null())
+    if kept.is_empty():
+        out.print("No conversation was compacted.", highlight=False)
+        return
+    table = Table()
+    table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
+    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in _shown(kept):
+        table.add_row(*row)
+    out.print(table, highlight=False, soft_wrap=False)
+    out.print(f"Kept: {into} ({shards} stores, {REPORT})", highlight=False, markup=False)
+
+
+def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
+    """The conversations that were compacted most, and all together."""
+    levels = [name for name in kept.columns if name.startswith("level_")]
+    largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
+    for row in largest.iter_rows(named=True):
+        yield [escape(well_formed(row["conversation_id"])), *_cells(row, row["summaries_by_depth"], levels)]
+    if kept.height > 1:
+        sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
+        by_depth = [
+            int(kept["summaries_by_depth"].list.get(depth, null_on_oob=True).sum())
+            for depth in range(kept.select(pl.col("summaries_by_depth").list.len().max()).item() or 0)
+        ]
+        yield [f"{kept.height} conversations", *_cells(sums, by_depth, levels)]
+
+
+def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[str]:
+    ratio = row["tokens_before"] / row["tokens_after"] if row["tokens_after"] else 1.0
+    pressed = ", ".join(f"{row[level]} {level.removeprefix('level_')}" for level in levels if row[level])
+    return [
+        f"{row['messages']:,}", f"{row['tokens_before']:,}", f"{row['tokens_after']:,}", f"{ratio:.2f}",
+        " / ".join(map(str, by_depth)) or "-", pressed or "-",
+    ]  # fmt: skip

@@ -1,0 +1,117 @@
+"""Check a store, and repair what can be worked out anew."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError, StoreError
+from lcm.store.connection import connect, transaction
+from lcm.store.derived import FULL_TEXT, rebuild_words, restate
+from lcm.store.doctor import Check, scan
+from lcm.store.migrations import MIGRATIONS, schema_version
+from pipelines.terminal import console
+
+HELP = """lcm doctor STORE [repair=true]
+
+Check every rule of a store: pages and references, that every message is reached from the context or by recall, that
+summaries form a tree over contiguous messages, their totals, the full-text tables, and summaries that were cut.
+
+repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables and the
+totals of summaries. Messages and the words of summaries are never touched.
+Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
+
+_SHOWN = 3
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm doctor STORE [repair=true]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    path, is_repair = _settings(arguments)
+    out = console()
+    with closing(_opened(path)) as connection:
+        checks = scan(connection)
+        if is_repair and any(check.status == "fail" and check.is_derived for check in checks):
+            copy = back_up(connection, path, datetime.now(UTC))
+            out.print(well_formed(f"Copied first: {copy}"), highlight=False, markup=False)
+            repair(connection, checks)
+            checks = scan(connection)
+    out.print(_table(checks), highlight=False, soft_wrap=False)
+    wrong = [check for check in checks if check.status == "fail"]
+    if any(check.is_derived for check in wrong):
+        out.print("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived), highlight=False)
+    return 1 if wrong else 0
+
+
+def repair(connection: sqlite3.Connection, checks: Sequence[Check]) -> None:
+    """Work anew what is derived and wrong, as one transaction."""
+    wrong = {check.name for check in checks if check.status == "fail" and check.is_derived}
+    with transaction(connection):
+        for table in FULL_TEXT:
+            if table in wrong:
+                rebuild_words(connection, table)
+        if "summary_totals" in wrong:
+            restate(connection)
+
+
+def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:
+    """Copy a store, as it is on this connection, to a file beside it that is not there yet."""
+    copy = path.with_name(f"{path.name}.{now:%Y%m%dT%H%M%S}.backup")
+    number = 1
+    while copy.exists():
+        number += 1
+        copy = path.with_name(f"{path.name}.{now:%Y%m%dT%H%M%S}-{number}.backup")
+    with closing(sqlite3.connect(copy)) as target:
+        connection.backup(target)
+    return copy
+
+
+def _settings(arguments: Sequence[str]) -> tuple[Path, bool]:
+    paths = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
+    settings = dict(argument.split("=", 1) for argument in arguments if argument not in paths)
+    wanted = settings.pop("repair", "false")
+    if settings:
+        raise LcmError(f"no such key: {next(iter(settings))!r}; choose from: repair")
+    if wanted not in ("true", "false"):
+        raise LcmError(f"repair must be true or false, got {wanted!r}")
+    if len(paths) != 1:
+        raise LcmError(f"name one store to check, got {len(paths)}")
+    return Path(paths[0]), wanted == "true"
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a store as it is.
+
+    Raises:
+        LcmError: if it is none, or of another version than this program's.
+    """
+    if not path.is_file():
+        raise LcmError(f"{path}: no such file")
+    connection = connect(path)
+    try:
+        found, known = schema_version(connection), MIGRATIONS[-1].version
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise StoreError(f"{path} cannot be read: {error}") from error
+    if found != known:
+        connection.close()
+        remedy = "write to it once, with lcm ingest or lcm compact" if 0 < found < known else "name a store of this one"
+        raise LcmError(f"{path} has schema version {found}, this program checks {known}: {remedy}")
+    return connection
+
+
+def _table(checks: Sequence[Check]) -> Table:
+    table = Table("check", "outcome")
+    table.add_column("found", justify="right")
+    table.add_column("such as", overflow="fold")
+    for check in checks:
+        shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
+        table.add_row(check.name, check.status, f"{len(check.findings):,}", escape(well_formed("\n".join(shown))))
+    return table

@@ -1,0 +1,83 @@
+"""A small batch: two conversations in files, with a compaction that does something after nearly every turn."""
+
+import json
+from collections.abc import Iterable
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from eval.batch.replay import Parts, Triggers
+from eval.batch.report import read_rows
+from eval.batch.shard_work import Progress, ShardWork, Told
+from eval.batch.sharding import Shard, Source, digest_of
+from eval.benchmark.corpus import native_messages
+from lcm.compaction.lossless import Lossless
+from lcm.session.hearing import Ears
+from lcm.session.rules import SessionRules
+from lcm.store.store import Store
+from lcm.summarizer.truncate import Truncate
+from lcm.tokens import Utf16Units
+
+FILES, MESSAGES = 2, 18
+
+
+def parts() -> Parts:
+    compaction = Lossless(
+        summarizer=Truncate(max_units=120, aggressive_max_units=60),
+        token_estimator=Utf16Units(),
+        budget_tokens=400,
+        context_threshold=0.3,
+        fresh_tail_count=3,
+        leaf_chunk_tokens=150,
+        min_leaf_tokens=0,
+        leaf_min_fanout=2,
+        condensed_min_fanout=2,
+        incremental_max_depth=-1,
+        leaf_target_tokens=60,
+        condensed_target_tokens=50,
+        sweep_deadline_seconds=None,
+    )
+    return Parts(compaction, Ears(SessionRules(), Utf16Units(), attrgetter("content")))
+
+
+def write_files(folder: Path) -> Shard:
+    for number in range(FILES):
+        messages = zip(range(MESSAGES), native_messages(number, 120), strict=False)
+        lines = [
+            json.dumps({**native, "timestamp": f"2026-01-05T09:{minute:02}:0{number}Z"}) for minute, native in messages
+        ]
+        (folder / f"talk{number}.jsonl").write_text("\n".join(lines) + "\n")
+    return written(folder)
+
+
+def written(folder: Path) -> Shard:
+    """The shard of files that are there."""
+    paths = sorted(folder.glob("talk*.jsonl"))
+    return Shard(0, tuple(Source(path, path.stem, digest_of(path), path.stat().st_size) for path in paths))
+
+
+def work(into: Path, shard: Shard, triggers: Triggers) -> list[Progress | Told]:
+    return list(ShardWork(into, parts, triggers)(shard))
+
+
+def outcome(into: Path, shard: Shard) -> dict[str, Any]:
+    """All that a batch is for; neither row ids nor clocks."""
+    with Store(into / f"{shard.name}.db") as store:
+        found: dict[str, Any] = {
+            name: (
+                store.messages(name),
+                store.context(name),
+                sorted(store.summaries(name), key=lambda summary: summary.summary_id),
+                store.events(name),
+                [row for row in store.compactions().rows() if row[0] == name],
+            )
+            for name in sorted(store.conversations()["conversation_id"])
+        }
+        found["done"] = [store.is_done(source.digest) for source in shard.sources]
+    rows = read_rows([into / f"{shard.name}.jsonl"]).drop("seconds").sort("conversation_id")
+    found["report"] = _plain(rows.rows())
+    return found
+
+
+def _plain(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [tuple(tuple(cell) if isinstance(cell, list) else cell for cell in row) for row in rows]

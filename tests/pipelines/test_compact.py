@@ -1,0 +1,189 @@
+"""`lcm compact`: transcripts of any kind into stores, compacted, reported, and gone on with."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.batch.sharding import PLAN
+from eval.datasets.sample import bundled_directory
+from lcm.records import Message, Transcript
+from lcm.store.doctor import scan
+from lcm.store.store import Store
+from lcm.transcript.parquet import write_parquet
+from lcm.transcript.reading import read_transcripts
+from pipelines.cli import BAD_INPUT
+from tests.conftest import ROOT
+from tests.pipelines.conftest import Finished, Lcm
+from tests.workspaces import minute
+
+SAMPLE = bundled_directory() / "transcripts"
+
+
+def compact(lcm: Lcm, *arguments: str, tracking: str = "none") -> Finished:
+    return lcm(
+        "compact",
+        *arguments,
+        "into=out",
+        f"hydra.searchpath=[file://{ROOT / 'tests' / 'batch' / 'conf'}]",
+        "compaction=pairs",
+        f"tracking={tracking}",
+    )
+
+
+def report(finished: Finished) -> pl.DataFrame:
+    return pl.read_parquet(finished.place / "out" / "report.parquet")
+
+
+def stores(finished: Finished) -> list[Path]:
+    return sorted((finished.place / "out").glob("shard-*.db"))
+
+
+def chat(path: Path, messages: int, name: str = "") -> Path:
+    """Users and assistants in turn; every line as long as any other."""
+    roles = ("user", "assistant")
+    lines = [{"role": roles[i % 2], "content": f"{name or path.stem} says {i:04}"} for i in range(messages)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_folder_becomes_stores_and_a_report_with_a_row_a_conversation(lcm: Lcm) -> None:
+    finished = compact(lcm, str(SAMPLE), "triggers=per_turn", "shards=2")
+    assert finished.code == 0, finished.stderr
+    transcripts = {t.conversation_id: t for path in SAMPLE.glob("*.json*") for t in read_transcripts(path)}
+    rows = {row["conversation_id"]: row for row in report(finished).iter_rows(named=True)}
+    assert {name: row["messages"] for name, row in rows.items()} == {
+        name: len(transcript.messages) for name, transcript in transcripts.items()
+    }
+    assert len(stores(finished)) == 2
+    found = []
+    for path in stores(finished):
+        with Store(path) as store:
+            for name in store.conversations()["conversation_id"]:
+                found.append(name)
+                ids = [message.message_id for message in store.messages(name)]
+                assert ids == [message.message_id for message in transcripts[name].messages]
+                assert store.events(name) == list(transcripts[name].events)
+                depths = [summary.depth for summary in store.summaries(name)]
+                assert rows[name]["summaries_by_depth"] == [depths.count(d) for d in range(max(depths) + 1)]
+                assert rows[name]["level_normal"] == len(depths)
+                assert json.loads(rows[name]["methods"]) == {"digests": len(depths)}
+                assert rows[name]["tokens_after"] == sum(entry.tokens for entry in store.context(name))
+                assert rows[name]["ratio"] == rows[name]["tokens_before"] / rows[name]["tokens_after"]
+                assert rows[name]["reason"] == "compacted"
+            assert not [check for check in scan(store._connection) if check.status == "fail"]
+    assert sorted(found) == sorted(transcripts)
+    assert "conversations" in finished.stdout
+
+
+def test_what_is_done_is_not_done_again_and_what_has_grown_is_gone_on_with(lcm: Lcm, tmp_path: Path) -> None:
+    chat(tmp_path / "in" / "a.jsonl", 10)
+    chat(tmp_path / "in" / "b.jsonl", 10)
+    first = compact(lcm, str(tmp_path / "in"), "triggers=per_turn", "shards=2")
+    shards = {path.name: path.read_bytes() for path in stores(first)}
+    summary = (first.place / "out" / "run" / "summary.json").read_bytes()
+    again = compact(lcm, str(tmp_path / "in"), "triggers=per_turn")
+    assert again.code == 0
+    assert {path.name: path.read_bytes() for path in stores(again)} == shards
+    assert (first.place / "out" / "run" / "summary.json").read_bytes() == summary
+    dealt = json.loads((first.place / "out" / PLAN).read_text())["files"]
+    chat(tmp_path / "in" / "a.jsonl", 30)
+    chat(tmp_path / "in" / "0 new.jsonl", 50)
+    grown = compact(lcm, str(tmp_path / "in"), "triggers=per_turn")
+    assert grown.code == 0, grown.stderr
+    rows = report(grown).sort("conversation_id", "messages")
+    assert rows.select("conversation_id", "messages").rows() == [("0 new", 50), ("a", 10), ("a", 30), ("b", 10)]
+    assert json.loads((first.place / "out" / PLAN).read_text())["files"].items() >= dealt.items()
+    whole = compact(lcm, str(tmp_path / "in" / "a.jsonl"), "triggers=per_turn")
+    assert whole.code == 0
+
+
+def test_after_each_turn_is_what_a_live_session_would_have_done(lcm: Lcm, tmp_path: Path) -> None:
+    """10 messages are 5 turns; a leaf of the oldest 3 once 3 stand before the tail of 2: after turns 3 (6 messages),
+    4 (3 + 2 = 5 raw) and 5 (2 + 2 = 4 raw: none); the two leaves then make one summary."""
+    finished = compact(lcm, str(chat(tmp_path / "a.jsonl", 10)), "triggers=per_turn", "shards=1")
+    with Store(stores(finished)[0]) as store:
+        leaves = [summary for summary in store.summaries("a") if summary.kind == "leaf"]
+        assert [leaf.source_ids for leaf in leaves] == [
+            tuple(f"a:{n}" for n in range(1, 4)),
+            tuple(f"a:{n}" for n in range(4, 7)),
+        ]
+        assert [summary.depth for summary in store.summaries("a")] == [0, 0, 1]
+        assert [entry.depth for entry in store.context("a")] == [1, None, None, None, None]
+
+
+def test_a_file_that_cannot_be_taken_in_stops_no_other(lcm: Lcm, tmp_path: Path) -> None:
+    chat(tmp_path / "in" / "a.jsonl", 10)
+    (tmp_path / "in" / "a copy.jsonl").write_text('{"role": "user", "content": "else", "conversation_id": "a"}\n')
+    (tmp_path / "in" / "notes.txt").write_text("no transcript")
+    (tmp_path / "in" / "torn.jsonl").write_text('{"role": "user", "content": "cut')
+    finished = compact(lcm, str(tmp_path / "in"), "triggers=at_end", "shards=1")
+    assert finished.code == 2
+    assert "torn.jsonl" in finished.stderr
+    rows = report(finished)
+    assert rows.filter(pl.col("conversation_id") == "a")["messages"][0] == 10
+    assert rows.filter(pl.col("refused").is_not_null()).height >= 1
+
+
+def test_a_parquet_file_is_split_between_shards_by_conversation(lcm: Lcm, tmp_path: Path) -> None:
+    talks = [
+        Transcript(name, tuple(Message(f"{name}:{i}", "user", f"{name} {i}", "s", minute(i)) for i in range(1, 8)))
+        for name in (f"talk {n}" for n in range(40))
+    ]
+    write_parquet(talks, tmp_path / "talks.parquet")
+    finished = compact(lcm, str(tmp_path / "*.parquet"), "triggers=per_turn", "shards=3")
+    assert finished.code == 0, finished.stderr
+    by_shard = []
+    for path in stores(finished):
+        with Store(path) as store:
+            by_shard.append(store.conversations()["conversation_id"].to_list())
+            for name in by_shard[-1]:
+                assert [message.content for message in store.messages(name)] == [f"{name} {i}" for i in range(1, 8)]
+    assert all(len(names) > 5 for names in by_shard)
+    assert sorted(name for names in by_shard for name in names) == sorted(talk.conversation_id for talk in talks)
+    assert report(finished)["messages"].to_list() == [7] * 40
+
+
+def test_the_run_is_logged_from_a_folder_that_is_whole(lcm: Lcm, tmp_path: Path) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    finished = compact(lcm, str(chat(tmp_path / "a.jsonl", 20)), "shards=1", tracking="mlflow")
+    assert finished.code == 0, finished.stderr
+    assert "Logged: MLflow run" in finished.stdout
+    client = mlflow.MlflowClient(f"sqlite:///{finished.place / 'mlflow.db'}")
+    (run,) = client.search_runs([client.get_experiment_by_name("lcm").experiment_id])
+    assert run.data.metrics["count/messages"] == 20
+    assert run.data.metrics["compression_ratio"] > 1
+    assert run.data.params["compaction.leaf"] == "3"
+    assert run.data.params["triggers"] == "at_end"
+    assert "report.parquet" in {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["triggers=never"], "triggers must be one of: at_end, per_turn, got 'never'"),
+        (["shards=0"], "shards must be a whole number from 1 to 999, got '0'"),
+        (["executor.workers=0"], "workers must be >= 1, got 0"),
+        (["compaction.leaves=3"], "compaction.leaves"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(lcm: Lcm, tmp_path: Path, arguments: list[str], said: str) -> None:
+    finished = compact(lcm, str(chat(tmp_path / "a.jsonl", 4)), *arguments)
+    assert finished.code == BAD_INPUT
+    assert said in finished.stderr
+    assert len(finished.stderr.strip().splitlines()) == 1
+
+
+def test_another_configuration_or_number_of_shards_needs_another_folder(lcm: Lcm, tmp_path: Path) -> None:
+    path = str(chat(tmp_path / "a.jsonl", 4))
+    assert compact(lcm, path, "shards=1").code == 0
+    assert "was made with 1" in compact(lcm, path, "shards=2").stderr
+    other = compact(lcm, path, "compaction.leaf=4")
+    assert other.code == BAD_INPUT
+    assert "was made with another configuration" in other.stderr
+
+
+def test_into_is_needed(lcm: Lcm) -> None:
+    assert "into=FOLDER is missing" in lcm("compact", str(SAMPLE)).stderr
