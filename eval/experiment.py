@@ -2,19 +2,23 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import polars as pl
 
 from eval.arms import Oracle
 from eval.datasets.dataset import Dataset
+from eval.measures.compression import CONVERSATION_SCHEMA, compressed
 from eval.measures.latency import Latency, percentiles
+from eval.measures.retention import RETENTION_SCHEMA, Retention
 from eval.measures.retrieval import Retrieval, judged_queries
-from eval.replay.bulk import Bulk
+from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
 from lcm.errors import DatasetError
-from lcm.memory import System
+from lcm.memory import Memory, System
 from lcm.protocols import Embedder, Ranker
+from lcm.records import Query, Transcript
 from lcm.store.decisions import DECISION_SCHEMA
 from lcm.tokens import Utf16Units
 
@@ -24,6 +28,18 @@ REPORT_TOKENS = Utf16Units()
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
+
+
+class Replay(Protocol):
+    """A `replay` choice: how transcripts reach a memory.
+
+    Laws: every query is yielded once; when it is, the memory has heard what was said before it, and no more.
+    """
+
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]: ...
+
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
@@ -49,6 +65,12 @@ class Outcome:
     """arm, group, measure, value, n, low, high."""
     confidence: float
     """Of the intervals: percentile bootstrap over queries."""
+    compression: pl.DataFrame
+    """workspace_id beside `eval.measures.compression`: what became of each conversation's context."""
+    summary_quality: pl.DataFrame
+    """arm, conversation_id, measure, value: summaries beside references, where the dataset has any."""
+    summary_means: pl.DataFrame
+    """arm, measure, value, n, low, high."""
     decisions: pl.DataFrame
     """workspace_id beside the store's decisions: what became of every candidate that was judged."""
     counts: Mapping[str, int]
@@ -69,8 +91,10 @@ class Experiment:
 
     dataset: Dataset
     system: System
-    replay: Bulk
+    replay: Replay
     retrieval: Retrieval
+    retention: Retention
+    summary_quality: SummaryQuality
     latency: Latency
     live_embedder: Embedder
     """The system's embedder without a cache, for timing live queries."""
@@ -79,13 +103,16 @@ class Experiment:
 
     def __post_init__(self) -> None:
         dataset = self.dataset
-        if judged_queries(dataset).is_empty():
+        if judged_queries(dataset).is_empty() and not self._has_summaries():
             raise DatasetError(
                 f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
                 f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
                 f"references and {dataset.options['query_id'].n_unique()} queries with options: choose one whose "
-                "queries have evidence, as dataset=sample has"
+                "queries have evidence, as dataset=sample has; references need a summarizer, as compaction=lossless has"
             )
+
+    def _has_summaries(self) -> bool:
+        return self.summary_quality.is_measured(self.dataset) and not self.system.compaction.is_off
 
     def run(self, progress: Progress) -> Outcome:
         started = time.perf_counter()
@@ -95,6 +122,14 @@ class Experiment:
         sizes: dict[str, list[int]] = {"message": [], "session": []}
         timed = {query.query_id for query in self.latency.chosen(self.dataset.queries)}
         workspaces = list(dict.fromkeys(t.workspace_id for t in self.dataset.transcripts))
+        evidence = dict(
+            self.dataset.qrels.filter(pl.col("relevance") > 0)
+            .group_by("query_id", maintain_order=True)
+            .agg("message_id")
+            .iter_rows()
+        )
+        retained: list[pl.DataFrame] = [pl.DataFrame(schema=RETENTION_SCHEMA)]
+        compression = [_told(pl.DataFrame(schema=CONVERSATION_SCHEMA), "")]
         decisions: list[pl.DataFrame] = [_told(pl.DataFrame(schema=DECISION_SCHEMA), "")]
         incidents: Counter[str] = Counter()
         rankings: dict[str, Ranker] = {SYSTEM_ARM: self.system.ranking}
@@ -105,9 +140,7 @@ class Experiment:
             transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
             queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
             with self.system.open() as memory:
-                for heard, asked in self.replay.steps(transcripts, queries):
-                    for transcript in heard:
-                        memory.ingest(transcript)
+                for asked in self.replay.play(memory, transcripts, queries):
                     for arm, ranking in rankings.items():
                         ranked = memory.recall(asked) if arm == SYSTEM_ARM else memory.rank(asked, ranking)
                         runs.append(
@@ -115,6 +148,7 @@ class Experiment:
                                 list(RUN_SCHEMA)
                             )
                         )
+                    retained.append(self.retention.values(memory, asked, evidence))
                     answered += len(asked)
                     progress("replaying", answered, len(self.dataset.queries))
                 documents.append(_reported(memory.documents, workspace))
@@ -123,13 +157,22 @@ class Experiment:
                 live = [query for query in queries if query.query_id in timed]
                 others = [query for query in queries if query.query_id not in timed]
                 decisions.append(_told(memory.store.decisions(), workspace))
+                compression.append(_told(compressed(memory.store, REPORT_TOKENS), workspace))
                 incidents += memory.incidents
                 samples += self.latency.measure(memory, self.live_embedder, live, others) if live else []
         replayed = time.perf_counter()
         progress("measuring", 0, 1)
         run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *runs])
         every_document = pl.concat(documents)
-        values = self.retrieval.values(run, every_document, self.dataset, list(rankings))
+        values = pl.concat(
+            [
+                self.retrieval.values(run, every_document, self.dataset, list(rankings)),
+                pl.concat(retained).select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all()),
+            ]
+        )
+        quality = pl.DataFrame(schema=QUALITY_SCHEMA)
+        if self._has_summaries():
+            quality = self.summary_quality.values(self.dataset, self.system.compaction.summarizer, REPORT_TOKENS)
         means = self.retrieval.means(values, self.dataset)
         progress("measuring", 1, 1)
         judged = len(judged_queries(self.dataset))
@@ -139,6 +182,11 @@ class Experiment:
             values=values,
             means=means,
             confidence=self.retrieval.confidence,
+            compression=pl.concat(compression),
+            summary_quality=quality,
+            summary_means=self.summary_quality.means(
+                quality, self.retrieval.resamples, self.retrieval.confidence, self.retrieval.seed
+            ),
             decisions=pl.concat(decisions),
             incidents=dict(sorted(incidents.items())),
             counts={

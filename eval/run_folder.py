@@ -15,12 +15,14 @@ import polars as pl
 
 from eval.datasets.dataset import Dataset
 from eval.experiment import SYSTEM_ARM, Outcome
+from eval.measures.compression import totals
 from lcm.errors import LcmError
 from lcm.records import ACTIONS
 from lcm.whole_file import written_whole
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
+_BOUNDED = ("value", "n", "low", "high")
 _PACKAGES = (
     "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
@@ -64,12 +66,22 @@ def write_run(
     outcome.values.write_parquet(folder / "per_query.parquet")
     outcome.means.write_parquet(folder / "measures.parquet")
     outcome.decisions.write_parquet(folder / "decisions.parquet")
+    outcome.compression.write_parquet(folder / "compression.parquet")
+    outcome.summary_quality.write_parquet(folder / "summary_quality.parquet")
     summary = {
         "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
         "config_hash": config_hash(resolved),
         "commit": commit(),
         "counts": dict(outcome.counts),
         "decisions": _by_action(outcome.decisions),
+        "compression": totals(outcome.compression),
+        "summary_quality": {
+            arm: {
+                row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
+                for row in outcome.summary_means.filter(arm=arm).iter_rows(named=True)
+            }
+            for arm in outcome.summary_means["arm"].unique(maintain_order=True)
+        },
         "incidents": dict(outcome.incidents),
         "notes": list(dataset.notes),
         "flags": list(outcome.flags),
@@ -154,7 +166,7 @@ def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
 def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:
     rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
     return {
-        row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in ("value", "n", "low", "high")}
+        row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
         for row in rows.iter_rows(named=True)
     }
 

@@ -14,6 +14,10 @@ import polars as pl
 from lcm.admission.intake import Intake
 from lcm.admission.off import AdmitAll
 from lcm.arrivals import arrive, dated, write
+from lcm.assembly.lossless import Lossless as LosslessAssembly
+from lcm.compaction.lockstep import in_lockstep, run
+from lcm.compaction.off import NoCompaction
+from lcm.compaction.window import StoredWindow
 from lcm.decay.reinforcement import Frozen
 from lcm.deduplication.off import KeepAll
 from lcm.encoding import well_formed
@@ -23,7 +27,10 @@ from lcm.instants import END_OF_CLOCKS, EPOCH
 from lcm.known_documents import KnownDocuments
 from lcm.protocols import (
     Admission,
+    Ask,
+    Assembly,
     Batch,
+    Compaction,
     Deduplication,
     Embedder,
     Extraction,
@@ -38,9 +45,12 @@ from lcm.protocols import (
     Vectors,
 )
 from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.records import Candidate, Document, Message, Query, Transcript
+from lcm.records import Candidate, CompactionReport, Context, Document, Message, Query, Transcript
 from lcm.scopes import Scopes, parse_agent_id
+from lcm.session.hearing import Ears
+from lcm.session.rules import SessionRules
 from lcm.store.store import Store
+from lcm.tokens import Utf16Units
 
 _PART_METHODS = {
     "embedder": "embed",
@@ -53,6 +63,9 @@ _PART_METHODS = {
     "deduplication": "judge",
     "reinforcement": "after_recall",
     "scopes": "readable",
+    "compaction": "compact",
+    "assembly": "assemble",
+    "session": "writes",
 }
 _log = logging.getLogger(__name__)
 
@@ -71,6 +84,9 @@ class System:
     deduplication: Deduplication = field(default_factory=KeepAll)
     reinforcement: Reinforcement = field(default_factory=Frozen)
     scopes: Scopes = field(default_factory=Scopes)
+    compaction: Compaction = field(default_factory=NoCompaction)
+    assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
+    session: SessionRules = field(default_factory=SessionRules)
 
     def __post_init__(self) -> None:
         for name, method in _PART_METHODS.items():
@@ -99,16 +115,16 @@ class Memory:
         self.incidents: Counter[str] = Counter()
         """What failed and was survived, by name and times."""
         self._path = path
+        self._ears = Ears(system.session, system.token_estimator, system.assembly.wording)
+        self._windows: dict[str, StoredWindow] = {}
+        self._survived: Counter[str] = Counter()
         self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
         self._known = KnownDocuments(store.documents())
         if self._known.sanitised:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
             self.incidents["ratings that are no number"] += self._known.sanitised
         self.indexes.fill(self._known.frame, path)
-        for conversation_id, extracted in store.extracted().items():
-            with store.transaction():
-                vectors = self._extract(conversation_id, extracted)
-            self._grow(vectors)
+        self.catch_up()
 
     def close(self) -> None:
         """Keep the vectors beside the workspace's file, then close it."""
@@ -126,16 +142,85 @@ class Memory:
         """Take in a transcript, or what is new of it; returns how many messages were new.
 
         Documents are made of the new messages and written to the scope of the agent that the conversation id names,
-        if it is a session key; admission and deduplication compare them with what that agent may read.
+        if it is a session key; admission and deduplication compare them with what that agent may read. Of a session
+        that the session rules leave out nothing is taken in.
         """
+        system = self.system
+        if not system.session.writes(transcript.conversation_id, transcript.conversation_id):
+            return 0
+        transcript = replace(transcript, messages=tuple(map(self._ears.prepared, transcript.messages)))
         with self.store.transaction():
-            added = self.store.ingest(transcript, self.system.token_estimator)
+            added = self.store.ingest(transcript, system.token_estimator, system.assembly.wording)
             if not added:
                 return 0
             # Before the commit: what cannot be embedded is not taken in.
             vectors = self._extract(transcript.conversation_id, self.store.extracted()[transcript.conversation_id])
         self._grow(vectors)
         return added
+
+    def take_turn(self, conversation_id: str, messages: Sequence[Message], live_tokens: int = 0) -> CompactionReport:
+        """Put a turn behind a conversation, then compact a little, if a trigger says so, as of its last message.
+
+        Documents are made of it by `catch_up`, before anything is asked.
+
+        Args:
+            conversation_id: made if it is not there.
+            messages: at least one.
+            live_tokens: what the host counts in its own context.
+        """
+        if not messages:
+            raise ValueError(f"a turn of conversation {conversation_id!r} must hold a message")
+        system = self.system
+        if not system.session.writes(conversation_id, conversation_id):
+            return CompactionReport(conversation_id, False, "session excluded", 0, 0)
+        with self.store.serialised(conversation_id):
+            heard = [self._ears.prepared(message) for message in messages]
+            self.store.append(conversation_id, heard, system.token_estimator, system.assembly.wording)
+            window = self._window(conversation_id)
+            work = system.compaction.after_turn(window, self.store.last_said(conversation_id), live_tokens)
+            return self._counted(run(work, system.compaction.summarizer))
+
+    def catch_up(self) -> None:
+        """Make documents of what has been said since they were last made."""
+        for conversation_id, extracted in self.store.extracted().items():
+            with self.store.transaction():
+                vectors = self._extract(conversation_id, extracted)
+            self._grow(vectors)
+
+    def compact(
+        self,
+        conversation_ids: Sequence[str] | None = None,
+        *,
+        is_forced: bool = False,
+        target_tokens: int | None = None,
+    ) -> list[CompactionReport]:
+        """Compact all that can be in conversations, side by side, as of the last message of each.
+
+        Args:
+            conversation_ids: None = all.
+            is_forced: also where no trigger says so.
+            target_tokens: until the context costs no more; None = as the triggers say.
+        """
+        compaction = self.system.compaction
+        if compaction.is_off:
+            return []
+        if conversation_ids is None:
+            conversation_ids = self.store.conversations()["conversation_id"].to_list()
+        works = (
+            compaction.compact(
+                self._window(conversation_id),
+                self.store.last_said(conversation_id),
+                is_forced=is_forced,
+                target_tokens=target_tokens,
+            )
+            for conversation_id in conversation_ids
+            if self.system.session.writes(conversation_id, conversation_id)
+        )
+        return [self._counted(report) for report in in_lockstep(works, compaction.summarizer)]
+
+    def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
+        """Pack the context of a conversation for each ask: what a model would be shown now."""
+        return self.system.assembly.assemble(self.store.context_records(conversation_id), asks)
 
     def rank(
         self, queries: Sequence[Query], ranking: Ranker | None = None, vectors: Vectors | None = None
@@ -231,6 +316,22 @@ class Memory:
     def documents(self) -> pl.DataFrame:
         """Every document by `valid_from`, those that have ended too; columns as the store names them."""
         return self._known.frame
+
+    def _window(self, conversation_id: str) -> StoredWindow:
+        window = self._windows.get(conversation_id)
+        if window is None:
+            window = self._windows[conversation_id] = StoredWindow(self.store, conversation_id)
+        else:
+            window.follow()
+        return window
+
+    def _counted(self, report: CompactionReport) -> CompactionReport:
+        summarizer = self.system.compaction.summarizer
+        if isinstance(summarizer, Reporting):
+            survived = Counter(summarizer.incidents)
+            self.incidents += survived - self._survived
+            self._survived = survived
+        return report
 
     def _batches(self, queries: Sequence[Query], ranking: Ranker, vectors: Vectors | None) -> list[Batch]:
         _check(queries)

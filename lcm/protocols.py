@@ -332,15 +332,25 @@ Usable = Callable[[str], bool]
 class LanguageModel(Protocol):
     """Laws: with recorded replies the same prompt gives the same reply, offline."""
 
-    def reply(self, system: str, prompt: str, is_usable: Usable | None = None) -> str:
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: Usable | None = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
         """Ask once.
 
         Args:
             system: what the model is to be.
             prompt: what is asked.
             is_usable: says whether a reply is what was asked for. A recorded one that is not is asked for again.
+            temperature: of this reply; None = as the model is set.
+            max_tokens: of this reply; None = as the model is set.
         Raises:
-            ModelError: if no reply could be had, with the reason.
+            ModelError: if no reply could be had, with the reason; an AuthError if the server refuses the credentials.
         """
         ...
 
@@ -545,8 +555,13 @@ class Assembly(Protocol):
     """Packs contexts.
 
     Laws: the fresh tail is always in; the rest is never over budget; hard authored text is never cut; a tool's result
-    follows its call; one context an ask, each as if asked alone.
+    stands behind a message that calls it; one context an ask, each as if asked alone.
     """
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether a context depends on the prompt of its ask."""
+        ...
 
     def wording(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""

@@ -22,6 +22,12 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
     "ingest": "take recorded transcripts of any format into a store or a Parquet file",
+    "compact": "compact recorded transcripts into stores, many at once, and report on each conversation",
+    "doctor": "check a store, and repair what can be worked out anew",
+    "grep": "search what was said in a store, and the summaries of it",
+    "describe": "tell what is known of a summary or a large file",
+    "expand": "read what summaries were made of",
+    "expand-query": "have a question answered from what summaries were made of",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
     "log": "log run folders to MLflow that did not get there",
     "benchmark": "time lcm against the libraries it stands on",
@@ -52,7 +58,7 @@ def run(arguments: list[str]) -> int:
     if name not in PIPELINES:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
     try:
-        code = importlib.import_module(f"pipelines.{name}").main(rest)
+        code = importlib.import_module(f"pipelines.{name.replace('-', '_')}").main(rest)
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except SystemExit as stop:  # how Hydra ends after --help

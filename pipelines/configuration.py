@@ -7,6 +7,8 @@ import argparse
 import copy
 import difflib
 import itertools
+import json
+import logging
 import os
 import re
 import sys
@@ -38,7 +40,10 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lcm.errors import LcmError
+from lcm.session.plugin_config import yaml_overrides
 from pipelines.setting_types import expected, fits, misfits
+
+_log = logging.getLogger(__name__)
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
 EVALUATE = "evaluate"
@@ -90,14 +95,29 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE) -> Command:
         raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
         raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
+    overrides = (*environment_overrides(read.overrides, pipeline), *read.overrides)
     elsewhere = (read.config_dir, read.config_name, read.config_path, read.experimental_rerun)
     return Command(
         options=tuple(argument for argument in arguments if argument not in read.overrides),
-        overrides=tuple(read.overrides),
+        overrides=overrides,
         is_multirun=read.multirun,
         is_run=not any((read.help, read.hydra_help, read.cfg, read.info, read.shell_completion, *elsewhere)),
         pipeline=pipeline,
     )
+
+
+def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) -> tuple[str, ...]:
+    """What the `LCM_*` variables of lossless-claw ask for, as overrides: above every preset, below the command line.
+
+    One that the chosen configuration has no key for is passed over: with a warning, unless it is another command's.
+    """
+    wanted = yaml_overrides(os.environ)
+    if not wanted:
+        return ()
+    known = set(_paths("", OmegaConf.to_container(_chosen(overrides, pipeline))))
+    if idle := sorted(key for key in wanted.keys() - known if key.partition(".")[0] in known):
+        _log.warning("the environment sets %s, which this configuration does not have", ", ".join(idle))
+    return tuple(f"{key}={json.dumps(value)}" for key, value in wanted.items() if key in known)
 
 
 def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | None = None) -> None:
@@ -215,7 +235,7 @@ def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
             )
     model = plain.get("language_model") or {}
     if str(model.get("_target_", "")).endswith(".NoModel"):
-        for group in ("extraction", "admission", "deduplication"):
+        for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)):
                 raise LcmError(_NO_MODEL.format(group=group))
 

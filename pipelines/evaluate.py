@@ -20,7 +20,7 @@ from lcm.paths import cache_dir
 from pipelines import configuration
 from pipelines.terminal import console, progress, show_points, show_run, warn
 
-PARTS = ("dataset", "replay", "measures", "memory", "latency", "arms", "tracking")
+PARTS = ("dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "tracking")
 """What the configuration builds."""
 
 
@@ -137,6 +137,8 @@ def _experiment(config: DictConfig, dataset: Dataset, system: System) -> Experim
         system=system,
         replay=configuration.build(config, "replay"),
         retrieval=configuration.build(config, "measures"),
+        retention=configuration.build(config, "retention"),
+        summary_quality=configuration.build(config, "summary_quality"),
         latency=latency,
         live_embedder=live_embedder,
         arms=configuration.build(config, "arms") or {},

@@ -13,7 +13,7 @@ from rich.table import Table
 from eval.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
-from lcm.protocols import TokenEstimator, TranscriptReader
+from lcm.protocols import Assembly, TokenEstimator, TranscriptReader
 from lcm.records import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
@@ -89,14 +89,16 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
     overrides = [f"{key}={value}" for key, value in settings.items()]
-    tokens: TokenEstimator = configuration.build(configuration.composed(overrides), "token_estimator")
+    config = configuration.composed(overrides)
+    tokens: TokenEstimator = configuration.build(config, "token_estimator")
+    assembly: Assembly = configuration.build(config, "assembly")
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
             taken = _to_parquet(files, name, readers, into, show)
         else:
-            taken = _to_store(files, name, readers, into, tokens, show)
+            taken = _to_store(files, name, readers, into, tokens, assembly, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
@@ -144,6 +146,7 @@ def _to_store(
     readers: Sequence[TranscriptReader],
     into: Path,
     tokens: TokenEstimator,
+    assembly: Assembly,
     show: Progress,
 ) -> list[_Taken]:
     taken = []
@@ -152,7 +155,8 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    one.new = store.ingest_pieces(one.counted(read_pieces(one.file, reader), step), tokens)
+                    pieces = one.counted(read_pieces(one.file, reader), step)
+                    one.new = store.ingest_pieces(pieces, tokens, assembly.wording)
                 except (StoreError, TranscriptError) as error:
                     one.refused = str(error)
     return taken

@@ -24,6 +24,7 @@ from rich.table import Table
 from eval import experiment
 from eval.experiment import SYSTEM_ARM
 from lcm.encoding import well_formed
+from lcm.records import LEVELS
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
 """The columns of the printed table, as far as they were measured; the run folder holds the rest.
@@ -32,6 +33,9 @@ A session measure stands in for one of messages where no message is judged.
 """
 WIDE_MEASURES = ("recall", "tokens")
 """Further columns where there is room for them: what all that was returned holds and costs."""
+
+RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
+"""The columns of the table of contexts."""
 
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
@@ -110,6 +114,7 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         for part, values in latency.items():
             table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
         out.print(table, highlight=False)
+    _show_contexts(out, summary)
     if summary.get("decisions"):
         table = Table("candidates", "decided", "share")
         total = sum(summary["decisions"].values())
@@ -121,6 +126,32 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     for note in (*summary["notes"], *summary["flags"]):
         out.print(f"note: {note}", highlight=False, markup=False)
     out.print(f"Kept: {folder}", highlight=False, markup=False)
+
+
+def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
+    """What compaction did, what of the evidence the assembled contexts hold, and summaries beside references."""
+    done = summary.get("compression") or {}
+    if done.get("summaries"):
+        levels = ", ".join(f"{done[level]:g} {level}" for level in LEVELS if done[level])
+        out.print(
+            f"compaction: {done['ratio']:.2f} times smaller, {done['tokens_saved']:,.0f} tokens saved; "
+            f"{done['summaries']:g} summaries ({levels}), depth {done['depth']:g}, mean fanout {done['fanout']:.1f}, "
+            f"mean confidence {done['confidence']:.2f}; {done['recoverability']:.1%} of the messages can be reached",
+            highlight=False,
+        )
+    measures = summary["measures"]
+    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
+    if budgets:
+        out.print("evidence in the context assembled under a budget, by the assembly's tokens", highlight=False)
+        rows = {
+            budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
+            for budget in budgets
+        }
+        _print_table(out, "budget", rows, RETAINED, "mean share of a query's evidence")
+    quality = summary.get("summary_quality") or {}
+    if quality:
+        names = list(dict.fromkeys(name for entries in quality.values() for name in entries))
+        _print_table(out, "summaries", quality, names, "beside the reference summaries, mean over conversations")
 
 
 def show_points(points: Sequence[tuple[str, Measures | None]], folder: Path) -> None:
@@ -192,4 +223,6 @@ def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: boo
 
 def _bound(share: float) -> str:
     """Three digits in four places: `.997`, `1.00`."""
+    if share >= 1.005:  # no share
+        return f"{share:.2f}"
     return f"{share:.3f}".removeprefix("0") if share < 0.9995 else "1.00"

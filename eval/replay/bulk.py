@@ -1,4 +1,4 @@
-"""Replay in bulk: take in everything up to the next question, then answer."""
+"""Replay in bulk: take in everything up to the next question, compact once, then answer."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lcm.instants import EPOCH
+from lcm.memory import Memory
 from lcm.records import Query, Transcript
 
 
@@ -13,23 +14,38 @@ from lcm.records import Query, Transcript
 class Bulk:
     """Time runs forward: a question is answered by a memory to which nothing later has been said yet."""
 
-    def steps(
-        self, transcripts: Sequence[Transcript], queries: Sequence[Query]
-    ) -> Iterator[tuple[list[Transcript], list[Query]]]:
-        """Yield the transcripts that grew, as far as they have been heard, and the queries asked before they grow more.
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]:
+        """Let the memory hear the transcripts; yield queries when it has heard what was said before them, and no more.
 
         Queries between the same two messages come together. Every query is yielded once.
         """
-        instants = [_instants(transcript) for transcript in transcripts]
-        moments: dict[tuple[int, ...], list[Query]] = {}
-        for query in sorted(queries, key=lambda query: query.asked_at):
-            heard = tuple(bisect_right(times, query.asked_at) for times in instants)
-            moments.setdefault(heard, []).append(query)
+        for heard, asked in self.steps(transcripts, queries):
+            for transcript in heard:
+                memory.ingest(transcript)
+            memory.compact([transcript.conversation_id for transcript in heard])
+            yield asked
+
+    def steps(
+        self, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[tuple[list[Transcript], list[Query]]]:
+        """Yield the transcripts that grew, as far as they have been heard, and the queries asked before more is."""
         before = (0,) * len(transcripts)
-        for heard, asked in moments.items():
+        for heard, asked in moments(transcripts, queries).items():
             grown = [_first(t, n) for t, n, known in zip(transcripts, heard, before, strict=True) if n > known]
             before = heard
             yield grown, asked
+
+
+def moments(transcripts: Sequence[Transcript], queries: Sequence[Query]) -> dict[tuple[int, ...], list[Query]]:
+    """Queries by how many messages of each transcript were said before them, in the order of asking."""
+    instants = [_instants(transcript) for transcript in transcripts]
+    found: dict[tuple[int, ...], list[Query]] = {}
+    for query in sorted(queries, key=lambda query: query.asked_at):
+        heard = tuple(bisect_right(times, query.asked_at) for times in instants)
+        found.setdefault(heard, []).append(query)
+    return found
 
 
 def _instants(transcript: Transcript) -> list[datetime]:

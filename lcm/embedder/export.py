@@ -63,11 +63,13 @@ def _whole(directory: Path) -> Path | None:
     return None
 
 
-def export(source: Path, weights_sha256: str, precision: Precision) -> Path:
+def export(source: Path, weights_sha256: str, precision: Precision, program: str | None = None) -> Path:
     """Convert the PyTorch model in `source`, or wait for the process that is at it; returns the directory.
 
     The directory appears whole or not at all.
 
+    Args:
+        program: the module that converts, given the source, an empty folder and the precision; None = this one.
     Raises:
         ModelError: if the tools are not installed or the conversion fails.
     """
@@ -87,7 +89,10 @@ def export(source: Path, weights_sha256: str, precision: Precision) -> Path:
             making = Path(tempfile.mkdtemp(prefix=f"{target.name}.tmp-", dir=target.parent))
             try:
                 _log.info("exporting %s to ONNX (%s), once, into %s", source, precision, target)
-                _export_apart(source, making, precision)
+                if program is None:
+                    _export_apart(source, making, precision)
+                else:
+                    _run_apart(program, source, making, precision)
                 _record(making, weights_sha256, precision)
                 making.chmod(0o755)  # mkdtemp's are private; a cache may be shared
                 if target.exists():
@@ -114,10 +119,14 @@ def _version(distribution: str) -> str:
 
 
 def _export_apart(source: Path, target: Path, precision: Precision) -> None:
+    _run_apart("lcm.embedder.export", source, target, precision)
+
+
+def _run_apart(program: str, source: Path, target: Path, precision: Precision) -> None:
     package_root = str(Path(__file__).parents[2])
     python_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(  # noqa: S603 - our own module, no shell
-        [sys.executable, "-P", "-m", "lcm.embedder.export", str(source), str(target), precision],
+        [sys.executable, "-P", "-m", program, str(source), str(target), precision],
         env=os.environ | _OFFLINE | {"PYTHONPATH": python_path},
         capture_output=True,
         text=True,

@@ -66,8 +66,28 @@ def replace_range(connection: sqlite3.Connection, conversation: int, first: int,
 
 
 def remove_from_context(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> None:
-    """Take items out of the context; their messages and summaries stay in the store."""
+    """Take items out of the context; their messages and summaries stay in the store, and are noted as retired."""
+    connection.executemany(
+        """
+        INSERT INTO retired_items (conversation_id, ordinal, item_type, message_id, summary_id)
+        SELECT conversation_id, ordinal, item_type, message_id, summary_id FROM context_items
+        WHERE conversation_id = ? AND ordinal = ?
+        """,
+        [(conversation, ordinal) for ordinal in ordinals],
+    )
     connection.executemany(
         "DELETE FROM context_items WHERE conversation_id = ? AND ordinal = ?",
         [(conversation, ordinal) for ordinal in ordinals],
     )
+
+
+def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]:
+    """The ids of messages and summaries that a rule took out of the context."""
+    rows = connection.execute(
+        """
+        SELECT coalesce(m.message_key, r.summary_id) FROM retired_items r LEFT JOIN messages m USING (message_id)
+        WHERE r.conversation_id = ? ORDER BY r.ordinal
+        """,
+        (conversation,),
+    )
+    return [item_id for (item_id,) in rows]

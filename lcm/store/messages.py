@@ -197,7 +197,7 @@ def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[E
     rows = connection.execute(
         """
         SELECT e.kind, e.native, e.after_seq FROM conversation_events e JOIN conversations c USING (conversation_id)
-        WHERE c.session_key = ? AND c.active = 1 ORDER BY e.ordinal
+        WHERE c.session_key = ? ORDER BY e.ordinal
         """,
         (conversation_key,),
     )

@@ -105,6 +105,18 @@ ALTER TABLE large_files ADD COLUMN ordinal INTEGER NOT NULL DEFAULT 0;   -- of t
 ALTER TABLE large_files ADD COLUMN position INTEGER NOT NULL DEFAULT 0;  -- among the part's files
 CREATE INDEX large_files_message_idx ON large_files (message_id);
 
+-- What a rule took out of a context (a new session, a heartbeat): it stands in none, and recall finds it.
+CREATE TABLE retired_items (
+  conversation_id INTEGER NOT NULL REFERENCES conversations(conversation_id) ON DELETE CASCADE,
+  ordinal         INTEGER NOT NULL,  -- where it stood
+  item_type       TEXT NOT NULL CHECK (item_type IN ('message', 'summary')),
+  message_id      INTEGER REFERENCES messages(message_id) ON DELETE CASCADE,
+  summary_id      TEXT REFERENCES summaries(summary_id) ON DELETE CASCADE
+);
+CREATE INDEX retired_items_conv_idx ON retired_items (conversation_id);
+CREATE INDEX retired_items_message_idx ON retired_items (message_id);
+CREATE INDEX retired_items_summary_idx ON retired_items (summary_id);
+
 -- A hidden message stands in no context, and is there for whoever looks for it.
 ALTER TABLE messages ADD COLUMN hidden_at TEXT;
 

@@ -1,8 +1,9 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
@@ -13,10 +14,11 @@ import polars as pl
 from filelock import FileLock
 
 from lcm.errors import StoreError
+from lcm.instants import parse_instant
 from lcm.protocols import TokenEstimator
 from lcm.records import ContextEntry, Decision, Document, Event, Message, Summary, Transcript
 from lcm.store.connection import connect, transaction
-from lcm.store.context import read_context, read_context_records, remove_from_context, replace_range
+from lcm.store.context import read_context, read_context_records, read_retired, remove_from_context, replace_range
 from lcm.store.decisions import add_decisions, decision_frame
 from lcm.store.documents import (
     add_documents,
@@ -33,10 +35,21 @@ from lcm.store.migrations import migrate
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
+    edge_frame,
     is_stored,
     read_summaries,
     summaries_by_id,
     summary_frame,
+)
+from lcm.store.transcript_files import (
+    ConversationTotals,
+    Heard,
+    conversation_totals,
+    is_done,
+    last_detail,
+    note_done,
+    put_events,
+    read_heard,
 )
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
@@ -105,6 +118,18 @@ class Store:
     def transaction(self) -> AbstractContextManager[None]:
         """Make several writes one: all of them happen, or none; one that fails inside undoes only itself."""
         return transaction(self._connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, and the connection for the functions of `lcm.store` that work inside it."""
+        with transaction(self._connection):
+            yield self._connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for several reads of one state; it must not be written through."""
+        with transaction(self._connection, "DEFERRED"):
+            yield self._connection
 
     def serialised(self, conversation_id: str) -> AbstractContextManager[object]:
         """Let nobody else work on the conversation meanwhile, in whichever thread or process.
@@ -184,6 +209,27 @@ class Store:
         with transaction(self._connection, "DEFERRED"):
             return messages_by_key(self._connection, message_ids)
 
+    def last_said(self, conversation_id: str) -> datetime:
+        """When the last message of a conversation was said.
+
+        Raises:
+            StoreError: if nothing was.
+        """
+        (last,) = self._connection.execute(
+            "SELECT max(created_at) FROM messages WHERE conversation_id = ?", (self.conversation_row(conversation_id),)
+        ).fetchone()
+        if last is None:
+            raise StoreError(f"nothing has been said in conversation {conversation_id!r}")
+        return parse_instant(last)
+
+    def contents(self, conversation_id: str) -> list[str]:
+        """Read the words of a conversation's messages, in order."""
+        rows = self._connection.execute(
+            "SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq",
+            (self.conversation_row(conversation_id),),
+        )
+        return [content for (content,) in rows]
+
     def context(self, conversation_id: str, after: int = -1) -> list[ContextEntry]:
         """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
         return read_context(self._connection, self.conversation_row(conversation_id), after)
@@ -243,6 +289,10 @@ class Store:
         with transaction(self._connection):
             remove_from_context(self._connection, self.conversation_row(conversation_id), ordinals)
 
+    def retired(self, conversation_id: str) -> list[str]:
+        """Read the ids of the messages and summaries that were taken out of the context."""
+        return read_retired(self._connection, self.conversation_row(conversation_id))
+
     def summaries(self, conversation_id: str | None = None) -> list[Summary]:
         """Read the summaries of one conversation, or of all, in the order of making."""
         row = None if conversation_id is None else self.conversation_row(conversation_id)
@@ -261,18 +311,49 @@ class Store:
         """Read `SUMMARY_SCHEMA`, in the order of making."""
         return summary_frame(self._connection)
 
+    def edges(self, conversation_id: str) -> pl.DataFrame:
+        """Read `EDGE_SCHEMA`: what each summary of a conversation was made of, in order."""
+        return edge_frame(self._connection, self.conversation_row(conversation_id))
+
     def compactions(self) -> pl.DataFrame:
         """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
         return compaction_frame(self._connection)
 
+    def heard(self, conversation_id: str) -> Heard | None:
+        """Tell how far a conversation is stored; None where nothing of it is."""
+        return read_heard(self._connection, conversation_id)
+
+    def last_noted(self, conversation_id: str, event: str) -> str | None:
+        """Read the detail of the newest compaction event of that name."""
+        return last_detail(self._connection, self.conversation_row(conversation_id), event)
+
+    def put_events(self, conversation_id: str, before: int, events: Sequence[Event], title: str | None) -> None:
+        """Put events behind the first `before` of a conversation's and drop all others; and a title, where given."""
+        with transaction(self._connection):
+            put_events(self._connection, self.conversation_row(conversation_id), before, events, title)
+
+    def conversation_totals(self, conversation_id: str) -> ConversationTotals:
+        """Read what a conversation costs, and what it was made into."""
+        with transaction(self._connection, "DEFERRED"):
+            return conversation_totals(self._connection, self.conversation_row(conversation_id))
+
+    def is_done(self, digest: str) -> bool:
+        """Whether a transcript file of that sha256 has been taken in and compacted."""
+        return is_done(self._connection, digest)
+
+    def note_done(self, digest: str, path: str, messages: int, finished_at: datetime) -> None:
+        """Note that a transcript file of that sha256 has been taken in and compacted."""
+        with transaction(self._connection):
+            note_done(self._connection, digest, path, messages, finished_at)
+
     def conversation_row(self, conversation_id: str) -> int:
-        """The integer key of the active conversation.
+        """The integer key of a conversation; an archived one goes by an id of its own.
 
         Raises:
             StoreError: if there is none.
         """
         found: tuple[int] | None = self._connection.execute(
-            "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
+            "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY active DESC", (conversation_id,)
         ).fetchone()
         if found is None:
             raise StoreError(f"there is no conversation {conversation_id!r} in the store")
@@ -296,20 +377,23 @@ class Store:
             self._connection.execute(
                 """
                 INSERT INTO extraction_state (conversation_id, extracted_seq)
-                SELECT conversation_id, ? FROM conversations WHERE session_key = ? AND active = 1
+                SELECT conversation_id, ? FROM conversations WHERE session_key = ?
                 ON CONFLICT (conversation_id) DO UPDATE SET extracted_seq = excluded.extracted_seq
                 """,
                 (seq, conversation_id),
             )
 
-    def message_frame(self) -> pl.DataFrame:
-        """Read `MESSAGE_SCHEMA`, in the order of `messages`."""
+    def message_frame(self, conversation_id: str | None = None) -> pl.DataFrame:
+        """Read `MESSAGE_SCHEMA` of one conversation, or of all, in the order of `messages`."""
+        row = None if conversation_id is None else self.conversation_row(conversation_id)
         read = self._connection.execute(
             """
             SELECT m.message_key, c.session_key, m.session_id, m.seq, m.role, m.author, m.created_at,
                    m.token_count
-            FROM messages m JOIN conversations c USING (conversation_id) ORDER BY m.conversation_id, m.seq
-            """
+            FROM messages m JOIN conversations c USING (conversation_id)
+            WHERE ?1 IS NULL OR m.conversation_id = ?1 ORDER BY m.conversation_id, m.seq
+            """,
+            (row,),
         )
         return frame(read, MESSAGE_SCHEMA)
 

@@ -46,6 +46,14 @@ COMPACTION_SCHEMA: dict[str, pl.DataType] = {
 }
 """The columns of `Store.compactions`: what compaction did, in order. `event` is leaf, condensed, or what went wrong."""
 
+EDGE_SCHEMA: dict[str, pl.DataType] = {
+    "summary_id": pl.String(),
+    "source_id": pl.String(),
+    "is_message": pl.Boolean(),
+    "tokens": pl.Int64(),
+}
+"""The columns of `Store.edges`: each source of each summary, with the tokens that the source costs."""
+
 _COLUMNS = """
     s.summary_id, c.session_key, s.kind, s.depth, s.content, s.token_count, s.created_at, s.earliest_at, s.latest_at,
     s.descendant_count, s.descendant_token_count, s.source_message_token_count, s.file_ids, s.model, s.level, s.method,
@@ -150,6 +158,23 @@ def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
         """
     )
     return frame(read, SUMMARY_SCHEMA)
+
+
+def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFrame:
+    read = connection.execute(
+        """
+        SELECT summary_id, source_id, is_message, tokens FROM (
+          SELECT l.summary_id, m.message_key AS source_id, 1 AS is_message, m.token_count AS tokens, l.ordinal
+          FROM messages m JOIN summary_messages l USING (message_id) WHERE m.conversation_id = ?1
+          UNION ALL
+          SELECT p.summary_id, s.summary_id, 0, s.token_count, p.ordinal
+          FROM summaries s JOIN summary_parents p ON p.parent_summary_id = s.summary_id WHERE s.conversation_id = ?1
+        ) ORDER BY summary_id, ordinal
+        """,
+        (conversation,),
+    )
+    edges = frame(read, {**EDGE_SCHEMA, "is_message": pl.Int64()})
+    return edges.with_columns(pl.col("is_message").cast(pl.Boolean))
 
 
 def add_compaction(

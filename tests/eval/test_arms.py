@@ -11,7 +11,9 @@ from eval.arms import Evidence, Oracle
 from eval.datasets.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment import Experiment, Outcome
 from eval.measures.latency import Latency
+from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
+from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from lcm.memory import Memory
 from lcm.ranking.pipeline import Ranking
@@ -139,6 +141,8 @@ def outcome(data: Dataset) -> Outcome:
         system=parts,
         replay=Bulk(),
         retrieval=Retrieval(names=["recall@1", "recall@2", "recall", "MRR", "tokens"], resamples=20),
+        retention=Retention([]),
+        summary_quality=SummaryQuality(0),
         latency=Latency(queries=0),
         live_embedder=parts.embedder,
         arms={"oracle": Oracle(), "whole_history": Ranking(Recent(pool_size=None))},

@@ -14,7 +14,9 @@ from eval.datasets.dataset import (
 )
 from eval.experiment import SYSTEM_ARM, Experiment, Outcome
 from eval.measures.latency import PARTS, Latency
+from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
+from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from lcm.decay.decay_tiers import DecayTiers
 from lcm.decay.reinforcement import Frozen, Recall
@@ -48,6 +50,8 @@ def run(latency: int = 0, **changes: object) -> Outcome:
         system=parts,
         replay=Bulk(),
         retrieval=Retrieval(names=["recall@1", "recall@2", "tokens@2"], resamples=20),
+        retention=Retention([]),
+        summary_quality=SummaryQuality(0),
         latency=Latency(queries=latency, warmup_queries=1),
         live_embedder=parts.embedder,
         arms={"last_n": Ranking(Recent())},

@@ -10,7 +10,9 @@ import pytest
 from eval.datasets.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment import SYSTEM_ARM, Experiment
 from eval.measures.latency import Latency
+from eval.measures.retention import Retention
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
+from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from eval.significance import bootstrap_means
 from lcm.ranking.pipeline import Ranking
@@ -238,6 +240,8 @@ def test_each_query_is_answered_from_its_own_workspace_only() -> None:
         system=parts,
         replay=Bulk(),
         retrieval=Retrieval(names=["recall@1", "recall@8"], levels=["message"], resamples=20),
+        retention=Retention([]),
+        summary_quality=SummaryQuality(0),
         latency=Latency(queries=0),
         live_embedder=parts.embedder,
         arms={"last_n": Ranking(Recent())},

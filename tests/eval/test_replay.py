@@ -3,12 +3,18 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.replay.bulk import Bulk
+from eval.replay.per_turn import PerTurn, turns
+from lcm.compaction.lossless import Lossless
 from lcm.records import Query
-from tests.workspaces import LINES, minute, transcript
+from lcm.summarizer.truncate import Truncate
+from lcm.tokens import Utf16Units
+from tests.workspaces import LINES, minute, system, transcript
+
+ROLES = ("system", "user", "assistant", "tool", "assistant", "user", "assistant", "assistant")
 
 
 @given(st.lists(st.integers(-1, len(LINES) + 1), max_size=12))
@@ -41,3 +47,37 @@ def test_only_what_grew_comes_again() -> None:
         [("short", 2), ("long", 2)],
         [("long", 6)],
     ]
+
+
+@given(st.lists(st.integers(-1, len(LINES) + 1), min_size=1, max_size=6))
+@settings(max_examples=15)
+def test_turn_by_turn_hears_the_same_before_each_query(asked: list[int]) -> None:
+    queries = [Query(f"q{i}", "kitchen", minute(n)) for i, n in enumerate(asked)]
+    heard: dict[str, list[list[str]]] = {}
+    for replay in (Bulk(), PerTurn()):
+        with system().open() as memory:
+            for group in replay.play(memory, [transcript()], queries):
+                said = [message.message_id for message in memory.store.messages()]
+                assert len(memory.documents) == len(said)
+                heard.setdefault(type(replay).__name__, []).append([*said, *(query.query_id for query in group)])
+    assert heard["PerTurn"] == heard["Bulk"]
+
+
+def test_a_turn_ends_before_a_user_who_follows_somebody_else() -> None:
+    said = [replace(message, role=role) for message, role in zip(transcript().messages, ROLES, strict=True)]
+    assert [len(turn) for turn in turns(said)] == [1, 4, 3]
+
+
+def test_compaction_acts_turn_by_turn_and_once_in_bulk() -> None:
+    compaction = Lossless(
+        Truncate(), Utf16Units(), budget_tokens=40, fresh_tail_count=1, leaf_chunk_tokens=20, min_leaf_tokens=0
+    )
+    compacting = replace(system(), compaction=compaction)
+    query = [Query("q", "kitchen", minute(9))]
+    events = {}
+    for replay in (Bulk(), PerTurn()):
+        with compacting.open() as memory:
+            list(replay.play(memory, [transcript()], query))
+            events[type(replay).__name__] = memory.store.compactions()["happened_at"].n_unique()
+    assert events["Bulk"] == 1
+    assert events["PerTurn"] > 1

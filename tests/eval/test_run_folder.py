@@ -13,7 +13,9 @@ import pytest
 from eval import run_folder
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import RUN_SCHEMA, Outcome
+from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
+from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA
 from eval.run_folder import commit, config_hash, read_summary, write_run, write_whole
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
@@ -148,6 +150,9 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
             means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
             confidence=0.9,
             decisions=pl.DataFrame(schema=DECISION_SCHEMA),
+            compression=pl.DataFrame(schema=CONVERSATION_SCHEMA),
+            summary_quality=pl.DataFrame(schema=QUALITY_SCHEMA),
+            summary_means=pl.DataFrame(schema=QUALITY_MEANS_SCHEMA),
             counts={"queries": 0},
             incidents={"a model was away": 2},
             flags=(),

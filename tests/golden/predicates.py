@@ -1,12 +1,17 @@
 """The predicates and assertions that `deviations.yaml` names."""
 
 import copy
+import json
 import math
 from typing import Any
+from xml.etree import ElementTree
 
 from lcm.lifecycle.coercion import clamp_int
+from lcm.session.hearing import live_message
 from lcm.tokens import utf16_length
+from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
+from tests.golden.adapters.lossless_claw import session
 
 
 def has_a_rating_that_is_no_number(case: dict[str, Any]) -> bool:
@@ -152,3 +157,112 @@ def readable_rows_fill_the_limit(case: dict[str, Any], found: list[dict[str, Any
 
 def _is_readable(row: dict[str, Any], case: dict[str, Any]) -> bool:
     return (row["scope"] or "global") in case["scope_filter"]
+
+
+def holds_media(case: dict[str, Any]) -> bool:
+    """A message with a block that holds an image or another medium."""
+    content = case["message"].get("content")
+    return isinstance(content, list) and any(block_type(block) in MEDIA_TYPES for block in content)
+
+
+def keeps_media_out_of_the_words(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    blocks = case["message"]["content"]
+    data = [block["data"] for block in blocks if block_type(block) in MEDIA_TYPES and "data" in block]
+    assert all(text not in found["row"]["content"] for text in data)
+    words = [block["text"] for block in blocks if block_type(block) == "text" and block["text"].strip()]
+    assert found["row"]["content"] == "\n".join(words)
+    rest = {"row": {**found["row"], "content": expected["row"]["content"]}}
+    assert found | rest == expected
+
+
+def is_a_text_that_is_json(case: dict[str, Any]) -> bool:
+    """A message whose words are one text, itself a JSON object or array."""
+    content = case["message"].get("content")
+    if not isinstance(content, str) or content.strip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
+
+
+def keeps_the_text_itself(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["row"]["content"] == case["message"]["content"]
+    rest = {"row": {**found["row"], "content": expected["row"]["content"]}}
+    assert found | rest == expected
+
+
+def summarises_markup(case: dict[str, Any]) -> bool:
+    """A summary with a character that XML reserves."""
+    told = (item["content"] for item in case["layout"] if item["type"] == "summary")
+    return any(character in text for text in told for character in "&<>")
+
+
+def escapes_its_summaries(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
+    """What is shown of each summary is well-formed, and reads as the summary."""
+    contents = [item["content"] for item in case["layout"] if item["type"] == "summary"]
+    shown = [said["content"] for said in found["messages"] if str(said["content"]).startswith("<summary ")]
+    for text in shown:
+        assert ElementTree.fromstring(text).findtext("content", "").strip() in {told.strip() for told in contents}
+    assert len(found["item_tokens"]) == len(case["layout"])
+    assert sum(found["item_tokens"]) >= found["estimated_tokens"]
+
+
+def has_a_question_mark(case: dict[str, Any]) -> bool:
+    return "?" in case["pattern"]
+
+
+def is_matched_as_a_letter_would_be(case: dict[str, Any], found: dict[str, bool], expected: Any) -> None:
+    assert found == session.session_patterns({key: text.replace("?", "\ue000") for key, text in case.items()})
+
+
+def begins_with_a_message_beyond_the_bound(case: dict[str, Any]) -> bool:
+    first = _first_import(case)
+    if first is None or "bootstrap_max_tokens" not in case["config"]:
+        return False
+    entries = map(json.loads, case["steps"][first - 1]["lines"])
+    newest = [entry["message"] for entry in entries if "message" in entry][-1]
+    listening = session.ears(case["config"])
+    return listening.count([live_message(newest, "session")])[0] > case["config"]["bootstrap_max_tokens"]
+
+
+def takes_in_the_newest_message(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    first = _first_import(case)
+    assert first is not None
+    imported = {"bootstrapped": True, "imported_messages": 1, "reason": None, "message_count": 1}
+    assert found["steps"][first] == {**expected["steps"][first], **imported}
+    assert found["messages"][0]["part_count"] == 1
+
+
+def begins_with_an_import(case: dict[str, Any]) -> bool:
+    return _first_import(case) is not None
+
+
+def keeps_the_parts_of_what_is_imported(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """What the original reports and stores, and a part for each message of one text."""
+    messages = [{**message, "part_count": 1} for message in expected["messages"]]
+    assert found == {**expected, "messages": messages}
+
+
+def _first_import(case: dict[str, Any]) -> int | None:
+    """The step that bootstraps an empty conversation, if the session is one that is stored."""
+    steps = case["steps"]
+    place = next((place for place, step in enumerate(steps) if step["op"] in ("ingest", "bootstrap")), None)
+    if place is None or steps[place]["op"] == "ingest":
+        return None
+    is_stored = session.rules(case["config"]).writes("session", steps[place].get("session_key", ""))
+    return place if is_stored else None
+
+
+def says_again_all_that_stood_before(case: dict[str, Any]) -> bool:
+    """A turn begins with the same messages that it names as said before."""
+    turns = ((turn["messages"], turn["pre_prompt_message_count"]) for turn in case["turns"])
+    return any(count and messages[count : 2 * count] == messages[:count] for messages, count in turns)
+
+
+def keeps_what_is_said_twice(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    counts = zip(found["message_count_after_each_turn"], expected["message_count_after_each_turn"], strict=True)
+    assert all(kept >= original for kept, original in counts)
+    remaining = iter([(said["role"], said["content"]) for said in found["messages"]])
+    assert all((said["role"], said["content"]) in remaining for said in expected["messages"])

@@ -1,0 +1,117 @@
+"""What compaction did to conversations: how much smaller their contexts are, and whether anything was lost.
+
+Tokens are those of the messages' and summaries' words, by the estimator that all reports share.
+
+- `raw_tokens`: of all messages of the conversation. `context_tokens`: of what stands in its context.
+- `ratio` = raw_tokens / context_tokens: 1 where nothing was compacted. `tokens_saved` is their difference.
+- `depth`: of the deepest summary, leaves 0; null without one. `fanout`: mean number of sources of a summary.
+- `recoverability`: the share of messages that expanding the context reaches; messages that a rule took out of the
+  context (a new session, a heartbeat) are counted apart, as `retired`: search finds those.
+- `normal`, `aggressive`, `fallback`, `capped`: how many summaries came to be at each level of escalation.
+- `confidence`: mean over summaries, each its maker's own; makers' confidences cannot be compared with one another.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from lcm.protocols import TokenEstimator
+from lcm.records import LEVELS, Summary
+from lcm.store.store import Store
+
+CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
+    "conversation_id": pl.String(),
+    "messages": pl.Int64(),
+    "context_items": pl.Int64(),
+    "raw_tokens": pl.Int64(),
+    "context_tokens": pl.Int64(),
+    "ratio": pl.Float64(),
+    "tokens_saved": pl.Int64(),
+    "summaries": pl.Int64(),
+    "depth": pl.Int64(),
+    "fanout": pl.Float64(),
+    **{level: pl.Int64() for level in LEVELS},
+    "confidence": pl.Float64(),
+    "retired": pl.Int64(),
+    "recoverability": pl.Float64(),
+}
+
+
+def compressed(store: Store, tokens: TokenEstimator) -> pl.DataFrame:
+    """Measure every conversation of a store: rows of `CONVERSATION_SCHEMA`."""
+    rows = [_conversation(store, key, tokens) for key in store.conversations()["conversation_id"]]
+    return pl.DataFrame(rows, schema=CONVERSATION_SCHEMA, orient="row")
+
+
+def totals(conversations: pl.DataFrame) -> dict[str, float]:
+    """One number each for all conversations: sums, the ratio of sums, and means over summaries or messages."""
+    if conversations.is_empty():
+        return {}
+    total = conversations.sum().row(0, named=True)
+    made = total["summaries"]
+    found: dict[str, float] = {
+        "ratio": total["raw_tokens"] / max(1, total["context_tokens"]),
+        "tokens_saved": total["tokens_saved"],
+        "summaries": made,
+        "recoverability": 1 - sum(_lost(conversations)) / max(1, total["messages"] - total["retired"]),
+    }
+    if made:
+        weighted = conversations.filter(pl.col("summaries") > 0)
+        found["depth"] = weighted["depth"].max()  # type: ignore[assignment]
+        for name in ("fanout", "confidence"):
+            found[name] = (weighted[name] * weighted["summaries"]).sum() / made
+        found |= {level: total[level] for level in LEVELS}
+    return found
+
+
+def reached(context: Iterable[str], sources: Mapping[str, Sequence[str]]) -> set[str]:
+    """Everything that expanding context items leads to, themselves included."""
+    found: set[str] = set()
+    waiting = list(context)
+    while waiting:
+        item = waiting.pop()
+        if item not in found:
+            found.add(item)
+            waiting += sources.get(item, ())
+    return found
+
+
+def sources_of(edges: pl.DataFrame) -> dict[str, list[str]]:
+    """Each summary with its sources, in order."""
+    grouped = edges.group_by("summary_id", maintain_order=True).agg("source_id")
+    return dict(grouped.iter_rows())
+
+
+def _conversation(store: Store, conversation_id: str, tokens: TokenEstimator) -> dict[str, object]:
+    messages = store.message_frame(conversation_id)
+    context = store.context_records(conversation_id)
+    summaries = store.summary_frame().filter(conversation_id=conversation_id)
+    items = [item.summary_id if isinstance(item, Summary) else item.message_id for item in context]
+    sources = sources_of(store.edges(conversation_id))
+    found = reached(items, sources)
+    shown = sum(tokens.count([item.content for item in context]))
+    raw = sum(tokens.count(store.contents(conversation_id)))
+    said = set(messages["message_id"])
+    retired = (reached(store.retired(conversation_id), sources) & said) - found
+    lost = said - found - retired
+    levels = dict(summaries.group_by("level").len().iter_rows())
+    return {
+        "conversation_id": conversation_id,
+        "messages": len(messages),
+        "context_items": len(items),
+        "raw_tokens": raw,
+        "context_tokens": shown,
+        "ratio": raw / max(1, shown),
+        "tokens_saved": raw - shown,
+        "summaries": len(summaries),
+        "depth": summaries["depth"].max(),
+        "fanout": summaries["sources"].mean(),
+        **{level: levels.get(level, 0) for level in LEVELS},
+        "confidence": summaries["confidence"].mean(),
+        "retired": len(retired),
+        "recoverability": 1 - len(lost) / max(1, len(messages) - len(retired)),
+    }
+
+
+def _lost(conversations: pl.DataFrame) -> pl.Series:
+    return (1 - conversations["recoverability"]) * (conversations["messages"] - conversations["retired"])

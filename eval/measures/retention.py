@@ -1,0 +1,143 @@
+"""What of the evidence a context under a budget still holds, one value a judged query and budget.
+
+Of the relevant messages of a query, the share that stands in the context assembled for it:
+
+- `verbatim@B`: as the message itself, under a budget of B tokens;
+- `summarised@B`: in the words of a summary that covers it: ROUGE-1 recall of the message's words in the summary's is at
+  least `rouge_threshold`;
+- `reachable@B`: in neither, but expanding a summary of the context leads to it;
+- `retained@B`: the sum of the three. What is missing was left out of the context, and only search finds it.
+- `expansions@B`: how many summaries must be expanded, one below the other, to reach such a message from the context;
+  `expansion_tokens@B`: what they then show, in tokens as stored. Means over the query's messages under a summary of the
+  context; a query without one has no value.
+- `context_tokens@B`: what the whole context costs, by the assembly's own estimator.
+
+A context is that of the conversation that the query names, or of the one heard last.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from eval.measures.rouge import rouge
+from lcm.memory import Memory
+from lcm.protocols import Ask
+from lcm.records import Context, Query
+
+RETENTION_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "measure": pl.String(), "value": pl.Float64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which budgets, and when a summary's words count as the evidence's."""
+
+    budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
+    """Tokens; empty: nothing is assembled."""
+    rouge_threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if any(budget < 1 for budget in self.budgets):
+            raise ValueError(f"budgets must be >= 1, got {list(self.budgets)}")
+        if not 0 < self.rouge_threshold <= 1:
+            raise ValueError(f"rouge_threshold must be in (0, 1], got {self.rouge_threshold}")
+
+    def values(self, memory: Memory, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+        """Measure queries against the memory as it stands: rows query_id, measure, value.
+
+        Args:
+            memory: has heard what was said before the queries.
+            queries: those without evidence are passed over.
+            evidence: query id -> ids of its relevant messages.
+        """
+        judged = [query for query in queries if evidence.get(query.query_id)]
+        rows = [
+            (query.query_id, f"{name}@{budget}", value)
+            for conversation_id, of_it in _by_conversation(memory, judged).items()
+            for query, budget, values in self._conversation(memory, conversation_id, of_it, evidence)
+            for name, value in values.items()
+        ]
+        return pl.DataFrame(rows, schema=RETENTION_SCHEMA, orient="row")
+
+    def _conversation(
+        self, memory: Memory, conversation_id: str, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[Query, int, dict[str, float]]]:
+        prompts = [query.text for query in queries] if memory.system.assembly.reads_prompts else [""]
+        asks = [Ask(budget, prompt) for prompt in prompts for budget in self.budgets]
+        contexts = iter(memory.assemble(conversation_id, asks))
+        by_prompt = {prompt: [next(contexts) for _ in self.budgets] for prompt in prompts}
+        lineage = _Lineage(memory, conversation_id, self.rouge_threshold)
+        for query in queries:
+            for budget, context in zip(self.budgets, by_prompt.get(query.text) or by_prompt[""], strict=True):
+                yield query, budget, lineage.kept(context, evidence[query.query_id])
+
+
+@dataclass(slots=True)
+class _Lineage:
+    """Which summaries stand above each message, and whose words they keep."""
+
+    memory: Memory
+    conversation_id: str
+    rouge_threshold: float
+    above: dict[str, str] = field(default_factory=dict)
+    """A message or summary -> the summary that was made of it."""
+    shown: dict[str, int] = field(default_factory=dict)
+    """A summary -> the tokens that expanding it shows."""
+    told: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        edges = self.memory.store.edges(self.conversation_id)
+        self.above = dict(zip(edges["source_id"], edges["summary_id"], strict=True))
+        self.shown = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
+
+    def kept(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
+        items = {item.item_id for item in context.items if item.text}  # without words: the repair of calls left it out
+        found = {"verbatim": 0, "summarised": 0, "reachable": 0}
+        expansions, tokens = [], []
+        for message_id in evidence:
+            if message_id in items:
+                found["verbatim"] += 1
+                continue
+            path = self._path(message_id, items)
+            if path is None:
+                continue
+            expansions.append(len(path))
+            tokens.append(sum(self.shown[summary_id] for summary_id in path))
+            found["summarised" if self._is_told(message_id, path[-1]) else "reachable"] += 1
+        values = {name: count / len(evidence) for name, count in found.items()}
+        values |= {"retained": sum(found.values()) / len(evidence), "context_tokens": float(context.tokens)}
+        if expansions:
+            values["expansions"] = sum(expansions) / len(expansions)
+            values["expansion_tokens"] = sum(tokens) / len(tokens)
+        return values
+
+    def _path(self, message_id: str, items: set[str]) -> list[str] | None:
+        """The summaries from the message up to one that stands in the context."""
+        path, at = [], message_id
+        while (upper := self.above.get(at)) is not None:
+            path.append(upper)
+            if upper in items:
+                return path
+            at = upper
+        return None
+
+    def _is_told(self, message_id: str, summary_id: str) -> bool:
+        key = (message_id, summary_id)
+        if key not in self.told:
+            store = self.memory.store
+            said = store.messages_by_id([message_id])[message_id].content
+            words = store.summaries_by_id([summary_id])[summary_id].content
+            self.told[key] = rouge([words], [[said]])["rouge1_recall"][0] >= self.rouge_threshold
+        return self.told[key]
+
+
+def _by_conversation(memory: Memory, queries: Sequence[Query]) -> dict[str, list[Query]]:
+    if not queries:
+        return {}
+    known = memory.store.conversations().sort("last_at", maintain_order=True)["conversation_id"].to_list()
+    found: dict[str, list[Query]] = {}
+    for query in queries:
+        chosen = query.conversation_id if query.conversation_id in known else known[-1] if known else None
+        if chosen is not None:
+            found.setdefault(chosen, []).append(query)
+    return found

@@ -1,0 +1,44 @@
+"""Replay turn by turn: compaction acts as it would have in the live session."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from eval.replay.bulk import moments
+from lcm.memory import Memory
+from lcm.records import Message, Query, Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class PerTurn:
+    """A turn is all up to the next message of the user. After each, compaction looks at its triggers; a question finds
+    the context that existed then. Transcripts of one workspace are heard one after another between two questions."""
+
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]:
+        """Let the memory hear the transcripts; yield queries when it has heard what was said before them, and no more.
+
+        Queries between the same two messages come together. Every query is yielded once.
+        """
+        before = (0,) * len(transcripts)
+        for heard, asked in moments(transcripts, queries).items():
+            for transcript, n, known in zip(transcripts, heard, before, strict=True):
+                for turn in turns(transcript.messages[known:n]):
+                    memory.take_turn(transcript.conversation_id, turn)
+            before = heard
+            memory.catch_up()
+            yield asked
+
+
+def turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Cut before each message of the user."""
+    number = 0
+
+    def turn_of(message: Message) -> int:
+        nonlocal number
+        number += message.role == "user"
+        return number
+
+    for _, turn in groupby(messages, turn_of):
+        yield list(turn)
