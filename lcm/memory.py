@@ -15,7 +15,7 @@ from lcm.admission.intake import Intake
 from lcm.admission.off import AdmitAll
 from lcm.arrivals import arrive, dated, write
 from lcm.assembly.lossless import Lossless as LosslessAssembly
-from lcm.compaction.lockstep import in_lockstep, run
+from lcm.compaction.lockstep import Clock, in_lockstep, run
 from lcm.compaction.off import NoCompaction
 from lcm.compaction.window import StoredWindow
 from lcm.decay.reinforcement import Frozen
@@ -158,7 +158,9 @@ class Memory:
         self._grow(vectors)
         return added
 
-    def take_turn(self, conversation_id: str, messages: Sequence[Message], live_tokens: int = 0) -> CompactionReport:
+    def take_turn(
+        self, conversation_id: str, messages: Sequence[Message], live_tokens: int = 0, clock: Clock | None = None
+    ) -> CompactionReport:
         """Put a turn behind a conversation, then compact a little, if a trigger says so, as of its last message.
 
         Documents are made of it by `catch_up`, before anything is asked.
@@ -167,6 +169,7 @@ class Memory:
             conversation_id: made if it is not there.
             messages: at least one.
             live_tokens: what the host counts in its own context.
+            clock: seconds that only rise, `time.monotonic`; without one compaction has no time limit.
         """
         if not messages:
             raise ValueError(f"a turn of conversation {conversation_id!r} must hold a message")
@@ -178,7 +181,7 @@ class Memory:
             self.store.append(conversation_id, heard, system.token_estimator, system.assembly.wording)
             window = self._window(conversation_id)
             work = system.compaction.after_turn(window, self.store.last_said(conversation_id), live_tokens)
-            return self._counted(run(work, system.compaction.summarizer))
+            return self._counted(run(work, system.compaction.summarizer, clock))
 
     def catch_up(self) -> None:
         """Make documents of what has been said since they were last made."""
@@ -193,6 +196,7 @@ class Memory:
         *,
         is_forced: bool = False,
         target_tokens: int | None = None,
+        clock: Clock | None = None,
     ) -> list[CompactionReport]:
         """Compact all that can be in conversations, side by side, as of the last message of each.
 
@@ -200,6 +204,7 @@ class Memory:
             conversation_ids: None = all.
             is_forced: also where no trigger says so.
             target_tokens: until the context costs no more; None = as the triggers say.
+            clock: seconds that only rise, `time.monotonic`; without one compaction has no time limit.
         """
         compaction = self.system.compaction
         if compaction.is_off:
@@ -216,7 +221,7 @@ class Memory:
             for conversation_id in conversation_ids
             if self.system.session.writes(conversation_id, conversation_id)
         )
-        return [self._counted(report) for report in in_lockstep(works, compaction.summarizer)]
+        return [self._counted(report) for report in in_lockstep(works, compaction.summarizer, clock=clock)]
 
     def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
         """Pack the context of a conversation for each ask: what a model would be shown now."""

@@ -39,7 +39,8 @@ conversation: as a live session would have been, after each turn (triggers=per_t
 (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
 
 What is made with what: the groups compaction, summarizer, token_estimator, assembly, session, tracking, as for
-`lcm evaluate`, and executor: executor.workers=N processes work on N shards at once (shards: as many as there are workers at first).
+`lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are as many shards as there
+were workers at first, or shards=N.
 A file is split between shards only if it is Parquet with a column conversation_id.
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its

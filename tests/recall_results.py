@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.local_server import said, served
 LINES = [
     *(
         f"{i}: the blue kettle of the {i % 7}. harbour broke near the garden, and the whole crew repaired it before "
-        f"noon, while the {'goats ' * (1 + i % 5)}watched from the wall of the {('red', 'green', 'old')[i % 3]} house."
+        f"noon, while the {'goats ' * (15 + 13 * i % 50)}{'kettle ' * (i % 4)}watched from the wall of the {('red', 'green', 'old')[i % 3]} house."
         for i in range(130)
     ),
     "The kettle was blue once.",
@@ -30,23 +30,15 @@ LINES = [
 QUESTION = "Which blue kettle broke near the garden of the harbour, and who repaired it?"
 
 
-class Steps:
-    """A clock that is ten seconds on each time."""
-
-    def __init__(self) -> None:
-        self._seconds = count(0, 10)
-
-    def __call__(self) -> datetime:
-        return START + timedelta(seconds=next(self._seconds))
-
-
 def recalled(config: DictConfig) -> object:
     """What each tool tells, of the owner and of a borrower."""
     recall: Recall = configuration.build(config, "recall")
     with Store() as store:
         leaves, top = _folded(store)
         reader = recall.on(store)
-        tools = Tools(recall, reader, Steps(), "talk")
+        tools = Tools(recall, reader, lambda: START, "talk")
+        seconds = count(0, 5)
+        slow = Tools(recall, reader, lambda: START + timedelta(seconds=next(seconds)), "talk")
         grant, lent = recall.lend(reader, [1], lambda: START)
         borrowed = Tools(recall, lent, lambda: START, "talk")
         calls: tuple[tuple[Tools, str, Mapping[str, Any]], ...] = (
@@ -59,6 +51,7 @@ def recalled(config: DictConfig) -> object:
             (borrowed, "lcm_expand", {"summaryIds": [top]}),
             (tools, "lcm_expand_query", {"prompt": QUESTION, "query": "crew"}),
             (tools, "lcm_expand_query", {"prompt": "Where is a quokka?", "query": "quokka"}),
+            (slow, "lcm_expand_query", {"prompt": QUESTION, "summaryIds": leaves[:1]}),
         )
         replies = [tool.call(name, parameters) for tool, name, parameters in calls]
         told = [(reply.text, reply.details) for reply in replies]

@@ -57,12 +57,12 @@ def _kept(store: Store, conversation_id: str) -> object:
 
 
 def _imported(ears: Ears, path: Path, first: Entries, then: Entries) -> object:
-    """A session file, and what it became."""
+    """A session file, and the one that took its place."""
     with Store() as store:
         reports = []
         for number, entries in enumerate([first, then] if then else [first]):
-            write(path, entries, 1_767_600_000_000 + number)
-            report = bootstrap(store, path, ears, NOW, "s", "key")
+            file = write(path.with_stem(f"session {number}"), entries)
+            report = bootstrap(store, file, ears, NOW, "s", "key")
             reports.append((report.imported_messages, report.reason, report.hidden_messages))
         return reports, _kept(store, "key")
 

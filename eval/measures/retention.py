@@ -3,8 +3,8 @@
 Of the relevant messages of a query, the share that stands in the context assembled for it:
 
 - `verbatim@B`: as the message itself, under a budget of B tokens;
-- `summarised@B`: in the words of a summary that covers it: ROUGE-1 recall of the message's words in the summary's is at
-  least `rouge_threshold`;
+- `summarised@B`: in the words of a summary that covers it: the ROUGE-L recall of the message in the summary is at least
+  `rouge_threshold` (words in order; of single words a summary of anything has half);
 - `reachable@B`: in neither, but expanding a summary of the context leads to it;
 - `retained@B`: the sum of the three. What is missing was left out of the context, and only search finds it.
 - `expansions@B`: how many summaries must be expanded, one below the other, to reach such a message from the context;
@@ -127,7 +127,7 @@ class _Lineage:
             store = self.memory.store
             said = store.messages_by_id([message_id])[message_id].content
             words = store.summaries_by_id([summary_id])[summary_id].content
-            self.told[key] = rouge([words], [[said]])["rouge1_recall"][0] >= self.rouge_threshold
+            self.told[key] = rouge([words], [[said]])["rougeL_recall"][0] >= self.rouge_threshold
         return self.told[key]
 
 
