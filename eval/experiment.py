@@ -203,7 +203,9 @@ class Experiment:
         )
 
     def _flags(self, sizes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-        """A cutoff that takes in a whole haystack measures nothing."""
+        """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        if judged_queries(self.dataset).is_empty():
+            return ()
         cutoffs = sorted({int(name.partition("@")[2]) for name in self.retrieval.names if "@" in name})
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
         return tuple(

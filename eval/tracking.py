@@ -220,6 +220,10 @@ def _metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield from _named(f"category/{category}/", measures)
     for key, value in summary["counts"].items():
         yield f"count/{key}", float(value)
+    for key, value in summary.get("compression", {}).items():
+        yield f"compression/{key}", float(value)
+    for arm, measures in summary.get("summary_quality", {}).items():
+        yield from _named(f"summary/{arm}/", measures)
     for action, times in summary.get("decisions", {}).items():
         yield f"decision/{action}", float(times)
     for what, times in summary.get("incidents", {}).items():

@@ -35,12 +35,12 @@ from pipelines.terminal import console, progress, warn
 HELP = f"""lcm compact PATH ... into=FOLDER [triggers=CHOICE] [shards=N] [format=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
 Take recorded transcripts (files, folders, globs, Parquet) into stores, FOLDER/shard-000.db and so on, and compact each
-conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end
-(triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
+conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end of all
+before the fresh tail (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
 
-What is made with what: the groups compaction, summarizer, token_estimator, assembly, session, tracking, as for
-`lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are as many shards as there
-were workers at first, or shards=N.
+What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly, session,
+tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are as many
+shards as there were workers at first, or shards=N.
 A file is split between shards only if it is Parquet with a column conversation_id.
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
@@ -48,6 +48,8 @@ content, and a file that has grown adds what is new. Formats: {FORMATS}.
 Exit code 2 if anything was refused or a shard failed; the rest is kept."""
 
 _PIPELINE = "compact"
+_DEFAULT = "compaction=lossless"
+"""Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
 _OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
 _GROUPS = ("compaction", "token_estimator", "executor", "tracking")
 _IDENTITY = ("compaction", "token_estimator", "assembly", "session")
@@ -96,6 +98,8 @@ def main(arguments: Sequence[str]) -> int:
             ours[key] = value
             overrides.remove(override)
     into, triggers, number = _checked(ours)
+    if not any(override.startswith(("compaction=", "system=", "experiment=")) for override in overrides):
+        overrides.insert(0, _DEFAULT)
     config = configuration.composed([*configuration.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE)
     executor, tracking, parts = _built(config)
     identity = config_hash({key: parts.config.get(key) for key in _IDENTITY} | {"triggers": triggers})

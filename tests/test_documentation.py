@@ -17,20 +17,26 @@ README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def commands() -> list[str]:
-    """Every `lcm` command line of the README's blocks that can run here."""
+def command_lines() -> list[list[str]]:
+    """The `lcm` command lines that can run here, of each block of the README that has some."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
-    found = [line for line in lines if line.startswith(".venv/bin/lcm ")]
-    here = [line for line in found if "~/" not in line]
-    return [line for line in here if "locomo" not in line or os.environ.get("LCM_DATASETS_DIR")]
+    found = []
+    for block in blocks:
+        lines = [line.split("  #")[0].strip() for line in block.splitlines()]
+        here = [line for line in lines if line.startswith(".venv/bin/lcm ") and "~/" not in line]
+        found.append([line for line in here if "locomo" not in line or os.environ.get("LCM_DATASETS_DIR")])
+    return [lines for lines in found if lines]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
-    arguments = shlex.split(command.removeprefix(".venv/bin/lcm "))
+@pytest.mark.parametrize("lines", command_lines(), ids=lambda lines: lines[0])
+def test_the_commands_of_a_block_of_the_readme_run(lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
+    for command in lines:
+        _run(shlex.split(command.removeprefix(".venv/bin/lcm ")), tmp_path)
+
+
+def _run(arguments: list[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pipelines.cli", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
@@ -38,12 +44,20 @@ def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     if arguments[0] == "evaluate":
         assert list(tmp_path.rglob("summary.json"))
         assert "│ system" in done.stdout or "-m" in arguments
+    elif arguments[0] in ("ingest", "compact"):
+        (into,) = [argument.removeprefix("into=") for argument in arguments if argument.startswith("into=")]
+        assert (tmp_path / into).exists()
     else:
-        assert (tmp_path / arguments[-1].removeprefix("into=")).is_file()
+        assert done.stdout.strip()
 
 
-@pytest.mark.parametrize("block", re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
-def test_the_python_of_the_readme_runs(block: str, tmp_path: Path) -> None:
+def python_blocks() -> list[str]:
+    texts = [README, (ROOT / "docs" / "lossless_claw.md").read_text()]
+    return [block for text in texts for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+
+
+@pytest.mark.parametrize("block", python_blocks())
+def test_the_python_of_the_documentation_runs(block: str, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120

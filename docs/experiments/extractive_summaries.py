@@ -91,15 +91,15 @@ def meetings(category: str) -> list[Case]:
     """`general`: the whole meeting; `specific`: the turns that are judged relevant to the question."""
     dataset = Qmsum().load()
     judged = set(dataset.qrels.select("query_id", "message_id").iter_rows())
-    messages = {t.workspace_id: t.messages for t in dataset.transcripts}
-    references = dict(zip(dataset.references["query_id"], dataset.references["text"], strict=True))
+    meeting = {t.workspace_id: t for t in dataset.transcripts}
+    references = {(key, query_id): text for key, query_id, text in dataset.references.iter_rows()}
     found = []
     for query in dataset.queries:
         if query.category == category:
-            turns = messages[query.workspace_id]
+            turns, key = meeting[query.workspace_id].messages, meeting[query.workspace_id].conversation_id
             if category == "specific":
                 turns = tuple(m for m in turns if (query.query_id, m.message_id) in judged)
-            found.append(Case(spoken(turns), references[query.query_id]))
+            found.append(Case(spoken(turns), references[key, query.query_id if category == "specific" else None]))
     return [case for case in found if case.turns]
 
 

@@ -20,7 +20,7 @@ from lcm.store.store import Store
 from lcm.transcript.reading import PIECE_ITEMS
 
 Triggers = Literal["per_turn", "at_end"]
-"""After each turn what a live session would have done; or one sweep when all has been said."""
+"""After each turn what a live session would have done; or when all has been said one sweep, whatever its size."""
 
 _WINDOWS = 64
 _BREAKER_OPEN = "circuit breaker open"
@@ -145,7 +145,10 @@ class Replay:
         else:
             talk.window.follow()
         staged = StagedWindow(self._store, talk.window)
-        work = (compaction.after_turn if self._is_per_turn else compaction.compact)(staged, talk.last_at)
+        if self._is_per_turn:
+            work = compaction.after_turn(staged, talk.last_at)
+        else:
+            work = compaction.compact(staged, talk.last_at, is_forced=True)
         try:
             request = next(work)
             while True:

@@ -63,7 +63,8 @@ class Qmsum:
                 for index, question in enumerate(record[f"{category}_query_list"]):
                     query_id = f"{transcript.workspace_id}/{category}/{index}"
                     queries.append(Query(query_id, question["query"], ASKED_AT, transcript.workspace_id, category))
-                    references.append((transcript.conversation_id, query_id, question["answer"]))
+                    answered = None if category == "general" else query_id  # general questions ask for the whole
+                    references.append((transcript.conversation_id, answered, question["answer"]))
                     turns = sorted({turn for span in question.get("relevant_text_span", ()) for turn in _turns(span)})
                     qrels += [(query_id, transcript.messages[turn].message_id, 1) for turn in turns]
         wordless = {m.message_id for t in transcripts for m in t.messages if not m.content.strip()}

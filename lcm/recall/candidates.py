@@ -1,4 +1,4 @@
-"""Where to begin to read for a question: summaries that were named or found, and messages that are in none.
+"""Where to begin to read for a question: summaries that were named or found, and messages that were found.
 
 Source: lossless-claw 0.6.3.
 """
@@ -21,7 +21,7 @@ class Candidates:
 
     summary_ids: tuple[str, ...] = ()
     messages: tuple[int, ...] = ()
-    """Integer keys of messages that no summary stands for."""
+    """Integer keys of messages that were found: to be read before anything is expanded."""
     needs_messages: bool = False
     """Found by what the messages say: the summaries themselves do not."""
     conversations: tuple[int, ...] = ()
@@ -42,8 +42,8 @@ def candidates(
         summary_ids: named by the asker.
         query: words to search summaries for, and, where none holds them, messages.
         conversation: where; None = anywhere.
-        fallback: `always` searches messages whenever no summary was found, and keeps those of no summary; `shallow`
-            only where summaries are at most of depth 1, and drops those.
+        fallback: `always` searches messages whenever no summary was found, and hands them on; `shallow` only where
+            summaries are at most of depth 1, and keeps no more than the leaves above them, as the original does.
 
     Raises:
         StoreError: if a summary is unknown, or several conversations come into question.
@@ -69,10 +69,10 @@ def candidates(
             said = reader.grep(query, mode="full_text", scope="messages", conversation=conversation).messages
             with reader.store.reading() as connection:
                 leaves = leaves_of(connection, [hit.number for hit in said])
-            bare = [hit for hit in said if hit.number not in leaves] if fallback == "always" else []
-            found += [leaves[hit.number] for hit in said if hit.number in leaves]
-            messages = [hit.number for hit in bare]
-            conversations += [hit.conversation for hit in said if hit.number in leaves or hit in bare]
+            kept = said if fallback == "always" else [hit for hit in said if hit.number in leaves]
+            found += [leaves[hit.number] for hit in kept if hit.number in leaves]
+            messages = [hit.number for hit in kept] if fallback == "always" else []
+            conversations += [hit.conversation for hit in kept]
             needs_messages = bool(said)
     distinct = tuple(sorted(set(conversations)))
     if len(distinct) > 1 and not isinstance(conversation, str):

@@ -130,10 +130,10 @@ def test_queries_come_with_their_kind_and_their_answer(small: str) -> None:
         ("meeting-1/general/0", "Summarize the meeting.", "meeting-1", "general"),
     ]
     assert dataset.references.rows() == [
-        (planning, "meeting-0/general/0", "They bought a boat."),
+        (planning, None, "They bought a boat."),
         (planning, "meeting-0/specific/0", "A red one."),
         (planning, "meeting-0/specific/1", "Bo."),
-        (another, "meeting-1/general/0", "Nothing happened."),
+        (another, None, "Nothing happened."),
     ]
 
 
