@@ -108,7 +108,8 @@ class Experiment:
                 f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
                 f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
                 f"references and {dataset.options['query_id'].n_unique()} queries with options: choose one whose "
-                "queries have evidence, as dataset=sample has; references need a summarizer, as compaction=lossless has"
+                "queries have evidence, as dataset=sample has; references of whole conversations are held against "
+                "summaries with compaction=lossless"
             )
 
     def _has_summaries(self) -> bool:
@@ -172,7 +173,10 @@ class Experiment:
         )
         quality = pl.DataFrame(schema=QUALITY_SCHEMA)
         if self._has_summaries():
-            quality = self.summary_quality.values(self.dataset, self.system.compaction.summarizer, REPORT_TOKENS)
+            quality, failures = self.summary_quality.values(
+                self.dataset, self.system.compaction.summarizer, REPORT_TOKENS
+            )
+            incidents += failures
         means = self.retrieval.means(values, self.dataset)
         progress("measuring", 1, 1)
         judged = len(judged_queries(self.dataset))
@@ -197,7 +201,11 @@ class Experiment:
                 "judged_queries": judged,
                 "unjudged_queries": len(self.dataset.queries) - judged,
             },
-            flags=(*self._flags(sizes), *_unanswered(run, len(self.dataset.queries))),
+            flags=(
+                *self._flags(sizes),
+                *_unanswered(run, len(self.dataset.queries)),
+                *_over_budget(values),
+            ),
             latency=percentiles(samples),
             seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed},
         )
@@ -221,6 +229,19 @@ def _unanswered(run: pl.DataFrame, queries: int) -> tuple[str, ...]:
     """Minima and filters may leave nothing: recall tells of that only with what else went wrong."""
     empty = queries - run.filter(arm=SYSTEM_ARM)["query_id"].n_unique()
     return (f"{empty} of {queries} queries were answered with no document",) if empty else ()
+
+
+def _over_budget(values: pl.DataFrame) -> tuple[str, ...]:
+    """The fresh tail is always shown, whatever it costs."""
+    costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
+        budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
+    )
+    over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
+    return tuple(
+        f"{n} of {costs.filter(budget=budget).height} contexts cost more than the budget of {budget} tokens: so does "
+        "their fresh tail (assembly.fresh_tail_count, assembly.fresh_tail_max_tokens)"
+        for budget, n in over.iter_rows()
+    )
 
 
 def _told(decisions: pl.DataFrame, workspace: str) -> pl.DataFrame:

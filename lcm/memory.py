@@ -207,6 +207,8 @@ class Memory:
             clock: seconds that only rise, `time.monotonic`; without one compaction has no time limit.
         """
         compaction = self.system.compaction
+        if isinstance(conversation_ids, str):
+            raise ValueError(f"conversation_ids must be a list of ids, got {conversation_ids!r}")
         if compaction.is_off:
             return []
         if conversation_ids is None:
@@ -331,6 +333,8 @@ class Memory:
         return window
 
     def _counted(self, report: CompactionReport) -> CompactionReport:
+        if report.failure:
+            self.incidents[f"compaction failed: {report.failure}"] += 1
         summarizer = self.system.compaction.summarizer
         if isinstance(summarizer, Reporting):
             survived = Counter(summarizer.incidents)

@@ -301,6 +301,8 @@ class CompactionReport:
     """In the order of making."""
     rounds: int = 0
     has_failed_auth: bool = False
+    failure: str = ""
+    """Why a part of the run made nothing, where something went wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="lcm: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_Once())
     logging.getLogger("lcm.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
@@ -70,6 +72,22 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         return _explained(error, rest)
     return int(code or 0)
+
+
+class _Once(logging.Filter):
+    """Lets a warning of compaction pass once for each reason: the run's table counts how often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[tuple[str, str]] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith(("lcm.compaction", "lcm.summarizer")) or not isinstance(record.args, tuple):
+            return True
+        said = (str(record.msg), str(record.args[-1:]))
+        is_new = said not in self._seen
+        self._seen.add(said)
+        return is_new
 
 
 def usage() -> str:

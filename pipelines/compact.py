@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,9 +39,9 @@ Take recorded transcripts (files, folders, globs, Parquet) into stores, FOLDER/s
 conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end of all
 before the fresh tail (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
 
-What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly, session,
-tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are as many
-shards as there were workers at first, or shards=N.
+What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly,
+session, tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are
+as many shards as there were workers at first, or shards=N. --cfg job shows every key.
 A file is split between shards only if it is Parquet with a column conversation_id.
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
@@ -88,6 +89,8 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or {"-h", "--help"} & set(arguments):
         console().print(HELP, highlight=False, markup=False)
         return 0
+    is_look = "--cfg" in arguments
+    arguments = [argument for argument in arguments if not is_look or argument not in ("--cfg", "job")]
     is_path = [Path(argument).exists() or "=" not in argument for argument in arguments]
     paths = _expanded([argument for argument, found in zip(arguments, is_path, strict=True) if found])
     overrides = [argument for argument, found in zip(arguments, is_path, strict=True) if not found]
@@ -97,10 +100,18 @@ def main(arguments: Sequence[str]) -> int:
         if key in ours:
             ours[key] = value
             overrides.remove(override)
-    into, triggers, number = _checked(ours)
+        elif near := get_close_matches(key, ours, n=1, cutoff=0.8):
+            raise LcmError(f"no such key: {key!r}; did you mean {near[0]}?")
+        elif key == "replay":
+            raise LcmError(f"{override}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     if not any(override.startswith(("compaction=", "system=", "experiment=")) for override in overrides):
         overrides.insert(0, _DEFAULT)
     config = configuration.composed([*configuration.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE)
+    if is_look:
+        console().print(configuration.resolved_text(config), highlight=False, markup=False)
+        return 0
+    into, triggers, number = _checked(ours)
+    configuration.refuse_unused(config, overrides)
     executor, tracking, parts = _built(config)
     identity = config_hash({key: parts.config.get(key) for key in _IDENTITY} | {"triggers": triggers})
     into.mkdir(parents=True, exist_ok=True)
@@ -150,6 +161,8 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
     into = Path(ours["into"])
     if into.is_file():
         raise LcmError(f"into={into} is a file: name a folder")
+    if ours["format"] not in ("auto", *FORMATS.split(", ")):
+        raise LcmError(f"lcm does not read the transcript format {ours['format']!r}; choose one of: auto, {FORMATS}")
     if ours["triggers"] not in get_args(Triggers):
         raise LcmError(f"triggers must be one of: {', '.join(sorted(get_args(Triggers)))}, got {ours['triggers']!r}")
     shards = ours["shards"]
@@ -218,7 +231,7 @@ def _show(rows: pl.DataFrame, into: Path, shards: int) -> None:
         return
     table = Table()
     table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
-    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels"):
+    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in _shown(kept):
         table.add_row(*row)
@@ -231,7 +244,9 @@ def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
     levels = [name for name in kept.columns if name.startswith("level_")]
     largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
     for row in largest.iter_rows(named=True):
-        yield [escape(well_formed(row["conversation_id"])), *_cells(row, row["summaries_by_depth"], levels)]
+        cells = _cells(row, row["summaries_by_depth"], levels)
+        why = [] if row["summaries_by_depth"] else [escape(well_formed(row["reason"] or "-"))]
+        yield [escape(well_formed(row["conversation_id"])), *(cells[:-1] + why if why else cells)]
     if kept.height > 1:
         sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
         by_depth = [

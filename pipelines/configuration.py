@@ -40,7 +40,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lcm.errors import LcmError
-from lcm.session.plugin_config import yaml_overrides
+from lcm.session.plugin_config import unusable, variable_of, yaml_overrides
 from pipelines.setting_types import expected, fits, misfits
 
 _log = logging.getLogger(__name__)
@@ -60,6 +60,12 @@ def conf_dir() -> Path:
     raise LcmError(f"no conf/config.yaml beside {here}: install lcm again")
 
 
+_ELSEWHERE = {
+    "answerer": "`lcm expand-query`",
+    "executor": "`lcm compact`",
+    "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
+}
+"""Group -> the commands that it belongs to, where that is not all."""
 _SLOT = re.compile(r"\$\{(\w+)\}")
 
 
@@ -109,15 +115,31 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE) -> Command:
 def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) -> tuple[str, ...]:
     """What the `LCM_*` variables of lossless-claw ask for, as overrides: above every preset, below the command line.
 
-    One that the chosen configuration has no key for is passed over: with a warning, unless it is another command's.
+    What cannot be read, what nobody knows, and what the chosen configuration has no key for is told as a warning,
+    unless it is another command's.
     """
+    for problem in unusable(os.environ):
+        _log.warning("%s", problem)
     wanted = yaml_overrides(os.environ)
     if not wanted:
         return ()
     known = set(_paths("", OmegaConf.to_container(_chosen(overrides, pipeline))))
-    if idle := sorted(key for key in wanted.keys() - known if key.partition(".")[0] in known):
-        _log.warning("the environment sets %s, which this configuration does not have", ", ".join(idle))
-    return tuple(f"{key}={json.dumps(value)}" for key, value in wanted.items() if key in known)
+    for key in sorted(wanted.keys() - known):
+        group = key.partition(".")[0]
+        if group in known:
+            choices = ", ".join(groups()[group])
+            _log.warning("%s has no key %s here: choose another %s of: %s", variable_of(key), key, group, choices)
+    return tuple(f"{key}={_quoted(value)}" for key, value in wanted.items() if key in known)
+
+
+def _quoted(value: Any) -> str:
+    """A value as Hydra reads it back, letter by letter."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_quoted, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    text = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
+    return '"' + re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + (r"\"" if found[2] else ""), text) + '"'
 
 
 def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | None = None) -> None:
@@ -134,7 +156,7 @@ def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | N
             failures.append(error)
 
     pinned = [] if folder is None else ["{}='{}'".format(_folder_key(asked), str(folder).replace("'", r"\'"))]
-    sys.argv = [f"lcm {asked.pipeline}", *asked.options, *asked.overrides, *pinned]
+    sys.argv = [f"lcm {asked.pipeline}", *asked.options, *_for_hydra(asked), *pinned]
     # Hydra writes a line of its own about a task that raises: of use only where it says which point did.
     called = task if asked.is_multirun else attempt
     hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=_config_name(asked.pipeline))(called)()
@@ -186,11 +208,31 @@ def run_dir() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
+def _for_hydra(asked: Command) -> list[str]:
+    """The overrides as Hydra can compose them before it looks at the points of a multirun.
+
+    It then leaves out every choice that is swept, and would refuse a key that only the swept choices have. The points
+    themselves are checked with the overrides as they were given.
+    """
+    if not asked.is_multirun:
+        return list(asked.overrides)
+    with explained(asked.overrides):
+        parsed = OverridesParser.create().parse_overrides(list(asked.overrides))
+    swept = {override.key_or_group for override in parsed if override.is_sweep_override()} & set(groups())
+    return [
+        f"++{line}" if not line.startswith(("+", "~")) and _is_key_of(line, swept) else line for line in asked.overrides
+    ]
+
+
+def _is_key_of(override: str, swept: set[str]) -> bool:
+    return override.partition("=")[0].partition(".")[0] in swept and "." in override.partition("=")[0]
+
+
 def overrides_of_points(asked: Command) -> list[tuple[str, ...]]:
     """The overrides of each run, as Hydra's basic sweeper will make them."""
     if not asked.is_multirun:
         return [asked.overrides]
-    sweeper = _composed_whole(asked.overrides, RunMode.MULTIRUN).hydra.sweeper
+    sweeper = _composed_whole(_for_hydra(asked), RunMode.MULTIRUN).hydra.sweeper
     swept = [f"{key}={values}" for key, values in (sweeper.get("params") or {}).items()]
     with explained(asked.overrides):
         parsed = OverridesParser.create().parse_overrides([*swept, *asked.overrides])
@@ -226,20 +268,27 @@ def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
         if group in slots and (path or choice != "none") and f"${{{group}}}" not in text:
             raise LcmError(
                 f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "
-                f"ranking or extraction that does, or leave {group} out"
+                f"{_TAKEN_BY.get(group, 'ranking or extraction')} that does, or leave {group} out"
             )
         if group == "ranking" and path[:1] == ["stages"] and len(path) > 2 and path[1] in idle:
             raise LcmError(
                 f"{override} has no effect: {path[1]} stands in no order of this ranking; name it in an order, or "
                 "choose a ranking that runs it"
             )
+    summarizer = plain.get("summarizer") or {}
+    if "${summarizer}" in text and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
+        raise LcmError(
+            "summarizer=t5 has no model: set summarizer.model to a folder or a hub id, or choose summarizer=chain, "
+            "which goes on without one"
+        )
     model = plain.get("language_model") or {}
     if str(model.get("_target_", "")).endswith(".NoModel"):
         for group in ("extraction", "admission", "deduplication", "summarizer"):
-            if "${language_model}" in str(plain.get(group)):
+            if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
                 raise LcmError(_NO_MODEL.format(group=group))
 
 
+_TAKEN_BY = {"summarizer": "compaction (compaction=lossless)"}
 _NO_MODEL = (
     "{group} asks a language model and there is none: choose language_model=openai_compatible and set "
     "language_model.model.base_url and language_model.model.model"
@@ -264,7 +313,7 @@ def _idle_stages(ranking: Any) -> set[str]:
 
 def claimed_folder(asked: Command) -> Path:
     """Make the folder of a command: the one that it names, else one that no other run has."""
-    whole = _composed_whole(asked.overrides, RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN, asked.pipeline)
+    whole = _composed_whole(_for_hydra(asked), RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN, asked.pipeline)
     wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
     is_named = any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides)
     try:
@@ -395,6 +444,11 @@ def _unknown_key(text: str, overrides: Sequence[str], pipeline: str) -> str | No
         keys_of_it = f", with the keys {settings}" if settings else ", which has no keys"
         return f"{key}: no such key; what stands there is configured as {node}{keys_of_it}"
     above = key.rpartition(".")[0]
+    if key in _ELSEWHERE and key not in chosen:
+        return f"{key} is nothing that `lcm {pipeline}` uses: it belongs to {_ELSEWHERE[key]}"
+    if above in groups() and set(chosen.get(above) or {}) == {"_target_"}:
+        choices = ", ".join(groups()[above])
+        return f"{key}: no such key; the {above} that is chosen has none. Choose another with {above}=CHOICE: {choices}"
     if above and OmegaConf.select(chosen, above) == {}:
         return f"{key}: no such key yet; add an entry to {above} with +{key}=VALUE"
     # Never the key itself: in a multirun another point may have it.

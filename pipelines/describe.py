@@ -1,15 +1,17 @@
 """Tell what is known of a summary or a large file."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.recall.describe import DescribedSummary, file_description, summary_text
 from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
 
+_MESSAGE = re.compile(r"msg#(\d+)")
 HELP = f"""lcm describe ID store=FILE [KEY=VALUE ...]
 
-Tell what is known of a summary (sum_...) or a large file (file_...): words, time, what it was made of, and what
-expanding it would cost.
+Tell what is known of a summary (sum_...), a large file (file_...) or a message (msg#...): words, time, what it was made
+of, and what expanding it would cost.
 
   lcm describe sum_972f60d23b50311a store=memory.db
   lcm describe file_0123456789abcdef content=true store=memory.db > whole.txt
@@ -27,6 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     item_id = one_word(asked, "id", "describe")
     content = asked.flag("content")
     with opened(asked) as (_, reader):
+        if found := _MESSAGE.fullmatch(item_id):
+            (said,) = reader.messages([int(found[1])])
+            if asked.flag("json"):
+                tell_json(said._asdict())
+            else:
+                tell(f"msg#{said.number} ({said.role}, {said.tokens} tokens) id {said.message_id}\n{said.content}")
+            return 0
         described = reader.describe(
             item_id,
             conversation=asked.settings.get("conversation"),

@@ -17,9 +17,9 @@ from lcm.store.doctor import Check, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.terminal import console
 
-HELP = """lcm doctor STORE [repair=true]
+HELP = """lcm doctor STORE ... [repair=true]
 
-Check every rule of a store: pages and references, that every message is reached from the context or by recall, that
+Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every message is reached from the context or by recall, that
 summaries form a tree over contiguous messages, their totals, the full-text tables, and summaries that were cut.
 
 repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables and the
@@ -30,12 +30,19 @@ _SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lcm doctor STORE [repair=true]`."""
+    """`lcm doctor STORE ... [repair=true]`."""
     if not arguments or {"-h", "--help"} & set(arguments):
         console().print(HELP, highlight=False, markup=False)
         return 0
-    path, is_repair = _settings(arguments)
+    paths, is_repair = _settings(arguments)
+    return max(_examined(path, is_repair=is_repair, is_named=len(paths) > 1) for path in paths)
+
+
+def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
+    """Check one store; returns the exit code that it alone would give."""
     out = console()
+    if is_named:
+        out.print(well_formed(f"{path}:"), highlight=False, markup=False)
     with closing(_opened(path)) as connection:
         checks = scan(connection)
         if is_repair and any(check.status == "fail" and check.is_derived for check in checks):
@@ -73,7 +80,7 @@ def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:
     return copy
 
 
-def _settings(arguments: Sequence[str]) -> tuple[Path, bool]:
+def _settings(arguments: Sequence[str]) -> tuple[list[Path], bool]:
     paths = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     settings = dict(argument.split("=", 1) for argument in arguments if argument not in paths)
     wanted = settings.pop("repair", "false")
@@ -81,9 +88,17 @@ def _settings(arguments: Sequence[str]) -> tuple[Path, bool]:
         raise LcmError(f"no such key: {next(iter(settings))!r}; choose from: repair")
     if wanted not in ("true", "false"):
         raise LcmError(f"repair must be true or false, got {wanted!r}")
-    if len(paths) != 1:
-        raise LcmError(f"name one store to check, got {len(paths)}")
-    return Path(paths[0]), wanted == "true"
+    if not paths:
+        raise LcmError("name a store to check, or a folder that `lcm compact` made")
+    return [store for path in paths for store in _stores(Path(path))], wanted == "true"
+
+
+def _stores(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    if not (found := sorted(path.glob("shard-*.db"))):
+        raise LcmError(f"{path} is a folder without stores of `lcm compact`; name a store")
+    return found
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> Asked:
             settings[key] = value
         elif equals and key.lstrip("+~").partition(".")[0] in groups:
             overrides.append(argument)
+        elif equals and (near := get_close_matches(key, known, n=1, cutoff=0.75)):
+            raise LcmError(f"no such key: {key!r}; did you mean {near[0]}? Quote words that hold a =: '{argument}'")
         elif argument.startswith("--") and argument != "--" and not equals:
             raise LcmError(f"no such option: {argument!r}; settings are written KEY=VALUE")
         else:
@@ -139,6 +142,9 @@ def _plain(value: object) -> object:
 
 def _require_store(path: Path) -> None:
     """Refuse what is no store before anything opens it for writing."""
+    if path.is_dir():
+        stores = ", ".join(sorted(one.name for one in path.glob("*.db"))) or "none here"
+        raise LcmError(f"{str(path)!r} is a folder; name one of its stores: {stores}")
     if not path.is_file():
         raise LcmError(f"there is no store {str(path)!r}; `lcm ingest ... into={path}` makes one")
     try:

@@ -3,22 +3,19 @@
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
-from eval.datasets.dataset import QRELS_SCHEMA, Dataset
+from eval.datasets.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
 from eval.experiment import Outcome
 from eval.run_folder import write_run
 from lcm.admission.intake import Intake
@@ -32,11 +29,16 @@ from lcm.ranking.pipeline import Ranking
 from lcm.records import MEMORY_CATEGORIES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
 from pipelines.evaluate import _experiment, identity
+from tests.context_results import assembled, compacted, counted, summarized
 from tests.language_models import Listing
 from tests.lcm.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
 from tests.lcm.decay.frames import NOW, days_ago, rows
 from tests.lcm.reranker.conftest import batch, frame
-from tests.lcm.reranker.loopback import Answer, Asked, serving
+from tests.lcm.reranker.loopback import Answer, Asked
+from tests.local_server import served
+from tests.recall_results import answered, recalled
+from tests.roots import groups_of, pipeline_of
+from tests.session_results import followed
 from tests.workspaces import NOUNS, VERBS, lived_in, minute, questions
 
 SPECIAL = (
@@ -61,6 +63,7 @@ QUESTIONS = (
     ("Ada painting kitchens", "weak"),
 )
 """Words and category; the first words of each decide what is judged relevant."""
+REFERENCE = "They took notes: a kettle broke, a garden moved, goats were painted near the river, and the disk was full."
 
 
 def transcript(ordinary: int = 120) -> Transcript:
@@ -98,7 +101,10 @@ def dataset() -> Dataset:
         for message in sorted(talk.messages, key=lambda message: -_shared(query.text, message.content))[:2]
     ]
     qrels_frame = pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row")
-    return Dataset("small", "judged by shared characters", "0" * 64, (talk,), queries, qrels_frame)
+    references = pl.DataFrame([(talk.conversation_id, None, REFERENCE)], schema=REFERENCES_SCHEMA, orient="row")
+    return Dataset(
+        "small", "judged by shared characters", "0" * 64, (talk,), queries, qrels_frame, references=references
+    )
 
 
 def _shared(one: str, other: str) -> float:
@@ -115,7 +121,8 @@ def outcome(config: DictConfig) -> Outcome:
 def _measured(config: DictConfig) -> object:
     found = outcome(config)
     timed = {part: values["n"] for part, values in found.latency.items()}
-    return found.run.rows(), found.values.rows(), found.means.rows(), timed
+    measured = (found.run, found.values, found.means, found.compression, found.summary_quality)
+    return [frame.rows() for frame in measured], timed
 
 
 def _loaded(config: DictConfig) -> object:
@@ -210,7 +217,7 @@ def _reranked(config: DictConfig) -> object:
         *((query, f"d{i}", score, lexical) for query in queries for i, (_, score, lexical) in enumerate(RERANKED))
     )
     around_it = batch(queries, dict.fromkeys(queries, (1.0, 0.0)), vectors, texts)
-    with _served(_liking) as asked:
+    with served(_liking) as asked:
         after = configuration.build(config, "reranker")(given, around_it)
     return after.select("query_id", "document_id", "score").rows(), sorted(map(repr, asked))
 
@@ -225,25 +232,6 @@ def _liking(request: Asked) -> Answer:
     return Answer({"results": [{"index": i, "score": float(number[0])} for i, number in found if number]})
 
 
-@contextmanager
-def _served(answer: Callable[[Asked], Answer]) -> Iterator[list[tuple[str, str | None, Any]]]:
-    """A server at `LCM_TEST_SERVER`, and two keys; gives path, authorization and body of what it was asked."""
-    asked: list[tuple[str, str | None, Any]] = []
-
-    def told(request: Asked) -> Answer:
-        asked.append((request.path, request.headers.get("authorization"), request.body))
-        return answer(request)
-
-    with TemporaryDirectory() as cache_folder, serving(told) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LCM_CACHE_DIR", cache_folder)
-        patch.setenv("LCM_TEST_SERVER", server.url)
-        patch.setenv("NO_PROXY", "127.0.0.1")
-        for name in ("JINA_API_KEY", "OPENROUTER_API_KEY"):
-            patch.setenv(name, "sk-one")
-        patch.setenv("ANOTHER_KEY", "sk-another")
-        yield asked
-
-
 def _replied(config: DictConfig) -> object:
     """Two replies to the same words, all that was asked for them, and how many were kept in the cache."""
     refusals = iter(range(2))
@@ -251,9 +239,11 @@ def _replied(config: DictConfig) -> object:
     def busy_at_first(request: Asked) -> Answer:
         if next(refusals, None) is not None:
             return Answer(status=503, headers={"Retry-After": "0"})
-        return Answer({"choices": [{"message": {"content": "so it is"}}]})
+        if "sk-refused" in request.headers.get("authorization", ""):
+            return Answer(status=401)
+        return Answer({"choices": [{"message": {"content": "so it is"}, "finish_reason": "length"}]})
 
-    with _served(busy_at_first) as asked:
+    with served(busy_at_first) as asked:
         model = configuration.build(config, "language_model")
         replies = [_said(model) for _ in range(2)]
         kept = list((cache_dir() / "replies").glob("*.json"))
@@ -395,23 +385,36 @@ def _scoped(config: DictConfig) -> object:
     return [(scopes.accessible(agent), scopes.readable(agent), scopes.default_write(agent)) for agent in agents]
 
 
+def _executed(config: DictConfig) -> object:
+    """What comes of three items, in any order."""
+    return sorted(configuration.build(config, "executor").map(range, [3, 1, 2]))
+
+
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "admission": _admitted,
     "annotation": _annotated,
+    "answerer": answered,
     "arms": _answered_by_arms,
+    "assembly": assembled,
+    "compaction": compacted,
     "dataset": _loaded,
     "decay": _decayed,
     "deduplication": _deduplicated,
     "embedder": _embedded,
+    "executor": _executed,
     "extraction": _extracted,
     "fusion": _ranked,
     "language_model": _replied,
     "ranking": _ranked,
+    "recall": recalled,
     "reinforcement": _reinforced,
     "reranker": _reranked,
     "scopes": _scoped,
+    "session": followed,
     "source": _candidates,
+    "summarizer": summarized,
     "text_index": _found,
+    "token_estimator": counted,
     "tracking": _logged,
     "vector_index": _neighbours,
 }
@@ -424,12 +427,15 @@ def result(group: str, choices: tuple[str, ...], settings: tuple[tuple[str, str]
 
     A composition takes ten times as long as most components, so only choices are composed.
     """
-    config = copy.deepcopy(_composed(choices))
+    pipeline = pipeline_of(group)
+    held = tuple(choice for choice in choices if choice.partition("=")[0] in groups_of(pipeline))
+    config = copy.deepcopy(_composed(held, pipeline))
     for key, value in settings:
-        OmegaConf.update(config, key, json.loads(value), merge=False)
+        if key.partition(".")[0] in config:  # what stands around is of `lcm evaluate`
+            OmegaConf.update(config, key, json.loads(value), merge=False)
     return repr(RESULTS.get(group, _measured)(config))
 
 
 @cache
-def _composed(choices: tuple[str, ...]) -> DictConfig:
-    return configuration.composed(choices)
+def _composed(choices: tuple[str, ...], pipeline: str) -> DictConfig:
+    return configuration.composed(choices, pipeline)

@@ -6,16 +6,28 @@ from omegaconf import OmegaConf
 
 from pipelines import configuration
 
-FILES = {configuration.EVALUATE: "config", "recall": "recall"}
+FILES = {configuration.EVALUATE: "config", "recall": "recall", "compact": "compact"}
 """Commands, or families of them, and their files in `conf`; a group of several is that of the first."""
+
+
+def choices_of(file: str) -> list[tuple[str, str]]:
+    """The groups that a file of `conf` chooses from, each with its default choice; those of the files it takes in too.
+
+    A group under another name than its own is none of them.
+    """
+    found = []
+    for entry in OmegaConf.to_container(OmegaConf.load(configuration.conf_dir() / f"{file}.yaml"))["defaults"]:
+        if isinstance(entry, dict):
+            found += [(group, choice) for group, choice in entry.items() if " " not in group and "@" not in group]
+        elif entry != "_self_":
+            found += choices_of(entry)
+    return found
 
 
 @cache
 def groups_of(pipeline: str) -> frozenset[str]:
-    """The groups that a command chooses from, each under its own name."""
-    defaults = OmegaConf.load(configuration.conf_dir() / f"{FILES[pipeline]}.yaml").defaults
-    keys = {str(key) for entry in defaults if entry != "_self_" for key in entry}
-    return frozenset(key for key in keys if " " not in key and "@" not in key)
+    """The groups of a command."""
+    return frozenset(group for group, _ in choices_of(FILES[pipeline]))
 
 
 def pipeline_of(group: str) -> str:

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.memory import System
 from pipelines import configuration
+from tests.roots import FILES, choices_of, groups_of, pipeline_of
 
 CONF = configuration.conf_dir()
 YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rglob("*.yaml"))]
@@ -28,11 +29,19 @@ def plain(name: str) -> dict[str, Any]:
 
 
 def inherited(name: str) -> dict[str, Any]:
-    """A YAML of a component, laid over those of its group that its defaults name."""
+    """A YAML of a component, laid over those that its defaults name: of its group, or of any as a part of it."""
     own = plain(name)
-    bases = [base for base in own.pop("defaults", []) if base != "_self_"]
     group = name.partition("/")[0]
-    return OmegaConf.to_container(OmegaConf.merge(*(inherited(f"{group}/{base}") for base in bases), own))
+    below = []
+    for base in own.pop("defaults", []):
+        if isinstance(base, dict):  # {/GROUP@PATH: CHOICE}
+            ((place, choice),) = base.items()
+            other, _, path = place.removeprefix("/").partition("@")
+            below.append(OmegaConf.create())
+            OmegaConf.update(below[-1], path, inherited(f"{other}/{choice}"))
+        elif base != "_self_":
+            below.append(inherited(f"{group}/{base}"))
+    return OmegaConf.to_container(OmegaConf.merge(*below, own))
 
 
 def nodes(name: str, node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -61,6 +70,7 @@ DEFAULTS_BY_OTHER_NAMES = {
     "lcm.admission.amac.Amac": "balanced",
     "lcm.decay.decay_tiers.DecayTiers": "tiers",
     "lcm.scopes.Scopes": "default",
+    "lcm.session.rules.SessionRules": "default",
     "lcm.source.tagged.TagPrefixes": "tags",
 }
 """Target -> the name of a node that holds its defaults, besides those named like the target."""
@@ -91,8 +101,8 @@ def test_a_yaml_begins_with_what_it_is(yaml: str) -> None:
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_a_choice_composes_and_builds(group: str, choice: str) -> None:
-    config = configuration.composed([f"{group}={choice}"])
-    for key in ("memory", *([group] if group in config else ())):
+    config = configuration.composed([f"{group}={choice}"], pipeline_of(group))
+    for key in {"memory", group} & set(config):
         assert configuration.build(config, key) is not None
 
 
@@ -149,16 +159,16 @@ def test_the_memory_node_wires_each_field_to_its_group() -> None:
     }
 
 
-def test_the_table_of_contents_names_every_group_once() -> None:
-    named = [group for entry in plain("config")["defaults"] if entry != "_self_" for group in entry if " " not in group]
-    assert sorted(named) == sorted(path.name for path in CONF.iterdir() if path.is_dir())
+@pytest.mark.parametrize("file", FILES.values())
+def test_a_table_of_contents_names_a_group_once_with_a_choice_that_exists(file: str) -> None:
+    choices = choices_of(file)
+    assert len(dict(choices)) == len(choices)
+    for group, choice in choices:
+        assert choice is None or (CONF / group / f"{choice}.yaml").is_file()
 
 
-def test_a_default_choice_exists() -> None:
-    for entry in plain("config")["defaults"]:
-        if entry != "_self_":
-            for group, choice in entry.items():
-                assert choice is None or " " in group or (CONF / group / f"{choice}.yaml").is_file()
+def test_every_group_stands_in_a_table_of_contents() -> None:
+    assert set().union(*map(groups_of, FILES)) == {path.name for path in CONF.iterdir() if path.is_dir()}
 
 
 @pytest.mark.parametrize(("group", "choice"), PRESETS)

@@ -30,6 +30,7 @@ from tests.eval.datasets.test_personamem import write_small_personamem
 from tests.eval.datasets.test_qmsum import write_small_qmsum
 from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
+from tests.lcm.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.small_locomo import write_small_locomo
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
@@ -44,6 +45,11 @@ SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
 
 def _copy(name: str, here: Path) -> str:
     return str(shutil.copytree(here / name, here / "copy"))
+
+
+def _profiles(path: Path, old: str, **others: str) -> str:
+    path.write_text(json.dumps({name: {"api_key": key} for name, key in {"old": old, **others}.items()}))
+    return str(path)
 
 
 REASONS = {
@@ -66,6 +72,8 @@ REASONS = {
     "embedder/minilm:threads": "a row depends on nothing but its text",
     "embedder/nomic:threads": "a row depends on nothing but its text",
     "embedder/onnx:threads": "a row depends on nothing but its text",
+    "executor/local:workers": "results do not depend on how many work at once",
+    "language_model/openai_compatible:model.api_key_file": "tried where every key before it was refused",
     "language_model/openai_compatible:model.timeout_seconds": "how long a server may take, not what it replies",
     **{
         f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
@@ -74,13 +82,28 @@ REASONS = {
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
-    "token_estimator/utf16_units:units_per_token": "no ranking here reads tokens, and reports count with their own",
+    "summarizer/llm:workers": "a summary does not depend on those asked for beside it",
+    "summarizer/t5:batch_size": "a summary depends on nothing but its request",
+    "summarizer/t5:threads": "a summary depends on nothing but its request",
     "tracking/mlflow:timeout_s": "how long a server may take, not what it is told",
 }
 """Knob -> why it changes no number."""
 
 LIMITED = {"limit": {"_target_": "lcm.ranking.limit.Limit", "n": 3}}
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
+
+LOSSLESS = ("lossless", "lossless_claw")
+SESSIONS = RECALLS = ("default", "lossless_claw")
+TINY = {
+    "compaction": "lossless",
+    "compaction.budget_tokens": 1000,
+    "compaction.fresh_tail_count": 4,
+    "compaction.leaf_chunk_tokens": 300,
+    "compaction.min_leaf_tokens": 0,
+    "compaction.leaf_target_tokens": 200,
+    "summarizer": "extractive",
+}
+"""Compaction for a conversation of some 2,500 tokens."""
 
 CHANGED: Mapping[str, Any] = {
     **{
@@ -101,8 +124,42 @@ CHANGED: Mapping[str, Any] = {
     "arms/controls:whole_history.order": [],
     "arms/controls:whole_history.stages": LIMITED,
     "arms/controls:whole_history.source.pool_size": 7,
+    **{f"assembly/{name}:timezone": "Asia/Tokyo" for name in LOSSLESS},
+    **{f"assembly/{name}:max_budget_tokens": 1000 for name in LOSSLESS},
+    "assembly/lossless:eviction": "relevance",
+    "assembly/lossless:relevance_terms": "ascii_json",
+    "assembly/lossless:tool_pairing": "lenient",
+    "assembly/lossless:protection": "results",
+    "assembly/lossless_claw:eviction": "chronological",
+    "assembly/lossless_claw:fresh_tail_max_tokens": 4000,
+    "assembly/lossless_claw:relevance_terms": "words",
+    "assembly/lossless_claw:tool_pairing": "strict",
+    "assembly/lossless_claw:protection": "pairs",
+    **{
+        f"compaction/{name}:{key}": value
+        for name in LOSSLESS
+        for key, value in {
+            "condensed_min_fanout_hard": 3,
+            "incremental_max_depth": 0,
+            "timezone": "Asia/Tokyo",
+            "sweep_deadline_seconds": 60.0,
+            "until_under_deadline_seconds": 150.0,
+        }.items()
+    },
+    "compaction/lossless:source_text": "content",
+    "compaction/lossless:condensation_scan": "first_run",
+    "compaction/lossless:hard_fanout": "never",
+    "compaction/lossless:condensed_previous": "none",
+    "compaction/lossless:growth": "allowed",
+    "compaction/lossless_claw:min_leaf_tokens": 2000,
+    "compaction/lossless_claw:source_text": "labelled",
+    "compaction/lossless_claw:condensation_scan": "every_run",
+    "compaction/lossless_claw:hard_fanout": "overflow",
+    "compaction/lossless_claw:condensed_previous": "preceding",
+    "compaction/lossless_claw:growth": "never",
     "config:latency.queries": 3,
     **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
+    "config:retention.rouge_threshold": 1.0,
     "dataset/beam:size": "500K",
     "dataset/locomo:evidence": "repaired",
     "dataset/longmemeval:protocol": "all",
@@ -132,8 +189,11 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
     "language_model/openai_compatible:mode": "live",
     "language_model/openai_compatible:model.api_key_env": "ANOTHER_KEY",
+    "language_model/openai_compatible:model.api_key_file": lambda here: str(here / "key"),
     "language_model/openai_compatible:model.base_url": "${oc.env:LCM_TEST_SERVER}/v2",
     "language_model/openai_compatible:model.model": "another",
+    "language_model/openai_compatible:model.profile": "new",
+    "language_model/openai_compatible:model.profiles": lambda here: _profiles(here / "others.json", "sk-refused-3"),
     "fusion/weighted_sum:floor_from": 0.85,
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
@@ -146,6 +206,18 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
     "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/neighbours:order": ["scores", "fusion"],
+    **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
+    **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time
+    "recall/default:order": "time",
+    "recall/default:summary_times": "made",
+    "recall/default:subtree": "derived",
+    "recall/default:distilled": "ids",
+    "recall/default:message_fallback": "shallow",
+    "recall/lossless_claw:order": "relevance",
+    "recall/lossless_claw:summary_times": "covered",
+    "recall/lossless_claw:subtree": "sources",
+    "recall/lossless_claw:distilled": "words",
+    "recall/lossless_claw:message_fallback": "always",
     "reinforcement/recall:maintained": 10,
     **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
     "reranker/cross_encoder:activation": "none",
@@ -165,12 +237,34 @@ CHANGED: Mapping[str, Any] = {
     "scopes/default:default": "custom:x",
     "scopes/default:definitions": {"custom:x": None},
     "scopes/default:shared": ["custom:x"],
+    **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
+    **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
+    **{f"session/{name}:large_file_summarizer": {"_target_": "lcm.summarizer.truncate.Truncate"} for name in SESSIONS},
+    "session/default:bootstrap_max_tokens": 6000,
+    "session/default:large_file_threshold_tokens": 25_000,
+    "session/default:reconciliation": "content",
+    "session/default:branches": "in_file_order",
+    "session/default:import_cap_share": 0.01,
+    "session/lossless_claw:reconciliation": "entry_ids",
+    "session/lossless_claw:branches": "apart",
     "source/dense:pool_size": 7,
     "source/hybrid:dense_pool_size": 7,
     "source/hybrid:lexical_pool_size": 7,
     "source/lexical:pool_size": 7,
     "source/recent:pool_size": 7,
     "source/shuffled:pool_size": 7,
+    "summarizer/chain:order": ["truncate"],
+    "summarizer/extractive:code_share": 1.0,
+    "summarizer/extractive:speaker": 0.0,
+    "summarizer/llm:custom_instructions": "Name every ship.",
+    "summarizer/t5:model": lambda here: str(here / "untrained"),
+    "summarizer/t5:precision": "int8",
+    "summarizer/t5:beams": 3,
+    "summarizer/t5:max_new_tokens": 4,
+    "summarizer/t5:max_input_tokens": 32,
+    "summarizer/t5:prefix": "the garden. ",
+    "summarizer/t5:threads": 1,
+    "summarizer/truncate:marker": "[cut]",
     "text_index/bm25s:stemmer": "none",
     "text_index/bm25s:stop_words": "none",
     "text_index/fts5:stop_words": "none",
@@ -180,7 +274,15 @@ CHANGED: Mapping[str, Any] = {
 }
 """Knob -> another value, or how to make one, where `another` has none or none that can matter here."""
 
+SERVER = {"language_model": "openai_compatible", "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
+
 FRAMES: Mapping[str, Mapping[str, Any]] = {
+    "answerer/llm": SERVER,
+    "assembly/lossless:relevance_terms": {"assembly.eviction": "relevance"},
+    "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
+    "config:retention.budgets": TINY,
+    "config:retention.rouge_threshold": {**TINY, "retention.budgets": [500]},
+    "config:summary_quality.target_tokens": TINY,
     "config:cache": {"latency.queries": 0},
     "config:latency.warmup_queries": {"latency.queries": 3},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
@@ -200,6 +302,16 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
+    **{f"session/{name}:skip_stateless": {"session.stateless_patterns": ["agent:*:subagent:**"]} for name in SESSIONS},
+    **{
+        f"session/default:{key}": {"session.large_file_threshold_tokens": 25_000}
+        for key in ("every_tool_result", "large_file_summarizer")
+    },
+    "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
+    "summarizer/llm": SERVER,
+    # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.
+    "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
+    "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},
     "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
@@ -217,8 +329,14 @@ SMALL: Mapping[str, Any] = {
     "decay": "none",
     "ranking": "hybrid",
     "reinforcement": "frozen",
+    "session": "default",
+    "summarizer": "truncate",
+    "compaction": "none",
+    "assembly": "lossless",
     "arms": "none",
     "tracking": "none",
+    "retention.budgets": [],
+    "summary_quality.target_tokens": 0,
     "latency.queries": 0,
     "cache": False,
 }
@@ -303,6 +421,7 @@ GROUPS = frozenset(configuration.groups())
 def _marked(knob: Knob) -> Any:
     marks = {
         "embedder/minilm": [pytest.mark.slow, pytest.mark.xdist_group("minilm")],  # one worker exports, once
+        "summarizer/t5": [pytest.mark.slow, pytest.mark.xdist_group("t5")],
         "tracking/mlflow": [pytest.mark.slow, pytest.mark.xdist_group("mlflow")],
     }
     return pytest.param(knob, id=str(knob), marks=marks.get(knob.place, []))
@@ -320,15 +439,24 @@ def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, An
 
 
 OFFLINE = (
-    *("admission", "annotation", "arms", "decay", "deduplication", "extraction", "fusion", "ranking", "reinforcement"),
-    *("source", "text_index"),
+    *("admission", "annotation", "answerer", "arms", "assembly", "compaction", "decay", "deduplication", "extraction"),
+    *("fusion", "ranking", "recall", "reinforcement", "replay", "session", "source", "summarizer", "text_index"),
+    "token_estimator",
 )
-"""Groups whose every choice runs without a file or a server of its own."""
+"""Groups whose every choice runs without a file or a foreign server."""
+AROUND: Mapping[str, Mapping[str, Any]] = {
+    "answerer": SERVER,
+    "ranking": {"decay": "weibull"},  # without one they agree
+    "reinforcement": {"decay": "weibull"},
+    "replay": TINY,
+    "summarizer": SERVER,
+}
+"""Group -> settings around it that tell its choices apart."""
 
 
 @pytest.mark.parametrize("group", OFFLINE)
 def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
-    around = SMALL | ({"decay": "weibull"} if group in ("ranking", "reinforcement") else {})  # without one they agree
+    around = {**SMALL, **AROUND.get(group, {})}
     results = [_result(group, around | {group: choice}) for choice in configuration.groups()[group]]
     assert len(set(results)) == len(results)
 
@@ -346,6 +474,10 @@ def place(
     if knob.place == "embedder/minilm":
         request.getfixturevalue("minilm_cache")
         return {}
+    if knob.place == "summarizer/t5":
+        tiny = request.getfixturevalue("tiny_t5")
+        (tmp_path / "untrained").symlink_to(tiny.untrained)
+        return {"summarizer.model": str(tiny.trained)}
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     group, _, choice = knob.place.partition("/")
     if group == "dataset" and choice in SMALL_DATASETS:
@@ -363,7 +495,11 @@ def place(
             shutil.copy(another / "model.onnx", directory / "another.onnx")
             return {"embedder.directory": str(directory)}
         case "language_model/openai_compatible":
-            return {"language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
+            profiles = _profiles(tmp_path / "profiles.json", "sk-refused-1", new="sk-refused-2")
+            return {
+                "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1",
+                "language_model.model.profiles": profiles,
+            }
         case "reranker/cross_encoder":
             directory, another = tmp_path / "tiny", tmp_path / "another"
             for model in (directory, another):

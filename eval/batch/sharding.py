@@ -69,7 +69,8 @@ def shards_of(
         )
     if plan and identity != plan["identity"]:
         raise LcmError(
-            f"{into} was made with another configuration (see {into / 'run' / 'config.yaml'}); name another folder"
+            f"{into} was made with another configuration or other triggers (its own: {into / 'run' / 'config.yaml'}); "
+            "name another folder"
         )
     number = plan.get("shards") or number or workers
     dealt: dict[str, int] = plan.get("files", {})

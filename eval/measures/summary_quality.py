@@ -4,6 +4,7 @@ The system's summarizer is given a conversation as one text. Beside it stand LEA
 messages. References that answer a query are of another task and left out.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,10 +49,15 @@ class SummaryQuality:
         """Whether the dataset has references of whole conversations, and they are asked for."""
         return self.target_tokens > 0 and dataset.references["query_id"].null_count() > 0
 
-    def values(self, dataset: Dataset, summarizer: Summarizer, tokens: TokenEstimator) -> pl.DataFrame:
-        """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`.
+    def values(
+        self, dataset: Dataset, summarizer: Summarizer, tokens: TokenEstimator
+    ) -> tuple[pl.DataFrame, Counter[str]]:
+        """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`, and what failed, by name and times.
 
         A conversation of which no summary could be made scores 0, as an empty text does.
+
+        Raises:
+            LcmError: if no summary could be made at all.
         """
         references: dict[str, list[str]] = {}
         of_whole = dataset.references.filter(pl.col("query_id").is_null())
@@ -59,6 +65,10 @@ class SummaryQuality:
             references.setdefault(key, []).append(text)
         told = [t for t in dataset.transcripts if t.conversation_id in references]
         results = summarizer.summarize([SummaryRequest(_text(t.messages), self.target_tokens) for t in told])
+        failures = Counter(f"no summary: {result.failure}" for result in results if result.failure is not None)
+        if results and failures.total() == len(results):
+            assert results[0].failure is not None
+            raise results[0].failure
         arms = {"system": [result.text for result in results]}
         arms |= {f"lead_{n}": [_text(t.messages[:n]) for t in told] for n in _LEADS}
         frames = [pl.DataFrame(schema=QUALITY_SCHEMA)]
@@ -73,7 +83,7 @@ class SummaryQuality:
                 .unpivot([*ROUGE, "tokens"], index=["arm", "conversation_id"], variable_name="measure")
                 .select(list(QUALITY_SCHEMA))
             )
-        return pl.concat(frames)
+        return pl.concat(frames), failures
 
     def means(self, values: pl.DataFrame, resamples: int, confidence: float, seed: int) -> pl.DataFrame:
         """Means over conversations, with percentile bootstrap intervals: rows of `QUALITY_MEANS_SCHEMA`."""

@@ -23,6 +23,7 @@ HardFanout = Literal["never", "overflow"]
 CondensedPrevious = Literal["none", "preceding"]
 Growth = Literal["allowed", "never"]
 
+_REFUSED = "the model's server refused the credentials"
 _LEAST = {
     "fresh_tail_count": 0, "leaf_min_fanout": 2, "condensed_min_fanout": 2, "condensed_min_fanout_hard": 2,
     "incremental_max_depth": -1, "leaf_chunk_tokens": 1, "min_leaf_tokens": 0, "leaf_target_tokens": 1,
@@ -214,4 +215,5 @@ def _report(progress: Progress, tokens_before: int, reason: str, *, is_reason_fi
         summary_ids=tuple(summary.summary_id for summary in progress.made),
         rounds=progress.rounds,
         has_failed_auth=progress.has_failed_auth,
+        failure=progress.failure or (_REFUSED if progress.has_failed_auth else ""),
     )

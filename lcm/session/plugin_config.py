@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,9 @@ from lcm.lifecycle.coercion import is_finite_number, trim
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
 
 _MIN_BOOTSTRAP_TOKENS, _BOOTSTRAP_SHARE = 6000, 0.3
+
+_OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
+"""Variables of this project, which are no setting of the plugin."""
 
 _LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LEADING_INT = re.compile(r"[+-]?[0-9]+")
@@ -179,6 +183,28 @@ def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
     if chunk is not None:
         overrides.setdefault("session.bootstrap_max_tokens", bootstrap_tokens(chunk))
     return overrides
+
+
+def variable_of(yaml_key: str) -> str:
+    """The environment variable that sets a key of ours."""
+    return next(setting.environment for setting in SETTINGS if yaml_key in setting.yaml_keys)
+
+
+def unusable(env: Mapping[str, str]) -> list[str]:
+    """What is wrong with `LCM_*` variables, a sentence each: a value that cannot be read, a name that nobody knows."""
+    problems = []
+    known = {setting.environment: setting for setting in SETTINGS}
+    for name, text in sorted(env.items()):
+        if not name.startswith("LCM_") or name in _OURS:
+            continue
+        if name not in known:
+            near = get_close_matches(name, [*known, *_OURS], n=1, cutoff=0.8)
+            problems.append(f"nothing reads {name}{f': is {near[0]} meant?' if near else ''}")
+        elif known[name].host_only and known[name].name != "database_path":
+            problems.append(f"{name} has no effect: {known[name].host_only}")
+        elif from_environment(known[name], env) is None:
+            problems.append(f"{name}={text!r} cannot be read and has no effect")
+    return problems
 
 
 def bootstrap_tokens(leaf_chunk_tokens: float) -> int:

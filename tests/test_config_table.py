@@ -1,0 +1,164 @@
+"""The settings of lossless-claw: each is a key of ours that acts, or has a reason to be none.
+
+What stands in the environment stands above every preset, and below the command line.
+"""
+
+import logging
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from lcm.session.plugin_config import SETTINGS, Setting
+from pipelines import configuration
+from tests.roots import pipeline_of
+from tests.test_knobs import KNOBS, REASONS
+
+SYSTEM = "system=lossless_claw"
+CHOICES = {
+    "assembly": "lossless_claw",
+    "compaction": "lossless_claw",
+    "session": "lossless_claw",
+    "summarizer": "llm",
+    "language_model": "openai_compatible",
+    "recall": "lossless_claw",
+}
+"""What the system chooses, and the groups that some settings need beside it."""
+WAITS = {"language_model.model.timeout_seconds"}
+"""How long something may take: no reply depends on it, so its own tests stall a server."""
+MAPPED = [pytest.param(setting, key, id=key) for setting in SETTINGS for key in setting.yaml_keys]
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting.environment, raising=False)
+
+
+def composed(*arguments: str) -> DictConfig:
+    """What `lcm evaluate` composes of a command line."""
+    return configuration.composed(configuration.command(list(arguments)).overrides)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_a_setting_has_a_key_or_a_reason(setting: Setting) -> None:
+    assert bool(setting.yaml_keys) != bool(setting.host_only)
+
+
+@pytest.mark.parametrize(("setting", "key"), MAPPED)
+def test_a_key_stands_in_the_configuration_of_the_system(setting: Setting, key: str) -> None:
+    group = key.partition(".")[0]
+    pipeline = pipeline_of(group)
+    beside = [f"{name}={choice}" for name, choice in CHOICES.items() if pipeline_of(name) == pipeline]
+    system = [SYSTEM] if pipeline == configuration.EVALUATE else ["language_model=openai_compatible"]
+    config = configuration.composed([*system, *beside], pipeline)
+    missing = object()
+    assert OmegaConf.select(config, key, default=missing) is not missing
+
+
+@pytest.mark.parametrize(("setting", "key"), MAPPED)
+def test_turning_a_key_changes_behaviour(setting: Setting, key: str) -> None:
+    """Every knob that has no reason changes what its component gives: `test_knobs` turns it."""
+    group, _, path = key.partition(".")
+    knob = f"{group}/{CHOICES[group]}:{path}"
+    assert knob in {str(known) for known in KNOBS}
+    assert (knob in REASONS) == (key in WAITS)
+
+
+def test_the_defaults_of_the_system_are_the_originals() -> None:
+    config = configuration.composed([SYSTEM])
+    differing = {
+        key: (setting.default, OmegaConf.select(config, key))
+        for setting in SETTINGS
+        for key in setting.yaml_keys
+        if key.partition(".")[0] in ("assembly", "compaction", "session")
+        if setting.yaml_value(setting.default) != OmegaConf.select(config, key)
+    }
+    assert differing == {"session.bootstrap_max_tokens": (None, 6000)}  # max(6000, 0.3 x 20000 tokens of a chunk)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "key", "value"),
+    [
+        ("LCM_CONTEXT_THRESHOLD", "0.5", "compaction.context_threshold", 0.5),
+        ("LCM_LARGE_FILE_TOKEN_THRESHOLD", "30000", "session.large_file_threshold_tokens", 30_000),
+        ("LCM_FRESH_TAIL_COUNT", "7", "compaction.fresh_tail_count", 7),
+        ("LCM_FRESH_TAIL_COUNT", "7", "assembly.fresh_tail_count", 7),
+        ("LCM_CIRCUIT_BREAKER_COOLDOWN_MS", "60000", "compaction.circuit_breaker_cooldown_seconds", 60.0),
+        ("LCM_IGNORE_SESSION_PATTERNS", "agent:*:cron:**, b", "session.ignore_patterns", ["agent:*:cron:**", "b"]),
+        ("LCM_PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", True),
+        ("LCM_SKIP_STATELESS_SESSIONS", "false", "session.skip_stateless", False),
+        ("LCM_LEAF_CHUNK_TOKENS", "40000", "session.bootstrap_max_tokens", 12_000),
+    ],
+)
+def test_a_variable_stands_above_the_preset(
+    name: str, text: str, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert OmegaConf.select(composed(SYSTEM), key) != value
+    monkeypatch.setenv(name, text)
+    assert OmegaConf.select(composed(SYSTEM), key) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "key", "written", "value"),
+    [
+        ("LCM_CONTEXT_THRESHOLD", "0.5", "compaction.context_threshold", "0.6", 0.6),
+        ("LCM_IGNORE_SESSION_PATTERNS", "a,b", "session.ignore_patterns", "[c]", ["c"]),
+        ("LCM_PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", "false", False),
+    ],
+)
+def test_a_variable_stands_below_the_command_line(
+    name: str, text: str, key: str, written: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, text)
+    assert OmegaConf.select(composed(f"{key}={written}", SYSTEM), key) == value
+
+
+def test_a_choice_on_the_command_line_leaves_a_variable_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCM_CONTEXT_THRESHOLD", "0.5")
+    config = composed(SYSTEM, "compaction=lossless")
+    assert (config.compaction.context_threshold, config.compaction.growth) == (0.5, "never")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name every ship.",
+        "Say \"so\", not 'thus'.",
+        "Résumé: 東京 😀",
+        "a, b: [c] {d} = e",
+        "One.\nC:\\temp, ${two}",
+        "",
+    ],
+)
+def test_instructions_arrive_as_they_were_written(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS", text)
+    config = composed(SYSTEM, "summarizer=llm", "language_model=openai_compatible")
+    assert config.summarizer.custom_instructions == text
+
+
+def test_a_variable_without_its_key_is_passed_over_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = composed(SYSTEM)
+    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS", "Name every ship.")  # of summarizer=llm
+    with caplog.at_level(logging.WARNING):
+        assert composed(SYSTEM) == before
+    assert "summarizer.custom_instructions" in caplog.text
+
+
+def test_what_cannot_be_used_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = composed(SYSTEM)
+    monkeypatch.setenv("LCM_CONTEXT_THRESHOLD", "much")
+    assert composed(SYSTEM) == before
+
+
+def test_no_setting_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {key for setting in SETTINGS for key in setting.yaml_keys}
+    assert not [key for key in keys if "api_key" in key or "profile" in key]
+    before = composed(SYSTEM, "language_model=openai_compatible")
+    for name in ("OPENROUTER_API_KEY", "LCM_API_KEY", "LCM_SUMMARY_API_KEY"):
+        monkeypatch.setenv(name, "sk-secret")
+    asked = configuration.command([SYSTEM, "language_model=openai_compatible"])
+    assert "sk-secret" not in repr(asked)
+    assert configuration.composed(asked.overrides) == before
