@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,21 @@ class ScriptAware:
 def utf16_length(text: str) -> int:
     """The length that JavaScript reports: 2 for a character beyond U+FFFF, 1 for any other, lone surrogates too."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+Half = Literal["kept", "replaced", "dropped"]
+"""What becomes of half a character at a cut: it stays, half a surrogate pair; U+FFFD stands in its place; it goes."""
+
+
+def first_units(text: str, units: int, half: Half) -> str:
+    """The first so many UTF-16 units of a text, as JavaScript cuts it; it may cut a character beyond U+FFFF in two.
+
+    Halves that stand in the text itself are kept, but for `replaced`, which leaves none.
+    """
+    if text.isascii():
+        return text[:units]
+    kept = text[: units + 1].encode("utf-16-le", "surrogatepass")
+    around = kept[2 * units - 2 : 2 * units + 2].decode("utf-16-le", "ignore")
+    is_cut = max(around, default="") > "\uffff"
+    end = units - 1 if half == "dropped" and is_cut else units
+    return kept[: 2 * end].decode("utf-16-le", "replace" if half == "replaced" else "surrogatepass")

@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from rich.table import Table
 from eval.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
-from lcm.protocols import Assembly, TokenEstimator, TranscriptReader
+from lcm.protocols import TranscriptReader
 from lcm.records import ROLES, Transcript
+from lcm.session.hearing import Ears
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
@@ -25,7 +26,7 @@ from pipelines import configuration
 from pipelines.terminal import console, progress, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
-HELP = f"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [token_estimator=CHOICE]
+HELP = f"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
 (into=messages.parquet). Formats are recognised by content, or named: {FORMATS}.
@@ -34,8 +35,11 @@ A store takes each file as one transaction: all of it that can be read, or nothi
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
 strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
 JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
-Into Parquet goes everything or nothing. format=package.module.Class names a reader of your own."""
+Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
+which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
+format=package.module.Class names a reader of your own."""
 
+_GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
 _MIB = 2**20
@@ -89,16 +93,16 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
     overrides = [f"{key}={value}" for key, value in settings.items()]
-    config = configuration.composed(overrides)
-    tokens: TokenEstimator = configuration.build(config, "token_estimator")
-    assembly: Assembly = configuration.build(config, "assembly")
+    config = configuration.composed([*configuration.environment_overrides(overrides), *overrides])
+    rules, tokens = configuration.build(config, "session"), configuration.build(config, "token_estimator")
+    ears = Ears(rules, tokens, configuration.build(config, "assembly").wording)
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
             taken = _to_parquet(files, name, readers, into, show)
         else:
-            taken = _to_store(files, name, readers, into, tokens, assembly, show)
+            taken = _to_store(files, name, readers, into, ears, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
@@ -114,11 +118,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _settings(settings: dict[str, str]) -> tuple[Path, str, bool]:
-    """Take ours out of the settings; what is left belongs to the token estimator."""
+    """Take ours out of the settings; what is left belongs to the components."""
     into, name, strict = settings.pop("into", ""), settings.pop("format", "auto"), settings.pop("strict", "false")
     for key in settings:
-        if key.partition(".")[0] != "token_estimator":
-            raise LcmError(f"no such key: {key!r}; choose from: into, format, strict, token_estimator")
+        if key.partition(".")[0] not in _GROUPS:
+            raise LcmError(f"no such key: {key!r}; choose from: into, format, strict, {', '.join(_GROUPS)}")
     if not into:
         raise LcmError("into=FILE is missing: a store (into=memory.db) or a Parquet file (into=messages.parquet)")
     if Path(into).suffix not in _ENDINGS:
@@ -145,8 +149,7 @@ def _to_store(
     name: str,
     readers: Sequence[TranscriptReader],
     into: Path,
-    tokens: TokenEstimator,
-    assembly: Assembly,
+    ears: Ears,
     show: Progress,
 ) -> list[_Taken]:
     taken = []
@@ -155,11 +158,18 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = one.counted(read_pieces(one.file, reader), step)
-                    one.new = store.ingest_pieces(pieces, tokens, assembly.wording)
+                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), ears)
+                    one.new = store.ingest_pieces(pieces, ears.token_estimator, ears.wording)
                 except (StoreError, TranscriptError) as error:
                     one.refused = str(error)
     return taken
+
+
+def _prepared(pieces: Iterable[Transcript], ears: Ears) -> Iterator[Transcript]:
+    """The pieces of sessions that are stored, their large texts noted."""
+    for piece in pieces:
+        if ears.rules.writes(piece.conversation_id, piece.conversation_id):
+            yield replace(piece, messages=tuple(map(ears.prepared, piece.messages)))
 
 
 def _to_parquet(

@@ -103,9 +103,10 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
         highlight=False,
     )
-    rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
-    interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
-    _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
+    if counts["judged_queries"]:
+        rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+        interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
+        _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
     if summary["categories"]:
         _print_table(out, "category", summary["categories"], names, "the system, by category")
     latency = summary["timing"]["latency_ms"]

@@ -33,7 +33,7 @@ class Bulk:
         """Yield the transcripts that grew, as far as they have been heard, and the queries asked before more is."""
         before = (0,) * len(transcripts)
         for heard, asked in moments(transcripts, queries).items():
-            grown = [_first(t, n) for t, n, known in zip(transcripts, heard, before, strict=True) if n > known]
+            grown = [heard_until(t, n) for t, n, known in zip(transcripts, heard, before, strict=True) if n > known]
             before = heard
             yield grown, asked
 
@@ -57,6 +57,7 @@ def _instants(transcript: Transcript) -> list[datetime]:
     return instants
 
 
-def _first(transcript: Transcript, n: int) -> Transcript:
+def heard_until(transcript: Transcript, n: int) -> Transcript:
+    """Its first n messages, and the events that stand before the next."""
     events = tuple(event for event in transcript.events if event.after <= n)
     return replace(transcript, messages=transcript.messages[:n], events=events)

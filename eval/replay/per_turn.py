@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from eval.replay.bulk import moments
+from eval.replay.bulk import heard_until, moments
 from lcm.memory import Memory
 from lcm.records import Message, Query, Transcript
 
@@ -24,11 +24,20 @@ class PerTurn:
         before = (0,) * len(transcripts)
         for heard, asked in moments(transcripts, queries).items():
             for transcript, n, known in zip(transcripts, heard, before, strict=True):
-                for turn in turns(transcript.messages[known:n]):
-                    memory.take_turn(transcript.conversation_id, turn)
+                if n > known:
+                    _hear(memory, heard_until(transcript, n), known)
             before = heard
             memory.catch_up()
             yield asked
+
+
+def _hear(memory: Memory, transcript: Transcript, known: int) -> None:
+    """Take the turns behind the first `known` messages; then note what is recorded beside the messages so far."""
+    name = transcript.conversation_id
+    for turn in turns(transcript.messages[known:]):
+        memory.take_turn(name, turn)
+    if memory.system.session.writes(name, name):
+        memory.store.put_events(name, 0, transcript.events, transcript.title)
 
 
 def turns(messages: Sequence[Message]) -> Iterator[list[Message]]:

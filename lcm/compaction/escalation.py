@@ -10,12 +10,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lcm.compaction.utf16 import first_units
 from lcm.lifecycle.coercion import trim
 from lcm.protocols import TokenEstimator
 from lcm.records import Level, SummaryRequest, SummaryResult
 from lcm.summarizer.target_tokens import requested_tokens
-from lcm.tokens import utf16_length
+from lcm.tokens import first_units, utf16_length
 
 _log = logging.getLogger(__name__)
 
@@ -81,8 +80,8 @@ class Escalation:
     def _fallback(self, source: str, size: int, limit_tokens: int | None) -> str:
         mark = f"\n[Truncated from {size} tokens]"
         if limit_tokens is None:
-            return first_units(source, _FALLBACK_UNITS) + mark
-        return self._cut(first_units(source, _FALLBACK_UNITS), mark, limit_tokens - 1) or ""
+            return first_units(source, _FALLBACK_UNITS, "kept") + mark
+        return self._cut(first_units(source, _FALLBACK_UNITS, "kept"), mark, limit_tokens - 1) or ""
 
     def _capped(self, pressed: Pressed, depth: int) -> Pressed:
         target = self.condensed_target_tokens if depth else self.leaf_target_tokens
@@ -98,10 +97,12 @@ class Escalation:
     def _cut(self, text: str, mark: str, most_tokens: int) -> str | None:
         """The beginning of a text with the mark behind it, within the tokens; None where the mark alone is too long."""
         room = max(0, _UNITS_PER_TOKEN * most_tokens - utf16_length(mark))
-        if self._count(cut := first_units(text, room) + mark) <= most_tokens:
+        if self._count(cut := first_units(text, room, "kept") + mark) <= most_tokens:
             return cut
-        fits = bisect_right(range(room), most_tokens, key=lambda units: self._count(first_units(text, units) + mark))
-        return first_units(text, fits - 1) + mark if fits else None
+        fits = bisect_right(
+            range(room), most_tokens, key=lambda units: self._count(first_units(text, units, "kept") + mark)
+        )
+        return first_units(text, fits - 1, "kept") + mark if fits else None
 
 
 def _words(result: SummaryResult) -> str:

@@ -25,7 +25,7 @@ Growth = Literal["allowed", "never"]
 
 _REFUSED = "the model's server refused the credentials"
 _LEAST = {
-    "fresh_tail_count": 0, "leaf_min_fanout": 2, "condensed_min_fanout": 2, "condensed_min_fanout_hard": 2,
+    "fresh_tail_count": 0, "leaf_min_fanout": 1, "condensed_min_fanout": 1, "condensed_min_fanout_hard": 1,
     "incremental_max_depth": -1, "leaf_chunk_tokens": 1, "min_leaf_tokens": 0, "leaf_target_tokens": 1,
     "condensed_target_tokens": 1, "summary_max_overage_factor": 1, "budget_tokens": 1,
     "circuit_breaker_threshold": 1, "circuit_breaker_cooldown_seconds": 0,

@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 from lcm.assembly.storage_shape import stored_content
 from lcm.compaction.media import annotated, has_media, words_beside_media
 from lcm.compaction.prompt_time import prompt_time
-from lcm.compaction.utf16 import first_units
 from lcm.instants import EPOCH
 from lcm.lifecycle.coercion import trim
 from lcm.records import Message, Summary
 from lcm.session.file_references import file_ids_in
+from lcm.tokens import first_units
 
 SourceStyle = Literal["content", "labelled"]
 
@@ -100,5 +100,5 @@ def _is_result(message: Message) -> bool:
 
 
 def _cut(text: str, units: int) -> str:
-    cut = first_units(text, units)
+    cut = first_units(text, units, "kept")
     return text if cut == text else f"{cut} ..."

@@ -12,9 +12,8 @@ from lcm.protocols import TokenEstimator
 from lcm.recall.sight import EVERYTHING, Sight
 from lcm.records import Summary
 from lcm.store.lineage import source_messages
-from lcm.store.query_text import first_units
 from lcm.store.summaries import summaries_by_id
-from lcm.tokens import utf16_length
+from lcm.tokens import first_units, utf16_length
 
 Distilled = Literal["words", "ids"]
 _SNIPPET = 200
@@ -164,7 +163,7 @@ def expand(
 
 def shortened(content: str) -> str:
     """At most 200 units of a text, and dots where there is more."""
-    return content if utf16_length(content) <= _SNIPPET else f"{first_units(content, _SNIPPET)}..."
+    return content if utf16_length(content) <= _SNIPPET else f"{first_units(content, _SNIPPET, 'replaced')}..."
 
 
 def distilled_text(expanded: Expanded, distilled: Distilled) -> str:

@@ -13,7 +13,6 @@ from typing import Literal
 import regex
 
 from lcm.encoding import well_formed
-from lcm.store.query_text import first_units
 from lcm.store.search import (
     COVERED,
     MESSAGES,
@@ -28,7 +27,7 @@ from lcm.store.search import (
     scan,
     summary_hits,
 )
-from lcm.tokens import utf16_length
+from lcm.tokens import first_units, utf16_length
 
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
@@ -187,7 +186,7 @@ def minute(at: datetime) -> str:
 def one_line(snippet: str) -> str:
     """A snippet as the tool shows it: at most 200 units, on one line."""
     line = re.sub(r"\r?\n", " ", well_formed(snippet))
-    return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3)}..."
+    return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3, 'replaced')}..."
 
 
 def _refusal(pattern: str, max_chars: int) -> str:

@@ -42,7 +42,7 @@ class FileBlock:
     start: int
     stop: int
     attributes: Mapping[str, str]
-    """Keys in lower case; empty values are left out."""
+    """Keys in lower case, the last value of each; empty values are left out."""
     body: str
 
     @property
@@ -80,5 +80,5 @@ def mime_extension(mime_type: str | None) -> str | None:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    values = {name.lower(): trim(double or single or bare) for name, double, single, bare in _ATTRIBUTE.findall(text)}
-    return {name: value for name, value in values.items() if value}
+    found = ((name.lower(), trim(double or single or bare)) for name, double, single, bare in _ATTRIBUTE.findall(text))
+    return {name: value for name, value in found if value}

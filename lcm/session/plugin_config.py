@@ -24,7 +24,9 @@ _OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER
 
 _LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LEADING_INT = re.compile(r"[+-]?[0-9]+")
-_WHOLE_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|0[xX][0-9a-fA-F]+")
+_WHOLE_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,11 @@ def _whole_number(text: str) -> float | None:
     literal = trim(text)
     if not _WHOLE_NUMBER.fullmatch(literal):
         return None
-    number = float(int(literal, 16)) if literal[:2].lower() == "0x" else float(literal)
-    return _plain(number)
+    has_base = literal[:2].lower() in ("0x", "0b", "0o")
+    try:
+        return _plain(float(int(literal, 0) if has_base else literal))
+    except OverflowError:
+        return None
 
 
 def _leading_int(text: str) -> int | None:

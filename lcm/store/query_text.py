@@ -89,11 +89,6 @@ def excerpt(text: str, terms: Sequence[str]) -> str:
     return well_formed(f"{'...' * (start > 0)}{trim(units[start:end])}{'...' * (end < len(units))}")
 
 
-def first_units(text: str, units: int) -> str:
-    """The first so many UTF-16 units; half a character at the end becomes U+FFFD."""
-    return well_formed(_as_units(text)[:units])
-
-
 def _parts(run: str, width: int) -> list[str]:
     if len(run) <= width:
         return [run]

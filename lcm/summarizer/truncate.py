@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from lcm.errors import LcmError
 from lcm.lifecycle.coercion import trim
 from lcm.records import SummaryRequest, SummaryResult
-from lcm.tokens import utf16_length
+from lcm.tokens import first_units, utf16_length
 
 NOTHING_TO_SUMMARISE = "there is nothing to summarise: the text is blank"
-_UNIT_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +44,4 @@ class Truncate:
 
 def cut(text: str, units: int, marker: str) -> str:
     """The text if it has no more units, else its first ones, a newline and the marker."""
-    return text if utf16_length(text) <= units else f"{first_units(text, units)}\n{marker}"
-
-
-def first_units(text: str, units: int) -> str:
-    """At most so many UTF-16 code units from the beginning of a text, without half a character at their end."""
-    kept = text.encode("utf-16-le", "surrogatepass")[: _UNIT_BYTES * units]
-    following = text.encode("utf-16-le", "surrogatepass")[_UNIT_BYTES * units :][:_UNIT_BYTES]
-    if _is_between(kept[-_UNIT_BYTES:], 0xD800, 0xDBFF) and _is_between(following, 0xDC00, 0xDFFF):
-        kept = kept[:-_UNIT_BYTES]
-    return kept.decode("utf-16-le", "surrogatepass")
-
-
-def _is_between(unit: bytes, first: int, last: int) -> bool:
-    return len(unit) == _UNIT_BYTES and first <= int.from_bytes(unit, "little") <= last
+    return text if utf16_length(text) <= units else f"{first_units(text, units, 'dropped')}\n{marker}"

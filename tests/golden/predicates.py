@@ -6,6 +6,7 @@ import math
 from typing import Any
 from xml.etree import ElementTree
 
+from lcm.assembly.storage_shape import stored_content
 from lcm.lifecycle.coercion import clamp_int
 from lcm.session.hearing import live_message
 from lcm.tokens import utf16_length
@@ -221,18 +222,21 @@ def begins_with_a_message_beyond_the_bound(case: dict[str, Any]) -> bool:
     first = _first_import(case)
     if first is None or "bootstrap_max_tokens" not in case["config"]:
         return False
-    entries = map(json.loads, case["steps"][first - 1]["lines"])
-    newest = [entry["message"] for entry in entries if "message" in entry][-1]
+    newest = _natives(case["steps"][first - 1])[-1]
     listening = session.ears(case["config"])
-    return listening.count([live_message(newest, "session")])[0] > case["config"]["bootstrap_max_tokens"]
+    return bool(listening.count([live_message(newest, "session")])[0] > case["config"]["bootstrap_max_tokens"])
 
 
 def takes_in_the_newest_message(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
     first = _first_import(case)
     assert first is not None
     imported = {"bootstrapped": True, "imported_messages": 1, "reason": None, "message_count": 1}
-    assert found["steps"][first] == {**expected["steps"][first], **imported}
-    assert found["messages"][0]["part_count"] == 1
+    assert found["steps"][: first + 1] == [*expected["steps"][:first], {**expected["steps"][first], **imported}]
+    if first + 1 < len(case["steps"]):
+        return  # the original goes on from an empty conversation
+    newest = _natives(case["steps"][first - 1])[-1]
+    assert found["messages"] == [{**_row(newest), "seq": 1}]
+    assert found["context_item_count"] == 1
 
 
 def begins_with_an_import(case: dict[str, Any]) -> bool:
@@ -240,9 +244,34 @@ def begins_with_an_import(case: dict[str, Any]) -> bool:
 
 
 def keeps_the_parts_of_what_is_imported(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """What the original reports and stores, and a part for each message of one text."""
-    messages = [{**message, "part_count": 1} for message in expected["messages"]]
+    """What the original reports and stores, exactly, and where it stored no parts, those of the file's message."""
+    rows = [_row(native) for step in case["steps"] for native in _natives(step)]
+    parts = {(row["role"], row["content"]): row["part_count"] for row in rows}
+    messages = [
+        {**row, "part_count": row["part_count"] or parts[row["role"], row["content"]]} for row in expected["messages"]
+    ]
     assert found == {**expected, "messages": messages}
+
+
+def _natives(step: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages that a step says, or writes."""
+    if "message" in step:
+        return [step["message"]]
+    found = []
+    for line in step.get("lines", ()):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        native = entry.get("message", entry) if isinstance(entry, dict) else None
+        if isinstance(native, dict) and "role" in native:
+            found.append(native)
+    return found
+
+
+def _row(native: dict[str, Any]) -> dict[str, Any]:
+    said = live_message(native, "session")
+    return {"role": said.role, "content": stored_content(said), "part_count": len(said.parts)}
 
 
 def _first_import(case: dict[str, Any]) -> int | None:

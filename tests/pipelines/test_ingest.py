@@ -367,3 +367,16 @@ def test_a_file_name_that_is_not_utf_8_stops_nothing(lcm: Lcm, tmp_path: Path) -
     finished = lcm("ingest", os.fsdecode(odd + b".none"), "into=memory.db")
     assert finished.code == BAD_INPUT
     assert "caf\ufffd.jsonl.none: no such file or folder" in finished.stderr
+
+
+def test_session_rules_leave_sessions_out_and_note_large_files(lcm: Lcm) -> None:
+    rules = ("session.ignore_patterns=['ryo*']", "session.large_file_threshold_tokens=200")
+    finished = lcm("ingest", str(SAMPLE), "into=memory.db", *rules)
+    assert finished.code == 0
+    with Store(finished.place / "memory.db") as store:
+        assert "ryokou" not in store.conversations()["conversation_id"].to_list()
+        large = [message for message in store.messages() if message.files]
+    assert large
+    assert all(file.file_id in message.content for message in large for file in message.files)
+    again = lcm("ingest", str(SAMPLE), "into=memory.db", *rules)
+    assert [row(again.stdout, name)[-1] for name in ("assistant.jsonl", "coding.jsonl")] == ["0", "0"]

@@ -105,6 +105,19 @@ def test_a_call_that_comes_along_stays_in_its_place() -> None:
     assert ids(context(OURS, items, 40)) == ["c", "m2", "r"]  # 16 + 10 + 8 tokens
 
 
+def test_of_calls_of_one_id_before_the_tail_the_nearest_comes_along() -> None:
+    items = [call("c", message_id="old"), said(1), call("c", message_id="near"), said(2), result("c", "42", "r")]
+    assert ids(context(OURS, items, 1)) == ["near", "r"]
+
+
+def test_a_result_before_the_tail_stays_out_where_the_tail_answers_the_call() -> None:
+    items = [result("c", "old", "before"), said(1), call("c", message_id="call"), result("c", "new", "after")]
+    two = replace(OURS, fresh_tail_count=2)
+    assert ids(context(two, items, 1)) == ["call", "after"]
+    assert ids(context(replace(two, protection="results", tool_pairing="lenient"), items, 1))[0] == "call"
+    assert "before" in ids(context(replace(two, protection="results", tool_pairing="lenient"), items, 1))
+
+
 def test_calls_before_the_tail_whose_results_are_not_chosen_are_left_out() -> None:
     both = message(
         {"role": "assistant", "content": [{"type": "text", "text": "so"}, {"type": "toolCall", "id": "c", "name": "x"}]}

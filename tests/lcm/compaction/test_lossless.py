@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,20 @@ import pytest
 from lcm.compaction.lockstep import in_lockstep, run
 from lcm.compaction.lossless import Lossless
 from lcm.errors import AuthError, ModelError
-from lcm.records import CompactionReport, SummaryRequest
+from lcm.records import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.tokens import Utf16Units
-from tests.lcm.compaction.contexts import CONVERSATION, NOW, Stub, conversation, head, lossless, message, window
+from tests.lcm.compaction.contexts import (
+    CONVERSATION,
+    NOW,
+    Stub,
+    conversation,
+    head,
+    lay_out,
+    lossless,
+    message,
+    window,
+)
 
 SMALL: dict[str, Any] = {
     "budget_tokens": 1000,
@@ -27,6 +38,30 @@ SMALL: dict[str, Any] = {
 }
 WORDS = ["w" * 200] * 12
 """Twelve messages of 50 tokens."""
+
+
+@dataclass
+class Limited:
+    """A summarizer that loses patience."""
+
+    inner: Stub
+    most: int
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        assert len(self.inner.requests) < self.most, "asked without end"
+        return self.inner.summarize(requests)
+
+
+def summarised(depths: Sequence[int], tokens: int = 30) -> Store:
+    """A context of summaries of these depths, each of so many tokens, and one message."""
+    store = Store(opened_at=NOW)
+    words = [f"{place} ".ljust(4 * tokens, "s") for place in range(len(depths))]
+    items = [
+        Summary(f"s{place}", CONVERSATION, "condensed" if depth else "leaf", depth, text, tokens, NOW)
+        for place, (depth, text) in enumerate(zip(depths, words, strict=True))
+    ]
+    lay_out(store, [*items, message(1, "w")], [*(tokens for _ in items), 1])
+    return store
 
 
 def compacted(store: Store, compaction: Lossless, **how: Any) -> CompactionReport:
@@ -143,6 +178,51 @@ def test_credentials_refused_later_keep_what_was_made() -> None:
     report = compacted(store, lossless(stub, **SMALL), is_forced=True)
     assert report.reason == "provider auth failure after partial compaction"
     assert (len(report.summary_ids), shape(store)[:2]) == (1, [0, None])
+
+
+@pytest.mark.parametrize("fields", [{}, {"condensation_scan": "first_run"}])
+def test_credentials_refused_in_condensation_are_asked_for_once(fields: dict[str, Any]) -> None:
+    """Two runs of leaves, with one of depth 1 between them: each could be condensed, and so could the deeper ones."""
+    layout = [0, 0, 0, 1, 1, 1, 0, 0, 0]
+    store = summarised(layout)
+    stub = Stub(lambda _: "", AuthError("key refused"))
+    report = compacted(store, lossless(stub, **SMALL | fields), is_forced=True)
+    assert (report.reason, report.has_failed_auth) == ("provider auth failure", True)
+    assert [request.depth for request in stub.requests] == [1]
+    assert shape(store) == [*layout, None]
+
+
+def test_a_refusal_in_a_turns_leaf_that_opens_the_breaker_ends_the_turn() -> None:
+    asked = {}
+    for threshold in (1, 2):
+        store = conversation(["w" * 400] * 12)  # 1,200 tokens: the leaf is due, and so is the sweep
+        stub = Stub(lambda _: "", AuthError("key refused"))
+        compaction = lossless(stub, **SMALL, circuit_breaker_threshold=threshold)
+        report = run(compaction.after_turn(window(store), NOW), stub)
+        assert report.reason == "provider auth failure"
+        asked[threshold] = len(stub.requests)
+    assert asked == {1: 1, 2: 2}, "the sweep asks only while the breaker is closed"
+
+
+def test_a_chunk_of_which_no_shorter_summary_is_to_be_had_is_not_asked_for_again() -> None:
+    layout = [0, 0, 0, 1, 0, 0, 0]
+    store = summarised(layout, tokens=6)
+    stub = Stub(lambda request: request.text)
+    counter = Utf16Units(1.0)  # the note that says how much was cut is longer than the 3 x 6 tokens of a run of leaves
+    fields = SMALL | {"condensed_target_tokens": 1, "leaf_chunk_tokens": 60, "condensed_min_fanout": 9}
+    report = compacted(store, Lossless(Limited(stub, 20), counter, **fields), is_forced=True)
+    assert report.reason == "nothing to compact"
+    assert len({request.text for request in stub.requests}) == 2
+    assert len(stub.requests) == 2 * 2, "each of the two runs plainly, and once more tightly"
+    assert shape(store) == [*layout, None]
+
+
+def test_one_summary_alone_is_condensed_where_a_fanout_of_one_says_so() -> None:
+    """The plugin's manifest asks for two at least; its engine takes one."""
+    store = summarised([0])
+    compaction = lossless(head(80), **SMALL | {"leaf_min_fanout": 1, "condensed_min_fanout": 2})
+    compacted(store, compaction, is_forced=True)
+    assert shape(store) == [1, None]
 
 
 def test_another_failure_ends_the_run_is_logged_and_noted(caplog: pytest.LogCaptureFixture) -> None:
@@ -327,7 +407,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "context_threshold must be in [0, 1], got 1.5": lambda: lossless(head(1), context_threshold=1.5),
     "context_threshold must be in [0, 1], got nan": lambda: lossless(head(1), context_threshold=float("nan")),
     "fresh_tail_count must be >= 0, got -1": lambda: lossless(head(1), fresh_tail_count=-1),
-    "leaf_min_fanout must be >= 2, got 1": lambda: lossless(head(1), leaf_min_fanout=1),
+    "leaf_min_fanout must be >= 1, got 0": lambda: lossless(head(1), leaf_min_fanout=0),
     "incremental_max_depth must be >= -1, got -2": lambda: lossless(head(1), incremental_max_depth=-2),
     "summary_max_overage_factor must be >= 1, got nan": lambda: lossless(
         head(1), summary_max_overage_factor=float("nan")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import GrantError, LcmError
+from lcm.recall.describe import DescribedSummary
 from lcm.recall.reader import Reader
 from lcm.recall.tools import Tools
 from lcm.records import Message
@@ -138,6 +139,34 @@ def test_a_grant_of_summaries_shows_what_lies_beneath_them_alone() -> None:
                 reader.expand([outside])
         with pytest.raises(GrantError, match="does not cover 'msg#3'"):
             reader.messages([3])
+
+
+def test_messages_of_another_conversation_beneath_a_leaf_are_not_shown() -> None:
+    """A store whose edges are wrong; nothing that writes makes them so."""
+    with Store() as store:
+        talk(store, "anna", ["anna speaks"])
+        talk(store, "berta", ["berta whispers a secret"])
+        (leaf,) = fold_all(store, "anna", [(0, 1)])
+        store._connection.execute("INSERT INTO summary_messages (summary_id, message_id, ordinal) VALUES (?, 2, 1)", (leaf,))
+        configured = recall()
+        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        found = reader.expand([leaf], has_messages=True)
+        assert [said.content for said in found.roots[0].messages] == ["anna speaks"]
+        assert found.tokens == TOKENS.count(["anna speaks"])[0]
+        owner = configured.on(store).expand([leaf], has_messages=True)
+        assert [said.number for said in owner.roots[0].messages] == [1, 2]
+
+
+def test_what_fits_is_marked_by_what_the_grant_has_left() -> None:
+    with Store() as store:
+        talk(store, "anna", ["one"])
+        (leaf,) = fold_all(store, "anna", [(0, 1)])
+        configured = recall(max_expand_tokens=100)
+        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        for wanted, budget in ((40, 40), (1000, 96)):  # a look at the summary, 15 characters, costs 4 tokens
+            described = reader.describe(leaf, token_cap=wanted)
+            assert isinstance(described, DescribedSummary)
+            assert described.budget_tokens == budget
 
 
 def test_an_unknown_item_is_refused_in_the_words_of_one_outside() -> None:

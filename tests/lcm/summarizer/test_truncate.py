@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.records import SummaryRequest
-from lcm.summarizer.truncate import Truncate, cut, first_units
-from lcm.tokens import utf16_length
+from lcm.summarizer.truncate import Truncate, cut
+from lcm.tokens import first_units, utf16_length
 
 MARKER = "[Truncated for context management]"
 TEXT = st.text(st.sampled_from("ab \n来😀\ud83d\ude00\ud800"), max_size=40)
@@ -43,7 +43,7 @@ def test_of_nothing_there_is_no_summary(text: str) -> None:
 
 @given(TEXT, st.integers(2, 40))
 def test_what_is_kept_is_a_beginning_that_fits_and_lacks_less_than_a_character(text: str, units: int) -> None:
-    kept = first_units(text, units)
+    kept = first_units(text, units, "dropped")
     assert joined(text).startswith(kept)
     assert min(units, utf16_length(text)) - 1 <= utf16_length(kept) <= units
 

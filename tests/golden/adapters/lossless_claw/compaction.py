@@ -207,11 +207,13 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
     }
     known = {one.name for one in fields(Lossless)}
     given = {name: value for name, value in case["config"].items() if name in known}
+    if not budget_tokens > 0:  # everything is above its threshold, 0
+        given |= {"budget_tokens": 1, "context_threshold": 0}
     return Lossless(**{**values, **given, **resolved(given)})
 
 
 def laid_out(case: dict[str, Any]) -> tuple[Lossless, StoredWindow]:
-    budget = case.get("token_budget") or case.get("params", {}).get("token_budget", 100000)
+    budget = case.get("token_budget", case.get("params", {}).get("token_budget", 100000))
     tokens = component("token_estimator=utf16_units", "token_estimator")
     items: list[Message | Summary] = []
     for item in case["layout"]:
