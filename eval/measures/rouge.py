@@ -12,8 +12,6 @@ import re
 from collections.abc import Sequence
 
 import polars as pl
-from rouge_score.rouge_scorer import RougeScorer
-from rouge_score.tokenizers import Tokenizer
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
 ROUGE_MEASURES = (*ROUGE, *(f"{name}_recall" for name in ROUGE))
@@ -22,7 +20,7 @@ _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003fff
 _WORD = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])[^\W_])+")
 
 
-class _EveryScript(Tokenizer):  # type: ignore[misc]
+class _EveryScript:
     """The library's words on ASCII text; beyond it words of any script, and each CJK character as a word.
 
     The library's own tokenizer drops every character that is not ASCII.
@@ -46,6 +44,8 @@ def rouge(texts: Sequence[str], references: Sequence[Sequence[str]]) -> pl.DataF
         raise ValueError(f"every text needs its references, got {len(texts)} texts and {len(references)} rows of them")
     if empty := [i for i, those in enumerate(references) if isinstance(those, str) or not those]:
         raise ValueError(f"references must be lists of at least one text, got none for the texts {empty[:5]}")
+    from rouge_score.rouge_scorer import RougeScorer  # here, because importing it takes over a second
+
     scorer = RougeScorer(list(ROUGE), tokenizer=_EveryScript())
     rows = []
     for text, those in zip(texts, references, strict=True):
