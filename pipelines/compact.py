@@ -4,32 +4,31 @@ import glob
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-import polars as pl
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
-from rich.markup import escape
-from rich.table import Table
 
 from eval.batch.executor import Executor, Failed
 from eval.batch.replay import Parts, Triggers
 from eval.batch.report import REPORT, read_rows, write_report
-from eval.batch.run_folder import write_compaction_run
+from eval.batch.run_folder import incidents_of, write_compaction_run
+from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, shards_of
 from eval.run_folder import SUMMARY, config_hash
 from eval.tracking import Tracking, TrackingError
-from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.session.hearing import Ears
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines import configuration
+from pipelines.compaction_table import show_batch
 from pipelines.ingest import FORMATS
 from pipelines.terminal import console, progress, warn
 
@@ -46,16 +45,16 @@ A file is split between shards only if it is Parquet with a column conversation_
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
 content, and a file that has grown adds what is new. Formats: {FORMATS}.
-Exit code 2 if anything was refused or a shard failed; the rest is kept."""
+Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
+are refused, no more is summarised.
+Exit code 2 if anything was refused or failed; the rest is kept."""
 
 _PIPELINE = "compact"
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
 _OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
 _GROUPS = ("compaction", "token_estimator", "executor", "tracking")
-_IDENTITY = ("compaction", "token_estimator", "assembly", "session")
 _SHOWN = 20
-_ROWS = 15
 _MIB = 2**20
 
 
@@ -113,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     into, triggers, number = _checked(ours)
     configuration.refuse_unused(config, overrides)
     executor, tracking, parts = _built(config)
-    identity = config_hash({key: parts.config.get(key) for key in _IDENTITY} | {"triggers": triggers})
+    settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(into / ".lock", timeout=0), tracking.logger() as log:
@@ -121,19 +120,22 @@ def main(arguments: Sequence[str]) -> int:
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
             workers = getattr(executor, "workers", 1)
-            shards = shards_of(files, into, number, identity, workers)
+            shards = shards_of(files, into, number, settings, workers)
             work = ShardWork(into, parts, triggers, ours["format"])
             outcome = _run(executor, work, shards)
             rows = read_rows([into / f"{shard.name}.jsonl" for shard in shards])
             write_report(rows, into / REPORT)
             digests = sorted(source.digest for shard in shards for source in shard.sources)
             whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
-            settings = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
+            text = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
             folder = into / "run"
             if not (folder / SUMMARY).exists() or not all(one.was_done for one in outcome.told):
-                write_compaction_run(folder, rows, whole, identity, settings, outcome.seconds)
-            refused = _tell(outcome, files, paths)
-            _show(rows, into, len(shards))
+                incidents = Counter[str]()
+                for one in outcome.told:
+                    incidents.update(dict(one.incidents))
+                write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
+            is_all_done = _tell(outcome, files, paths)
+            show_batch(rows, incidents_of(folder), into, len(shards))
             try:
                 where = log(folder)
             except TrackingError as error:
@@ -143,7 +145,7 @@ def main(arguments: Sequence[str]) -> int:
                     console().print(f"Logged: {where}", highlight=False, markup=False)
     except Timeout as error:
         raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
-    return 2 if refused or outcome.failed else 0
+    return 0 if is_all_done else 2
 
 
 def _expanded(arguments: Sequence[str]) -> list[Path]:
@@ -203,8 +205,8 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Outco
     return outcome
 
 
-def _tell(outcome: _Outcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> int:
-    """Say what was put aside, refused or failed; returns how many sources were refused that should not be."""
+def _tell(outcome: _Outcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
+    """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
     aside = [line for one in outcome.told for line in one.put_aside]
     for line in aside[:_SHOWN]:
@@ -218,48 +220,10 @@ def _tell(outcome: _Outcome, files: Sequence[RecordedFile], named: Sequence[Path
             refused += not is_passed
             reason = one.refused.partition("; lcm reads: ")[0] if is_passed else one.refused
             warn(f"{'passed over' if is_passed else 'not taken in'}: {reason}")
+    failures = Counter(failure for one in outcome.told for failure in one.failures)
+    for failure, times in failures.most_common(_SHOWN):
+        conversations = f"{times} conversation{'s' if times > 1 else ''}"
+        warn(f"not compacted to the end: {conversations}: {failure}; the same command tries again")
     for failure in outcome.failed:
         warn(f"stopped: {failure}; the same command goes on from there")
-    return refused
-
-
-def _show(rows: pl.DataFrame, into: Path, shards: int) -> None:
-    out = console()
-    kept = rows.filter(pl.col("conversation_id").is_not_null())
-    if kept.is_empty():
-        out.print("No conversation was compacted.", highlight=False)
-        return
-    table = Table()
-    table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
-    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in _shown(kept):
-        table.add_row(*row)
-    out.print(table, highlight=False, soft_wrap=False)
-    out.print(f"Kept: {into} ({shards} stores, {REPORT})", highlight=False, markup=False)
-
-
-def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
-    """The conversations that were compacted most, and all together."""
-    levels = [name for name in kept.columns if name.startswith("level_")]
-    largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
-    for row in largest.iter_rows(named=True):
-        cells = _cells(row, row["summaries_by_depth"], levels)
-        why = [] if row["summaries_by_depth"] else [escape(well_formed(row["reason"] or "-"))]
-        yield [escape(well_formed(row["conversation_id"])), *(cells[:-1] + why if why else cells)]
-    if kept.height > 1:
-        sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
-        by_depth = [
-            int(kept["summaries_by_depth"].list.get(depth, null_on_oob=True).sum())
-            for depth in range(kept.select(pl.col("summaries_by_depth").list.len().max()).item() or 0)
-        ]
-        yield [f"{kept.height} conversations", *_cells(sums, by_depth, levels)]
-
-
-def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[str]:
-    ratio = row["tokens_before"] / row["tokens_after"] if row["tokens_after"] else 1.0
-    pressed = ", ".join(f"{row[level]} {level.removeprefix('level_')}" for level in levels if row[level])
-    return [
-        f"{row['messages']:,}", f"{row['tokens_before']:,}", f"{row['tokens_after']:,}", f"{ratio:.2f}",
-        " / ".join(map(str, by_depth)) or "-", pressed or "-",
-    ]  # fmt: skip
+    return not (refused or failures or outcome.failed)

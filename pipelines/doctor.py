@@ -13,17 +13,19 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
 from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
-from lcm.store.doctor import Check, scan
+from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.terminal import console
 
 HELP = """lcm doctor STORE ... [repair=true]
 
-Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every message is reached from the context or by recall, that
-summaries form a tree over contiguous messages, their totals, the full-text tables, and summaries that were cut.
+Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every
+message is what was recorded and is reached from the context or by recall, that summaries form a tree over contiguous
+messages of their own conversation, their values and totals, the full-text tables, and summaries that were cut.
 
-repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables and the
-totals of summaries. Messages and the words of summaries are never touched.
+repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, and the
+totals of summaries unless what they are added up from is damaged too. Messages and the words of summaries are never
+touched.
 Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
 _SHOWN = 3
@@ -54,6 +56,9 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):
         out.print("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived), highlight=False)
+    broken = broken_lineage(checks)
+    if broken and any(check.name == "summary_totals" for check in wrong):
+        out.print("summary_totals waits until these find nothing: " + ", ".join(broken), highlight=False)
     return 1 if wrong else 0
 
 

@@ -22,6 +22,8 @@ class Heard:
     """That its compaction took."""
     reason: str = ""
     """What compaction said of it last, where it made no summary."""
+    failure: str = ""
+    """Why it is not compacted to its end: a later run goes on with it."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,11 @@ class Reading:
 
     def heard(self, conversation_id: str) -> Heard:
         return self.conversations.setdefault(conversation_id, Heard())
+
+    @property
+    def failures(self) -> list[str]:
+        """Why conversations are not compacted to their ends, one reason each."""
+        return [heard.failure for heard in self.conversations.values() if heard.failure]
 
     def refuse(self, reason: str) -> None:
         self.refused = reason

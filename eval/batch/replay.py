@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
@@ -14,7 +14,7 @@ from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError
 from lcm.protocols import Compaction, Work
-from lcm.records import CompactionReport, Message, Transcript
+from lcm.records import CompactionReport, Message, SummaryResult, Transcript
 from lcm.session.hearing import Ears
 from lcm.store.store import Store
 from lcm.transcript.reading import PIECE_ITEMS
@@ -41,6 +41,10 @@ class Replay:
     Messages without a compaction share a transaction, a piece long; nothing is held open while a summarizer is asked.
     A turn is all up to the next message of the user. What it is compacted to is written at once, with a mark; who goes
     on after a crash finds the turn done, or does it again from the same context.
+
+    Where a summarizer fails, `Heard.failure` says why. What a sweep has made until then is kept, without the mark. A
+    turn is given up whole, and nothing more of its conversation is taken in: what follows builds on it, and who goes on
+    comes to what would have been without the failure. Once credentials were refused no summarizer is asked again.
     """
 
     def __init__(self, store: Store, parts: Parts, triggers: Triggers) -> None:
@@ -52,6 +56,7 @@ class Replay:
         self._open = ExitStack()
         self._is_begun = False
         self._uncommitted = 0
+        self._refusal: AuthError | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -70,13 +75,15 @@ class Replay:
     def take_in(self, conversation_id: str, pieces: Sequence[tuple[Reading, Transcript]]) -> Work:
         """Store what is new in pieces of one conversation, turn by turn; an error is kept by the reading it is in.
 
+        The report is that of the last turn.
+
         Of a session that the session rules leave out nothing is stored.
         """
         report = _nothing_done(conversation_id)
         if not self._parts.ears.rules.writes(conversation_id, conversation_id):
             return report
         for reading, piece in pieces:
-            if reading.refused is None:
+            if reading.refused is None and not reading.heard(conversation_id).failure:
                 try:
                     report = yield from self._take_in(reading, piece)
                 except LcmError as error:
@@ -86,12 +93,15 @@ class Replay:
 
     def finish(self, conversation_id: str, reading: Reading) -> Work:
         """End the last turn of a conversation, or sweep it."""
+        report = _nothing_done(conversation_id)
+        heard = reading.heard(conversation_id)
         try:
             talk = self._talk(conversation_id)
-            report = (yield from self._compact(talk)) if talk else _nothing_done(conversation_id)
+            if talk and not heard.failure:
+                report = yield from self._compact(talk)
+                heard.failure = report.failure
         except LcmError as error:
             reading.refuse(str(error))
-            report = _nothing_done(conversation_id)
         if self._triggers == "at_end":
             self._talks.pop(conversation_id, None)
         return report
@@ -107,6 +117,9 @@ class Replay:
         for turn in turns(piece.messages[known:]) if self._is_per_turn else [piece.messages[known:]]:
             if talk and self._is_per_turn and turn and turn[0].role == "user":
                 report = yield from self._compact(talk)
+                if report.failure:
+                    heard.failure = report.failure
+                    return report
             if turn:
                 talk = self._append(conversation_id, talk, turn)
         if talk and (piece.events or piece.title is not None or not heard.messages):
@@ -136,6 +149,8 @@ class Replay:
         compaction = self._parts.compaction
         if compaction.is_off or talk.compacted_id == talk.last_id:
             return _nothing_done(talk.conversation_id)
+        if self._refusal is not None:
+            return replace(_nothing_done(talk.conversation_id), has_failed_auth=True, failure=str(self._refusal))
         if talk.last_at is None:
             stored = self._store.heard(talk.conversation_id)
             assert stored is not None
@@ -149,22 +164,35 @@ class Replay:
             work = compaction.after_turn(staged, talk.last_at)
         else:
             work = compaction.compact(staged, talk.last_at, is_forced=True)
+        report = yield from self._answered(work)
+        if staged.is_changed and not (report.failure and self._is_per_turn):
+            self._begin()
+            staged.apply()
+            if not report.failure:
+                self._store.note_compaction(talk.conversation_id, talk.last_at, _MARK[self._triggers], talk.last_id)
+            self.commit()
+        if not report.failure:
+            talk.compacted_id = talk.last_id
+        return report
+
+    def _answered(self, work: Work) -> Work:
+        """Pass requests on until credentials are refused; the report names the refusal."""
         try:
             request = next(work)
             while True:
-                self.commit()
-                result = yield request
+                if self._refusal is None:
+                    self.commit()
+                    result = yield request
+                    if isinstance(result.failure, AuthError):
+                        self._refusal = result.failure
+                else:
+                    result = SummaryResult("", 0.0, "none", failure=self._refusal)
                 request = work.send(result)
         except StopIteration as end:
             report: CompactionReport = end.value
         if report.has_failed_auth or report.reason == _BREAKER_OPEN:
-            raise AuthError(f"conversation {talk.conversation_id!r}: {report.reason}; mend the credentials, then go on")
-        if staged.is_changed:
-            self._begin()
-            staged.apply()
-            self._store.note_compaction(talk.conversation_id, talk.last_at, _MARK[self._triggers], talk.last_id)
-            self.commit()
-        talk.compacted_id = talk.last_id
+            self._refusal = self._refusal or AuthError(report.failure or report.reason)
+            return replace(report, has_failed_auth=True, failure=str(self._refusal))
         return report
 
     def _talk(self, conversation_id: str) -> "_Talk | None":

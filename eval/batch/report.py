@@ -55,7 +55,7 @@ def conversation_row(store: Store, shard: int, reading: Reading, conversation_id
         "summaries_by_depth": depths,
         **{f"level_{level}": count for level, count in levels.items()},
         "methods": json.dumps(methods, sort_keys=True),
-        "reason": "compacted" if totals.summaries else heard.reason,
+        "reason": heard.failure or ("compacted" if totals.summaries else heard.reason),
         "seconds": round(heard.seconds, 6),
     }
 

@@ -1,6 +1,7 @@
 """A batch as a run folder: what tracking logs, and `lcm log` later where it could not."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,22 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, write_report
-from eval.run_folder import CONFIG, SUMMARY, commit, environment, write_whole
+from eval.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
 from lcm.records import LEVELS
 
 
 def write_compaction_run(
-    folder: Path, rows: pl.DataFrame, source: Mapping[str, str], identity: str, config_text: str, seconds: float
+    folder: Path,
+    rows: pl.DataFrame,
+    source: Mapping[str, str],
+    identity: str,
+    config_text: str,
+    seconds: float,
+    incidents: Mapping[str, int],
 ) -> None:
     """Write every file of the folder and, last, its summary; a batch that goes on writes it anew.
+
+    Incidents add up over the runs of a batch that came to this.
 
     Args:
         folder: of the run.
@@ -24,6 +33,7 @@ def write_compaction_run(
         identity: the hash of the configuration.
         config_text: the configuration as YAML.
         seconds: that this run of the batch took.
+        incidents: what it survived, by name and times.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(config_text)
@@ -44,14 +54,25 @@ def write_compaction_run(
         **{f"level_{level}": int(kept[f"level_{level}"].sum()) for level in LEVELS},
     }
     ratio = before / after if after else 1.0
+    survived = Counter(incidents_of(folder))
+    survived.update(incidents)
     summary: dict[str, Any] = {
         "dataset": {"name": source["name"], "protocol": "compact", "digest": source["digest"]},
         "config_hash": identity,
         "commit": commit(),
         "counts": counts,
+        "incidents": dict(sorted(survived.items())),
         "measures": {"compression_ratio": {"value": ratio, "n": kept.height, "low": None, "high": None}},
         "arms": {},
         "categories": {},
         "timing": {"latency_ms": {}, "seconds": {"compact": seconds}},
     }
     write_whole(folder / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
+
+
+def incidents_of(folder: Path) -> dict[str, int]:
+    """What the runs of a batch survived, by name and times; of a folder without a summary nothing is known."""
+    if not (folder / SUMMARY).is_file():
+        return {}
+    incidents: dict[str, int] = read_summary(folder).get("incidents", {})
+    return incidents

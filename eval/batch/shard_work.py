@@ -1,7 +1,10 @@
 """The work on one shard: its sources into its store, compacted."""
 
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +16,10 @@ from eval.batch.reading import Reading, opened
 from eval.batch.replay import Parts, Replay, Triggers
 from eval.batch.report import add_rows, conversation_row, refused_row
 from eval.batch.sharding import Shard, Source
+from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError
-from lcm.protocols import Summarizer, Work
+from lcm.protocols import Reporting, Summarizer, Work
 from lcm.records import CompactionReport, SummaryRequest, SummaryResult, Transcript
 from lcm.store.store import Store
 
@@ -45,6 +49,10 @@ class Told(NamedTuple):
     refused: str | None
     was_done: bool = False
     """By an earlier run."""
+    failures: tuple[str, ...] = ()
+    """Why conversations are not compacted to their ends, one reason each: the source is not done."""
+    incidents: tuple[tuple[str, int], ...] = ()
+    """What the shard's summarizers survived since it told of a source, by name and times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class ShardWork:
 
     def __call__(self, shard: Shard) -> Iterator[Progress | Told]:
         try:
-            with FileLock(self.into / f"{shard.name}.lock", timeout=_LOCK_WAIT_S):
+            with FileLock(self.into / f"{shard.name}.lock", timeout=_LOCK_WAIT_S), _failures_told_together():
                 yield from self._work(shard)
         except Timeout as error:
             raise LcmError(f"{shard.name} of {self.into} is being worked on; try again when that is done") from error
@@ -79,6 +87,7 @@ class ShardWork:
         rows = self.into / f"{shard.name}.jsonl"
         with Store(self.into / f"{shard.name}.db") as store, Replay(store, parts, self.triggers) as replay:
             summarizer = _Timed(parts.compaction.summarizer)
+            incidents = _Incidents(parts)
             under_way: list[Reading] = []
             waiting = iter(shard.sources)
             done_bytes = messages = 0
@@ -95,7 +104,8 @@ class ShardWork:
                 for reading in [one for one in under_way if one.is_over]:
                     under_way.remove(reading)
                     done_bytes += reading.source.size_bytes
-                    yield _ended(shard, reading, store, replay, summarizer, rows)
+                    told = _ended(shard, reading, store, replay, summarizer, rows)
+                    yield told._replace(incidents=incidents.new())
                 yield Progress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
 
 
@@ -115,7 +125,7 @@ def _round(readings: Sequence[Reading], replay: Replay, summarizer: "_Timed") ->
 
 
 def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summarizer: "_Timed", rows: Path) -> Told:
-    """End the conversations of a source that was read, and note it as done."""
+    """End the conversations of a source that was read, and note it as done unless a summarizer failed."""
     if not reading.refused:
         works = (
             summarizer.timed(replay.finish(conversation_id, reading), reading, conversation_id)
@@ -132,9 +142,17 @@ def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summari
     else:
         heard = (one for one in reading.conversations if store.heard(one))
         add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in heard))
-        store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
-    aside = tuple(str(line) for line in reading.file.quarantine)
-    return Told(shard.number, reading.source, len(reading.conversations), messages, aside, reading.refused)
+        if not reading.failures:
+            store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
+    return Told(
+        shard=shard.number,
+        source=reading.source,
+        conversations=len(reading.conversations),
+        messages=messages,
+        put_aside=tuple(str(line) for line in reading.file.quarantine),
+        refused=reading.refused,
+        failures=tuple(reading.failures),
+    )
 
 
 def _done_before(shard: Shard, source: Source) -> Told:
@@ -143,6 +161,36 @@ def _done_before(shard: Shard, source: Source) -> Told:
 
 def _bytes_done(reading: Reading) -> float:
     return min(reading.file.bytes_read, reading.source.size_bytes)
+
+
+@contextmanager
+def _failures_told_together() -> Iterator[None]:
+    """Log no warning for each conversation: whoever runs the batch tells the failures of all sources together."""
+    log = logging.getLogger(progress.__name__)
+
+    def is_kept(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+    log.addFilter(is_kept)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_kept)
+
+
+class _Incidents:
+    """What the summarizers of a shard survive."""
+
+    def __init__(self, parts: Parts) -> None:
+        asked: tuple[object, ...] = (parts.compaction.summarizer, parts.ears.rules.large_file_summarizer)
+        self._reporting = [one for one in asked if isinstance(one, Reporting)]
+        self._told: Counter[str] = Counter()
+
+    def new(self) -> tuple[tuple[str, int], ...]:
+        """Give those that were not given before."""
+        total = sum((Counter(one.incidents) for one in self._reporting), Counter[str]())
+        new, self._told = total - self._told, total
+        return tuple(new.items())
 
 
 class _Timed:

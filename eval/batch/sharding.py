@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.batch.settings import differences
+from eval.run_folder import config_hash
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.transcript.claude_code import beside
@@ -45,7 +47,7 @@ class Shard:
 
 
 def shards_of(
-    files: Sequence[RecordedFile], into: Path, number: int | None, identity: str, workers: int
+    files: Sequence[RecordedFile], into: Path, number: int | None, settings: Mapping[str, Any], workers: int
 ) -> list[Shard]:
     """Deal files out, the largest first, each to the shard that has least; Parquet by conversation to all of them.
 
@@ -56,22 +58,21 @@ def shards_of(
         files: in any order.
         into: the folder of the stores.
         number: of shards; None = as before, or one a worker.
-        identity: what the summaries depend on besides the files.
+        settings: what the summaries depend on besides the files, as plain data.
         workers: how many shards are worked on at once.
 
     Raises:
-        LcmError: if `into` was made with another number of shards or another configuration.
+        LcmError: if `into` was made with another number of shards or other settings, with some of those.
     """
     plan = _plan(into)
     if plan and number not in (None, plan["shards"]):
         raise LcmError(
             f"shards={number}: {into} was made with {plan['shards']}; leave shards out, or name another folder"
         )
+    identity = config_hash(settings)
     if plan and identity != plan["identity"]:
-        raise LcmError(
-            f"{into} was made with another configuration or other triggers (its own: {into / 'run' / 'config.yaml'}); "
-            "name another folder"
-        )
+        named = "; ".join(differences(plan["settings"], settings))
+        raise LcmError(f"{into} was made with another configuration ({named}); name another folder")
     number = plan.get("shards") or number or workers
     dealt: dict[str, int] = plan.get("files", {})
     loads = [0] * number
@@ -95,7 +96,8 @@ def shards_of(
             loads[shard] += size
     into.mkdir(parents=True, exist_ok=True)
     with written_whole(into / PLAN) as stream:
-        stream.write(json.dumps({"shards": number, "identity": identity, "files": dealt}, indent=1).encode())
+        written = {"shards": number, "identity": identity, "settings": settings, "files": dealt}
+        stream.write(json.dumps(written, indent=1, default=str).encode())
     return [Shard(i, tuple(found)) for i, found in enumerate(sources)]
 
 
@@ -115,7 +117,7 @@ def _plan(into: Path) -> dict[str, Any]:
         return {}
     try:
         plan: dict[str, Any] = json.loads(path.read_text())
-        plan["shards"], plan["identity"], plan["files"]
+        plan["shards"], plan["identity"], plan["settings"], plan["files"]
     except (ValueError, KeyError, TypeError) as error:
         raise LcmError(f"{path} is damaged ({error!r}); name another folder") from error
     return plan

@@ -1,13 +1,11 @@
 """A context in which compaction is tried out: what it did is written all at once, or not at all."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from lcm.compaction.ledger import Ledger
-from lcm.compaction.summary_id import summary_id
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.window import StoredWindow, with_free_id
 from lcm.records import ContextEntry, Message, Summary
 from lcm.store.store import Store
 
@@ -48,10 +46,7 @@ class StagedWindow:
 
     def replace(self, first: int, last: int, summary: Summary) -> Summary:
         """Put a summary in the place of entries, here; `StoredWindow.replace` does so in the store later."""
-        number = 0
-        while summary.summary_id in self._summaries or self._store.has_summary(summary.summary_id):
-            number += 1
-            summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
+        summary = with_free_id(summary, self._is_taken)
         if not self._summaries:
             self._entries = Ledger(self._entries)
         self._entries.replace(
@@ -65,6 +60,9 @@ class StagedWindow:
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         self._changes.append(partial(self._window.note, happened_at, event, detail))
+
+    def _is_taken(self, summary_id: str) -> bool:
+        return summary_id in self._summaries or self._store.has_summary(summary_id)
 
     def apply(self) -> None:
         """Write everything as one transaction, each replacement by the store's own rule."""

@@ -61,7 +61,8 @@ class Modes:
         """Make leaves of all raw messages before the fresh tail, then condense, shallowest first.
 
         Does nothing unless forced or triggered. Unless forced it ends as soon as the context is below the threshold.
-        A phase ends where a summary does not make the context smaller, or where credentials are refused.
+        A phase ends where a summary does not make the context smaller than it has been in this sweep, or where
+        credentials are refused.
 
         Args:
             progress: the run.
@@ -70,8 +71,8 @@ class Modes:
         """
         ledger = self.passes.weighed(progress)
         if self._is_due(ledger, is_forced=is_forced):
-            yield from self._leaves(progress, is_forced=is_forced)
-            yield from self._condensed(progress, is_forced=is_forced, is_hard=is_hard)
+            least = yield from self._leaves(progress, is_forced=is_forced)
+            yield from self._condensed(progress, least, is_forced=is_forced, is_hard=is_hard)
 
     def until_under(
         self, progress: Progress, target_tokens: float | None = None, live_tokens: float | None = None
@@ -85,8 +86,8 @@ class Modes:
         Returns:
             Whether the target was reached.
         """
-        target = math.floor(target_tokens) if target_tokens is not None and target_tokens > 0 else 0
-        target = target or self.limits.budget_tokens
+        has_target = target_tokens is not None and 0 < target_tokens < math.inf
+        target = math.floor(target_tokens) if target_tokens and has_target else self.limits.budget_tokens
         size = threshold_trigger(self.passes.weighed(progress), self.limits, live_tokens).tokens
         if size < target:
             return True
@@ -107,33 +108,38 @@ class Modes:
             size = min(size, after)
         return progress.ledger.tokens <= target
 
-    def _leaves(self, progress: Progress, *, is_forced: bool) -> Going:
+    def _leaves(self, progress: Progress, *, is_forced: bool) -> Generator[SummaryRequest, SummaryResult, int]:
+        """Returns the fewest tokens that the context had."""
         ledger = self.passes.weighed(progress)
-        tail, place, previous = self._tail(ledger), 0, None
+        tail, place, previous, least = self._tail(ledger), 0, None, ledger.tokens
         while not progress.is_over:
             leaf = self.passes.next_leaf(progress, tail, place, is_forced=is_forced)
             if leaf is None:
-                return
+                break
             before = progress.ledger.tokens
             summary = yield from self.passes.leaf(progress, leaf, previous)
             if progress.has_failed_auth or progress.failure:
-                return
+                break
             if summary is None:
                 place = leaf.chunk.stop
                 continue
             after = progress.ledger.tokens
-            if after >= before or (not is_forced and after <= self.limits.threshold_tokens):
-                return
+            if after >= min(before, least):
+                break
+            least = after
+            if not is_forced and after <= self.limits.threshold_tokens:
+                break
             tail -= len(leaf.chunk.entries) - 1
             place, previous = leaf.chunk.start + 1, summary.content
+        return least
 
-    def _condensed(self, progress: Progress, *, is_forced: bool, is_hard: bool) -> Going:
+    def _condensed(self, progress: Progress, least: int, *, is_forced: bool, is_hard: bool) -> Going:
         ledger = self.passes.weighed(progress)
         tail, depth, place = self._tail(ledger), 0, 0
         while not progress.is_over:
             ledger = self.passes.weighed(progress)
             before = ledger.tokens
-            if not is_forced and before <= self.limits.threshold_tokens:
+            if not is_forced and least <= self.limits.threshold_tokens:
                 return
             chunk = condensation(ledger, self.limits, tail, depth, place, is_hard=is_hard)
             if chunk is None:
@@ -141,8 +147,9 @@ class Modes:
             # What is shallower has been decided: condensing something deeper brings none of it back.
             depth, place = chunk.depth - 1, chunk.stop
             if (yield from self.passes.condense(progress, chunk)) is not None:
-                if progress.ledger.tokens >= before:
+                if progress.ledger.tokens >= min(before, least):
                     return
+                least = progress.ledger.tokens
                 tail -= len(chunk.entries) - 1
                 place = chunk.start + 1
             elif progress.has_failed_auth:

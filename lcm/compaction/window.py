@@ -1,6 +1,6 @@
 """The context of one conversation, kept in memory in step with the store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -57,10 +57,7 @@ class StoredWindow:
         after = before - sum(entry.tokens for entry in self._entries[start:stop]) + summary.token_count
         try:
             with self._store.transaction():
-                number = 0
-                while self._store.has_summary(summary.summary_id):
-                    number += 1
-                    summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
+                summary = with_free_id(summary, self._store.has_summary)
                 self._store.replace_range(self._conversation_id, first, last, summary, before, after)
         except StoreError:
             self._entries = Ledger(self._store.context(self._conversation_id))
@@ -72,3 +69,12 @@ class StoredWindow:
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         self._store.note_compaction(self._conversation_id, happened_at, event, detail)
+
+
+def with_free_id(summary: Summary, is_taken: Callable[[str], bool]) -> Summary:
+    """The summary as it is, or by the first number of its words and instant whose id is free."""
+    number = 0
+    while is_taken(summary.summary_id):
+        number += 1
+        summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
+    return summary

@@ -252,16 +252,37 @@ def _decode(row: tuple[object, ...], sources: tuple[str, ...]) -> Summary:
         depth=depth,  # type: ignore[arg-type]
         content=content,  # type: ignore[arg-type]
         token_count=tokens,  # type: ignore[arg-type]
-        created_at=parse_instant(str(created)),
-        earliest_at=None if earliest is None else parse_instant(str(earliest)),
-        latest_at=None if latest is None else parse_instant(str(latest)),
+        created_at=_instant(summary_id, "created_at", created),
+        earliest_at=None if earliest is None else _instant(summary_id, "earliest_at", earliest),
+        latest_at=None if latest is None else _instant(summary_id, "latest_at", latest),
         descendant_count=count,  # type: ignore[arg-type]
         descendant_token_count=below,  # type: ignore[arg-type]
         source_message_token_count=source_tokens,  # type: ignore[arg-type]
         source_ids=sources,
-        file_ids=tuple(json.loads(str(files))),
+        file_ids=_file_ids(summary_id, files),
         model=model,  # type: ignore[arg-type]
         level=level,  # type: ignore[arg-type]
         method=method,  # type: ignore[arg-type]
         confidence=confidence,  # type: ignore[arg-type]
     )
+
+
+def _instant(summary_id: object, column: str, value: object) -> datetime:
+    try:
+        return parse_instant(str(value))
+    except ValueError as error:
+        raise _unreadable(summary_id, column, value) from error
+
+
+def _file_ids(summary_id: object, value: object) -> tuple[str, ...]:
+    try:
+        ids = json.loads(str(value))
+    except (RecursionError, ValueError) as error:
+        raise _unreadable(summary_id, "file_ids", value) from error
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise _unreadable(summary_id, "file_ids", value)
+    return tuple(ids)
+
+
+def _unreadable(summary_id: object, column: str, value: object) -> StoreError:
+    return StoreError(f"summary {summary_id!r} is damaged: its {column} is {value!r:.80}; `lcm doctor` names all such")

@@ -49,8 +49,8 @@ SETTINGS = st.fixed_dictionaries(
         "fresh_tail_count": st.integers(0, 6),
         "leaf_chunk_tokens": st.integers(60, 300),
         "min_leaf_tokens": st.integers(0, 60),
-        "leaf_min_fanout": st.integers(2, 5),
-        "condensed_min_fanout": st.integers(2, 4),
+        "leaf_min_fanout": st.integers(1, 5),
+        "condensed_min_fanout": st.integers(1, 4),
         "incremental_max_depth": st.integers(-1, 2),
         "leaf_target_tokens": st.integers(1, 80),
         "condensed_target_tokens": st.integers(1, 60),
@@ -185,6 +185,37 @@ def test_a_choice_as_it_stands_is_done_after_one_run_with_a_summarizer_that_shor
     store = stored(words)
     compacted(compaction, store, how)
     assert not compacted(compaction, store, how).is_compacted
+
+
+def settled(compaction: Lossless | NoCompaction, store: Store, most: int) -> None:
+    """Let turns pass without a word until one changes nothing; require that no later one asks or changes anything."""
+    window = StoredWindow(store, "c")
+    for _ in range(most):
+        if not run(compaction.after_turn(window, NOW), compaction.summarizer).is_compacted:
+            break
+    else:
+        raise AssertionError(f"still compacting after {most} turns in which nothing was said")
+    context, asked = store.context("c"), len(getattr(compaction.summarizer, "requests", []))
+    assert not run(compaction.after_turn(window, NOW), compaction.summarizer).is_compacted
+    assert store.context("c") == context
+    assert len(getattr(compaction.summarizer, "requests", [])) == asked
+
+
+@MANY
+@given(words=CONVERSATIONS, numbers=SETTINGS, rules=RULES, who=WHO)
+def test_turns_in_which_nothing_is_said_come_to_rest(
+    choice: str, words: list[str], numbers: dict[str, Any], rules: dict[str, Any], who: str
+) -> None:
+    # A turn makes one leaf: as many as there are messages, then condensed ones, each for two items at least.
+    settled(built(choice, who, numbers | rules | {"growth": "never"}), stored(words), 2 * len(words) + 3)
+
+
+@MANY
+@given(words=st.lists(st.just("word " * 40), max_size=40), numbers=SETTINGS)
+def test_a_choice_as_it_stands_comes_to_rest_with_a_summarizer_that_shortens(
+    choice: str, words: list[str], numbers: dict[str, Any]
+) -> None:
+    settled(built(choice, "short", numbers), stored(words), 2 * len(words) + 3)
 
 
 @MANY

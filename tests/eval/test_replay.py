@@ -3,13 +3,14 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn, turns
 from lcm.compaction.lossless import Lossless
-from lcm.records import Query
+from lcm.records import Event, Query
 from lcm.summarizer.truncate import Truncate
 from lcm.tokens import Utf16Units
 from tests.workspaces import LINES, minute, system, transcript
@@ -61,6 +62,27 @@ def test_turn_by_turn_hears_the_same_before_each_query(asked: list[int]) -> None
                 assert len(memory.documents) == len(said)
                 heard.setdefault(type(replay).__name__, []).append([*said, *(query.query_id for query in group)])
     assert heard["PerTurn"] == heard["Bulk"]
+
+
+@pytest.mark.parametrize("asked", [(1, 4, 9), (4,), (9,)])
+def test_turn_by_turn_keeps_what_stands_beside_the_messages(asked: tuple[int, ...]) -> None:
+    beside = tuple(Event(f"kind {after}", {"number": after}, after) for after in (0, 2, 2, 5, len(LINES)))
+    talk = replace(transcript(), events=beside, title="On goats")
+    kept: dict[str, list[object]] = {}
+    for replay in (Bulk(), PerTurn()):
+        with system().open() as memory:
+            for _ in replay.play(memory, [talk], [Query(f"q{n}", "kitchen", minute(n)) for n in asked]):
+                titles = memory.store.conversations()["title"].to_list()
+                kept.setdefault(type(replay).__name__, []).append((titles, memory.store.events("talk")))
+    assert kept["PerTurn"] == kept["Bulk"]
+    assert kept["PerTurn"][-1] == (["On goats"], [event for event in beside if event.after <= asked[-1] + 1])
+
+
+def test_turn_by_turn_leaves_an_ignored_session_out() -> None:
+    ignoring = replace(system(), session=replace(system().session, ignore_patterns=["talk"]))
+    with ignoring.open() as memory:
+        list(PerTurn().play(memory, [transcript()], [Query("q", "kitchen", minute(9))]))
+        assert memory.store.conversations().is_empty()
 
 
 def test_a_turn_ends_before_a_user_who_follows_somebody_else() -> None:

@@ -1,7 +1,7 @@
 """A small batch: two conversations in files, with a compaction that does something after nearly every turn."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,8 @@ def written(folder: Path) -> Shard:
     return Shard(0, tuple(Source(path, path.stem, digest_of(path), path.stat().st_size) for path in paths))
 
 
-def work(into: Path, shard: Shard, triggers: Triggers) -> list[Progress | Told]:
-    return list(ShardWork(into, parts, triggers)(shard))
+def work(into: Path, shard: Shard, triggers: Triggers, make: Callable[[], Parts] = parts) -> list[Progress | Told]:
+    return list(ShardWork(into, make, triggers)(shard))
 
 
 def outcome(into: Path, shard: Shard) -> dict[str, Any]:

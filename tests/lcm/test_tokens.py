@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.tokens import ScriptAware, Utf16Units, utf16_length
+from lcm.encoding import well_formed
+from lcm.tokens import Half, ScriptAware, Utf16Units, first_units, utf16_length
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 
@@ -22,6 +23,28 @@ def test_utf16_length_is_what_javascript_reports(text: str, units: int) -> None:
 @given(ANY_TEXT)
 def test_utf16_length_counts_characters_beyond_the_basic_plane_twice(text: str) -> None:
     assert utf16_length(text) == len(text) + sum(ord(character) > 0xFFFF for character in text)
+
+
+@pytest.mark.parametrize(
+    ("half", "cut"),
+    [("kept", "a\ud83d"), ("replaced", "a\ufffd"), ("dropped", "a")],
+    ids=["kept", "replaced", "dropped"],
+)
+def test_a_cut_through_a_character_leaves_half_of_it_or_a_mark_or_nothing(half: Half, cut: str) -> None:
+    assert first_units("a😀b", 2, half) == cut
+    assert [first_units("a😀b", units, half) for units in (0, 1, 3, 4, 9)] == ["", "a", "a😀", "a😀b", "a😀b"]
+    assert first_units("a\ud83d\ude00b", 2, half) == cut, "two halves that stand side by side are a character"
+
+
+@given(ANY_TEXT, st.integers(0, 12))
+def test_the_first_units_are_a_beginning(text: str, units: int) -> None:
+    raw = text.encode("utf-16-le", "surrogatepass")
+    kept = first_units(text, units, "kept")
+    assert kept.encode("utf-16-le", "surrogatepass") == raw[: 2 * units]
+    assert first_units(text, units, "replaced") == well_formed(kept)
+    around = raw[2 * units - 2 : 2 * units + 2]  # the units before and behind the cut
+    is_cut = len(around) == 4 and len(around.decode("utf-16-le", "surrogatepass")) == 1
+    assert first_units(text, units, "dropped") == (kept[:-1] if is_cut else kept)
 
 
 def test_tokens_are_a_quarter_rounded_up() -> None:

@@ -217,6 +217,17 @@ def test_a_chunk_of_which_no_shorter_summary_is_to_be_had_is_not_asked_for_again
     assert shape(store) == [*layout, None]
 
 
+def test_a_sweep_ends_where_the_context_is_no_smaller_than_it_has_been() -> None:
+    """The leaf of one short message is longer than it; the first condensed summary saves less than that."""
+    store = summarised([0, 0, 0, 1, 1])
+    store.append(CONVERSATION, [message(2, "w"), message(3, "w")], Utf16Units())
+    stub = Stub(lambda request: "s" * 4 * 88 if request.depth else "")  # three leaves have 90 tokens
+    fields = SMALL | {"condensed_target_tokens": 30, "growth": "allowed"}
+    report = compacted(store, lossless(stub, **fields), is_forced=True)
+    assert [request.depth for request in stub.requests] == [0, 1], "another of depth 2 could be made"
+    assert report.tokens_after > report.tokens_before
+
+
 def test_one_summary_alone_is_condensed_where_a_fanout_of_one_says_so() -> None:
     """The plugin's manifest asks for two at least; its engine takes one."""
     store = summarised([0])

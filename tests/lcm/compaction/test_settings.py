@@ -9,6 +9,10 @@ def test_fractions_are_rounded_down_and_what_is_not_above_zero_is_the_default() 
         "leaf_min_fanout": 8,
         "condensed_min_fanout": 4,
     }
+    assert resolved({"leaf_min_fanout": 1, "condensed_min_fanout": 1.9}) == {
+        "leaf_min_fanout": 1,
+        "condensed_min_fanout": 1,
+    }
     assert resolved({"leaf_chunk_tokens": float("nan"), "condensed_min_fanout_hard": 0}) == {
         "leaf_chunk_tokens": 20000,
         "condensed_min_fanout_hard": 2,

@@ -147,7 +147,7 @@ def test_messages_of_another_conversation_beneath_a_leaf_are_not_shown() -> None
         talk(store, "anna", ["anna speaks"])
         talk(store, "berta", ["berta whispers a secret"])
         (leaf,) = fold_all(store, "anna", [(0, 1)])
-        store._connection.execute("INSERT INTO summary_messages (summary_id, message_id, ordinal) VALUES (?, 2, 1)", (leaf,))
+        store._connection.execute("INSERT INTO summary_messages VALUES (?, 2, 1)", (leaf,))
         configured = recall()
         _, reader = configured.lend(configured.on(store), [1], lambda: START)
         found = reader.expand([leaf], has_messages=True)

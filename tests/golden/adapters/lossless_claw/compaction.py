@@ -129,9 +129,11 @@ def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
 def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     progress, params = Progress(window, NOW), case["params"]
-    work = compaction.modes.until_under(progress, params.get("target_tokens"), params.get("current_tokens"))
-    is_under = drive(work, compaction)
-    result = {"success": is_under, "rounds": progress.rounds, "final_tokens": window.tokens}
+    live = params.get("current_tokens")
+    before = threshold_trigger(progress.ledger, compaction.modes.limits, live).tokens
+    is_under = drive(compaction.modes.until_under(progress, params.get("target_tokens"), live), compaction)
+    after = window.tokens if progress.rounds else before
+    result = {"success": is_under, "rounds": progress.rounds, "final_tokens": after}
     if progress.has_failed_auth:
         result["auth_failure"] = True
     return {"result": result, **outcome(compaction, window, case)}

@@ -1,0 +1,86 @@
+"""A summarizer that fails at any request: the batch goes on to where it would have come without that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from eval.batch.replay import Parts
+from eval.batch.shard_work import Progress, Told
+from lcm.errors import ModelError
+from lcm.protocols import Summarizer
+from lcm.records import SummaryRequest, SummaryResult
+from lcm.store.store import Store
+from tests.faults.batch import FILES, MESSAGES, outcome, parts, work, write_files
+
+
+@dataclass
+class Unsteady:
+    """Fails once, at the n-th request."""
+
+    summarizer: Summarizer
+    fails_at: int
+    asked: list[SummaryRequest] = field(default_factory=list)
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        return [self._result(request) for request in requests]
+
+    def _result(self, request: SummaryRequest) -> SummaryResult:
+        self.asked.append(request)
+        if len(self.asked) == self.fails_at:
+            return SummaryResult("", 0.0, "unsteady", failure=ModelError("away for a moment"))
+        return self.summarizer.summarize([request])[0]
+
+
+def unsteady(fails_at: int) -> tuple[Parts, Unsteady]:
+    steady = parts()
+    summarizer = Unsteady(steady.compaction.summarizer, fails_at)
+    return steady._replace(compaction=replace(steady.compaction, summarizer=summarizer)), summarizer
+
+
+def failures(said: Sequence[Progress | Told]) -> list[str]:
+    return [failure for one in said if isinstance(one, Told) for failure in one.failures]
+
+
+def test_compacted_turn_by_turn_it_comes_to_the_same_whichever_request_failed(tmp_path: Path) -> None:
+    shard = write_files(tmp_path)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    made, counting = unsteady(0)
+    assert not failures(work(whole, shard, "per_turn", lambda: made))
+    undisturbed = outcome(whole, shard)
+    assert all(undisturbed["done"])
+    requests = len(counting.asked)
+    assert requests > 10
+    for fails_at in range(1, requests + 1, 3):
+        into = tmp_path / str(fails_at)
+        into.mkdir()
+        made, _ = unsteady(fails_at)
+        assert failures(work(into, shard, "per_turn", lambda made=made: made)) == ["away for a moment"]
+        halted = outcome(into, shard)
+        assert sorted(halted["done"]) == [False, True]
+        assert "away for a moment" in {cell for row in halted["report"] for cell in row if isinstance(cell, str)}
+        assert not failures(work(into, shard, "per_turn"))
+        assert outcome(into, shard) == undisturbed
+
+
+@pytest.mark.parametrize("fails_at", [1, 4, 9])
+def test_swept_at_the_end_what_was_made_is_kept_and_no_message_is_left_before_the_tail(
+    tmp_path: Path, fails_at: int
+) -> None:
+    shard = write_files(tmp_path)
+    made, _ = unsteady(fails_at)
+    assert failures(work(tmp_path, shard, "at_end", lambda: made)) == ["away for a moment"]
+    with Store(tmp_path / f"{shard.name}.db") as store:
+        before = store.summary_frame()["summary_id"].to_list()
+    assert not failures(work(tmp_path, shard, "at_end"))
+    found = outcome(tmp_path, shard)
+    assert found["done"] == [True] * FILES
+    with Store(tmp_path / f"{shard.name}.db") as store:
+        assert store.summary_frame()["summary_id"].to_list()[: len(before)] == before
+        assert len(before) >= fails_at // 2
+        for name in store.conversations()["conversation_id"]:
+            assert len(store.messages(name)) == MESSAGES
+            assert [entry.is_message for entry in store.context(name)][-3:] == [True] * 3
+            assert sum(entry.is_message for entry in store.context(name)) == 3
