@@ -10,6 +10,11 @@ _OF_LIVE_SESSIONS = {
     "branches", "import_cap_share", "import_cap_messages",
 }  # fmt: skip
 """Keys of `session` that have no say in a batch."""
+_OF_CONNECTIONS = {
+    "base_url", "profiles", "profile", "api_key_env", "api_key_file", "timeout_seconds", "retries", "mode", "workers",
+    "threads", "batch_size",
+}  # fmt: skip
+"""Keys of a component that say how it is reached or how fast it works, not what it gives."""
 _NAMED, _SHOWN_LENGTH = 3, 60
 
 
@@ -26,6 +31,7 @@ def deciding_settings(config: Mapping[str, Any], triggers: str) -> dict[str, Any
         group = waiting.pop(0)
         if group not in settings:
             settings[group] = _by_name(config[group], config, waiting)
+    settings = _without(settings, _OF_CONNECTIONS)
     settings["session"] = {key: value for key, value in settings["session"].items() if key not in _OF_LIVE_SESSIONS}
     return {**settings, "triggers": triggers}
 
@@ -37,6 +43,12 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     differing.sort(key=lambda key: key.count("."))
     told = [f"{key}: {_shown(old, key)} there, {_shown(new, key)} here" for key in differing[:_NAMED]]
     return told if len(differing) <= _NAMED else [*told, f"and {len(differing) - _NAMED} more"]
+
+
+def _without(node: Any, keys: set[str]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    return {key: _without(value, keys) for key, value in node.items() if key not in keys}
 
 
 def _by_name(node: Any, config: Mapping[str, Any], groups: list[str]) -> Any:

@@ -241,6 +241,15 @@ def test_what_differs_is_named_by_the_key_that_sets_it_and_three_of_it_are_enoug
     assert '; compaction.timezone: "UTC" there, "CET" here; and 1 more); name another folder' in many.stderr
 
 
+def test_how_a_model_is_reached_does_not_ask_for_another_folder(lcm: Lcm, tmp_path: Path) -> None:
+    path = str(chat(tmp_path / "a.jsonl", 1))  # too short for a summary: nobody is asked
+    model = ("summarizer=llm", "language_model=openai_compatible")
+    assert compact(lcm, path, *model, compaction="lossless").code == 0
+    another = ("language_model.model.api_key_env=ANOTHER", "language_model.model.retries=0", "summarizer.workers=1")
+    assert compact(lcm, path, *model, *another, compaction="lossless").code == 0
+    assert "model.model" in compact(lcm, path, *model, "language_model.model.model=x", compaction="lossless").stderr
+
+
 def test_what_only_live_sessions_are_asked_does_not_ask_for_another_folder(lcm: Lcm, tmp_path: Path) -> None:
     path = str(chat(tmp_path / "a.jsonl", 4))
     assert compact(lcm, path).code == 0
