@@ -20,6 +20,11 @@ SMALL = (
     "compaction.condensed_target_tokens=400", "compaction.fresh_tail_count=16", "compaction.leaf_min_fanout=4",
 )  # fmt: skip
 """A model of 8,000 tokens, so that conversations of 20,000 and more are compacted several times over."""
+MEDIUM = (
+    "compaction.budget_tokens=32000", "compaction.leaf_chunk_tokens=5000", "compaction.leaf_target_tokens=600",
+    "compaction.condensed_target_tokens=600", "compaction.fresh_tail_count=8", "compaction.leaf_min_fanout=4",
+)  # fmt: skip
+"""A model of 32,000 tokens, for messages of some 500."""
 RELEVANCE = ("assembly.eviction=relevance",)
 ROWS: dict[str, Sequence[str]] = {
     "no compaction": ["compaction=none"],
@@ -32,7 +37,7 @@ ROWS: dict[str, Sequence[str]] = {
 }
 DATASETS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "locomo": (["dataset=locomo", "assembly.fresh_tail_count=16"], SMALL),
-    "beam_1m": (["dataset=beam", "dataset.size=1M", "embedder=hashing"], ()),
+    "beam_1m": (["dataset=beam", "dataset.size=1M", "embedder=hashing", "assembly.fresh_tail_count=8"], MEDIUM),
 }
 """Dataset -> what chooses it, and the window where there is compaction."""
 BUDGETS = (1000, 2000, 4000, 8000, 16000, 32000)

@@ -28,7 +28,9 @@ FILES = {
     "config.yaml",
     "environment.json",
     "summary.json",
+    "compression.parquet",
     "decisions.parquet",
+    "summary_quality.parquet",
     *(f"{name}.parquet" for name in PARQUET),
 }
 ROOT = Path(__file__).parents[2]
@@ -60,7 +62,8 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "dataset", "config_hash", "commit", "counts", "decisions", "incidents", "notes", "flags", "interval",
+        "dataset", "config_hash", "commit", "counts", "decisions", "compression", "summary_quality", "incidents",
+        "notes", "flags", "interval",
         "measures", "arms", "categories", "timing",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
