@@ -44,9 +44,10 @@ def run(arguments: list[str]) -> int:
     """Run one pipeline; returns the exit code."""
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="lcm: %(message)s")
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_Once())
+    told = logging.StreamHandler()
+    told.addFilter(_Once())
+    level = logging.DEBUG if debug else logging.WARNING
+    logging.basicConfig(level=level, format="lcm: %(message)s", handlers=[told])
     logging.getLogger("lcm.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
