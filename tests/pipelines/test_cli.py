@@ -1,5 +1,6 @@
 """What a person meets at the prompt: help, one-line errors, multiruns, and a table that fits the terminal."""
 
+import logging
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from eval.datasets.sample import Sample, bundled_directory
 from lcm.admission.amac import FEATURES
 from lcm.errors import LcmError
 from pipelines import cli, configuration, terminal
-from pipelines.cli import BAD_INPUT, INTERRUPTED
+from pipelines.cli import BAD_INPUT, INTERRUPTED, _Once
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 MISTAKES = {
@@ -447,3 +448,15 @@ def test_a_group_that_is_taken_out_is_named(lcm: Lcm, group: str) -> None:
     done = lcm("evaluate", f"~{group}")
     assert done.code == 2
     assert done.stderr.startswith(f"lcm: {group} is missing: ")
+
+
+def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:
+    passes = _Once().filter
+
+    def record(name: str, *arguments: str) -> logging.LogRecord:
+        return logging.LogRecord(name, logging.WARNING, "", 0, "%s failed: %s", arguments, None)
+
+    assert passes(record("lcm.compaction.progress", "one", "no model"))
+    assert not passes(record("lcm.compaction.progress", "another", "no model"))
+    assert passes(record("lcm.compaction.progress", "one", "too late"))
+    assert all(passes(record("lcm.memory", "one", "no model")) for _ in range(2))
