@@ -18,6 +18,7 @@ import polars as pl
 from lcm.protocols import TokenEstimator
 from lcm.records import LEVELS, Summary
 from lcm.store.store import Store
+from lcm.store.summaries import SUMMARY_SCHEMA
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
@@ -39,7 +40,12 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
 
 def compressed(store: Store, tokens: TokenEstimator) -> pl.DataFrame:
     """Measure every conversation of a store: rows of `CONVERSATION_SCHEMA`."""
-    rows = [_conversation(store, key, tokens) for key in store.conversations()["conversation_id"]]
+    summaries = store.summary_frame().partition_by("conversation_id", as_dict=True)
+    none = pl.DataFrame(schema=SUMMARY_SCHEMA)
+    rows = [
+        _conversation(store, key, summaries.get((key,), none), tokens)
+        for key in store.conversations()["conversation_id"]
+    ]
     return pl.DataFrame(rows, schema=CONVERSATION_SCHEMA, orient="row")
 
 
@@ -82,10 +88,11 @@ def sources_of(edges: pl.DataFrame) -> dict[str, list[str]]:
     return dict(grouped.iter_rows())
 
 
-def _conversation(store: Store, conversation_id: str, tokens: TokenEstimator) -> dict[str, object]:
+def _conversation(
+    store: Store, conversation_id: str, summaries: pl.DataFrame, tokens: TokenEstimator
+) -> dict[str, object]:
     messages = store.message_frame(conversation_id)
     context = store.context_records(conversation_id)
-    summaries = store.summary_frame().filter(conversation_id=conversation_id)
     items = [item.summary_id if isinstance(item, Summary) else item.message_id for item in context]
     sources = sources_of(store.edges(conversation_id))
     found = reached(items, sources)

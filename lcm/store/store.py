@@ -215,12 +215,13 @@ class Store:
         Raises:
             StoreError: if nothing was.
         """
-        (last,) = self._connection.execute(
-            "SELECT max(created_at) FROM messages WHERE conversation_id = ?", (self.conversation_row(conversation_id),)
+        last = self._connection.execute(
+            "SELECT created_at FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
+            (self.conversation_row(conversation_id),),
         ).fetchone()
         if last is None:
             raise StoreError(f"nothing has been said in conversation {conversation_id!r}")
-        return parse_instant(last)
+        return parse_instant(last[0])
 
     def contents(self, conversation_id: str) -> list[str]:
         """Read the words of a conversation's messages, in order."""
