@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 
 from lcm.store import context_checks, lineage_checks, original_checks, value_checks
 from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
+from lcm.summarizer.truncate import FALLBACK_MARK
 from lcm.tokens import utf16_length
 
 Status = Literal["pass", "warn", "fail"]
 
-FALLBACK_MARK = "[LCM fallback summary; truncated for context management]"
 _CUT_MARK = "[Truncated from "
 _CUT_WITHIN, _FALLBACK_WITHIN = 40, 80  # UTF-16 units from the end
 

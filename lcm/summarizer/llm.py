@@ -18,13 +18,12 @@ from lcm.lifecycle.coercion import trim
 from lcm.protocols import LanguageModel
 from lcm.records import SummaryRequest, SummaryResult
 from lcm.summarizer.prompts import prompt, system_prompt
-from lcm.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
+from lcm.summarizer.truncate import FALLBACK_MARK, NOTHING_TO_SUMMARISE, cut
 
 _CONFIDENCE = 0.5
 """Of every reply: a chat API tells no probabilities, so that nothing is known of it."""
 _LEAST_CUT_UNITS = 256
 _UNITS_PER_TOKEN = 4
-_MARKER = "[LCM fallback summary; truncated for context management]"
 
 _log = logging.getLogger(__name__)
 _counting = Lock()
@@ -109,7 +108,7 @@ class Llm:
         with _counting:
             self.incidents["llm gave no words: the beginning of the text stood in"] += 1
         units = max(_LEAST_CUT_UNITS, _UNITS_PER_TOKEN * request.target_tokens)
-        return SummaryResult(cut(trim(request.text), units, _MARKER), 0.0, "truncate", self._model)
+        return SummaryResult(cut(trim(request.text), units, FALLBACK_MARK), 0.0, "truncate", self._model)
 
     def _failed(self, error: LcmError) -> SummaryResult:
         return SummaryResult("", 0.0, "llm", self._model, error)
