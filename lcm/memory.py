@@ -15,6 +15,7 @@ from lcm.admission.intake import Intake
 from lcm.admission.off import AdmitAll
 from lcm.arrivals import arrive, dated, write
 from lcm.assembly.lossless import Lossless as LosslessAssembly
+from lcm.authored.none import NothingAuthored
 from lcm.compaction.lockstep import Clock, in_lockstep, run
 from lcm.compaction.off import NoCompaction
 from lcm.compaction.window import StoredWindow
@@ -25,10 +26,12 @@ from lcm.errors import LcmError, StoreError
 from lcm.indexes import Indexes
 from lcm.instants import END_OF_CLOCKS, EPOCH
 from lcm.known_documents import KnownDocuments
+from lcm.new_document import document_of_node, document_of_shard
 from lcm.protocols import (
     Admission,
     Ask,
     Assembly,
+    Authored,
     Batch,
     Compaction,
     Deduplication,
@@ -37,6 +40,7 @@ from lcm.protocols import (
     Ranker,
     Reinforcement,
     Reporting,
+    SummaryDocuments,
     TextIndex,
     TextIndexChoice,
     TokenEstimator,
@@ -45,11 +49,24 @@ from lcm.protocols import (
     Vectors,
 )
 from lcm.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.records import Candidate, CompactionReport, Context, Document, Message, Query, Transcript
+from lcm.records import (
+    AuthoredNode,
+    Candidate,
+    CompactionReport,
+    Context,
+    Document,
+    Message,
+    Query,
+    Recalled,
+    Summary,
+    Transcript,
+)
 from lcm.scopes import Scopes, parse_agent_id
 from lcm.session.hearing import Ears
 from lcm.session.rules import SessionRules
+from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_shards
 from lcm.store.store import Store
+from lcm.summary_documents.none import NoSummaryDocuments
 from lcm.tokens import Utf16Units
 
 _PART_METHODS = {
@@ -66,6 +83,8 @@ _PART_METHODS = {
     "compaction": "compact",
     "assembly": "assemble",
     "session": "writes",
+    "authored": "nodes",
+    "summary_documents": "document",
 }
 _log = logging.getLogger(__name__)
 
@@ -87,6 +106,8 @@ class System:
     compaction: Compaction = field(default_factory=NoCompaction)
     assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
     session: SessionRules = field(default_factory=SessionRules)
+    authored: Authored = field(default_factory=NothingAuthored)
+    summary_documents: SummaryDocuments = field(default_factory=NoSummaryDocuments)
 
     def __post_init__(self) -> None:
         for name, method in _PART_METHODS.items():
@@ -119,6 +140,7 @@ class Memory:
         self._windows: dict[str, StoredWindow] = {}
         self._survived: Counter[str] = Counter()
         self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
+        self._authored = self._author(system.authored.nodes())
         self._known = KnownDocuments(store.documents())
         if self._known.sanitised:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
@@ -179,16 +201,19 @@ class Memory:
         with self.store.serialised(conversation_id):
             heard = [self._ears.prepared(message) for message in messages]
             self.store.append(conversation_id, heard, system.token_estimator, system.assembly.wording)
+            if system.compaction.reads_admission:
+                self.catch_up()
             window = self._window(conversation_id)
             work = system.compaction.after_turn(window, self.store.last_said(conversation_id), live_tokens)
             return self._counted(run(work, system.compaction.summarizer, clock))
 
     def catch_up(self) -> None:
-        """Make documents of what has been said since they were last made."""
+        """Make documents of what has been said, folded and protected since they were last made."""
         for conversation_id, extracted in self.store.extracted().items():
             with self.store.transaction():
                 vectors = self._extract(conversation_id, extracted)
             self._grow(vectors)
+        self._find_folded()
 
     def compact(
         self,
@@ -223,16 +248,45 @@ class Memory:
             for conversation_id in conversation_ids
             if self.system.session.writes(conversation_id, conversation_id)
         )
-        return [self._counted(report) for report in in_lockstep(works, compaction.summarizer, clock=clock)]
+        reports = [self._counted(report) for report in in_lockstep(works, compaction.summarizer, clock=clock)]
+        self._find_folded()
+        return reports
 
     def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
-        """Pack the context of a conversation for each ask: what a model would be shown now."""
-        return self.system.assembly.assemble(self.store.context_records(conversation_id), asks)
+        """Pack the context of a conversation for each ask: what a model would be shown now.
+
+        Where the assembly shows documents, an ask names those recalled for it: `recalled` gives them.
+        """
+        return self.system.assembly.assemble(self.store.context_records(conversation_id), asks, self._authored)
+
+    def context(self, query: Query, budget_tokens: int) -> Context:
+        """The context that a model is shown before it answers `query`, which names its conversation."""
+        if query.conversation_id is None:
+            raise ValueError(f"query {query.query_id!r} must name the conversation whose context is asked for")
+        recalled: Sequence[Recalled] = ()
+        if self.system.assembly.shows_documents:
+            recalled = self.recalled(self.recall([query])).get(query.query_id, ())
+        return self.assemble(query.conversation_id, [Ask(budget_tokens, query.text, recalled)])[0]
+
+    def recalled(self, ranked: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
+        """What `rank` answered, as an assembly takes it: by query id, best first."""
+        columns = (
+            "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
+            "scope_class", "confidence", "index_tier", "is_recovered",
+        )  # fmt: skip
+        rows = ranked.join(self.documents, on="document_id", how="left", maintain_order="left").select(columns)
+        found: dict[str, list[Recalled]] = {}
+        for query_id, document_id, text, kind, sources, created_at, score, cosine, role, *rest in rows.iter_rows():
+            one = Recalled(
+                document_id, text, kind, tuple(sources), created_at, score or 0.0, cosine or 0.0, role or "", *rest
+            )
+            found.setdefault(query_id, []).append(one)
+        return {query_id: tuple(documents) for query_id, documents in found.items()}
 
     def rank(
         self, queries: Sequence[Query], ranking: Ranker | None = None, vectors: Vectors | None = None
     ) -> pl.DataFrame:
-        """Answer queries: rows query_id, document_id, rank (1-based), score; queries in the order given.
+        """Answer queries: rows of `RANKED_SCHEMA`, rank 1-based; queries in the order given.
 
         Args:
             queries: of this workspace; each sees what existed when it was asked, in the scopes that it may read.
@@ -353,15 +407,19 @@ class Memory:
                 except LcmError as cause:  # the source says whether it can do without
                     error = cause
         groups: dict[tuple[object, ...], list[int]] = {}
+        by_session = not self._known.frame["is_durable"].all()
         for position, query in enumerate(queries):
-            key = (self._known.moment(query.asked_at), query.scopes, query.only_category)
+            session = (query.session_id, query.conversation_id) if by_session else None
+            moment = self._known.moment(query.asked_at)
+            key = (moment, query.scopes, query.only_category, query.shown_message_ids, session)
             groups.setdefault(key, []).append(position)
         return [
             self._batch([queries[i] for i in positions], vectors[positions], error) for positions in groups.values()
         ]
 
     def _batch(self, queries: Sequence[Query], vectors: Vectors, error: LcmError | None) -> Batch:
-        """Queries of one moment, with the same scopes and category."""
+        """Queries of one moment, with the same scopes and category, that are shown the same; of one session too, where
+        some documents are not durable."""
         first = queries[0]
         if first.scopes is None:
             documents = self._known.visible(first.asked_at)
@@ -369,6 +427,19 @@ class Memory:
             documents = KnownDocuments(self.store.documents(first.scopes, known_at=first.asked_at)).frame
         if first.only_category is not None:
             documents = documents.filter(category=first.only_category)
+        if first.shown_message_ids:
+            shown = pl.lit(pl.Series([list(first.shown_message_ids)])).first()
+            hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0
+            documents = documents.filter(~hidden | (pl.col("source_message_ids").list.len() == 0))
+        turns = None
+        if not documents["is_durable"].all():
+            own = (
+                pl.col("session_id") == first.session_id
+                if first.session_id is not None
+                else pl.col("conversation_id") == (first.conversation_id or "")
+            )
+            turns = documents.filter(~pl.col("is_durable") & ~own)
+            documents = documents.filter(pl.col("is_durable") | own)
         everything = len(documents) == len(self._known.frame)
         return Batch(
             queries=pl.DataFrame(
@@ -389,6 +460,8 @@ class Memory:
             document_vectors=self.indexes.vector_index.vectors_of,
             embedding_error=error,
             incidents=self.incidents,
+            scopes=first.scopes,
+            turns=turns,
         )
 
     def _extract(self, conversation_id: str, extracted: int) -> dict[str, Vectors]:
@@ -440,6 +513,61 @@ class Memory:
                     "cannot reach: name it in scopes.agent_access, or in scopes.definitions"
                 )
         return [candidate if candidate.scope else replace(candidate, scope=scope) for candidate in candidates]
+
+    def _author(self, nodes: list[AuthoredNode]) -> list[AuthoredNode]:
+        """Let the store hold what is authored, as the files say it now, and documents of what is to be found."""
+        with self.store.reading() as connection:
+            stored = read_nodes(connection)
+        if nodes != stored:
+            with self.store.writing() as connection:
+                put_nodes(connection, nodes)
+                drop_documents(connection, "authored")
+                self.store.add_documents([document_of_node(node) for node in nodes if node.tier == "variant"])
+        return nodes
+
+    def _find_folded(self) -> None:
+        """Make documents of the summaries and protected messages that have none yet."""
+        summaries = [] if self.system.summary_documents.is_off else self.store.summaries()
+        with self.store.reading() as connection:
+            shards = read_shards(connection)
+        known = set(self._known.frame["document_id"])
+        documents: list[Document] = []
+        ends: list[tuple[str, datetime]] = []
+        for shard in shards:
+            document = document_of_shard(shard, self._message(shard.message_id), self._scope(shard.conversation_id))
+            if document.document_id not in known:
+                documents.append(document)
+        for summary in summaries:
+            if summary.summary_id in known:
+                continue
+            beneath = self._beneath(summary)
+            documents.append(
+                self.system.summary_documents.document(summary, beneath, self._scope(summary.conversation_id))
+            )
+            ended = self.system.summary_documents.ended(summary, self._known.frame)
+            ends += [(document_id, summary.created_at) for document_id in ended]
+        if not documents:
+            return
+        windows = self.indexes.embed([document.text for document in documents])
+        tokens = self.system.token_estimator.count([document.text for document in documents])
+        with self.store.transaction():
+            self.store.add_documents([replace(d, tokens=n) for d, n in zip(documents, tokens, strict=True)])
+            self.store.end_documents(ends)
+        self._grow({document.document_id: rows for document, rows in zip(documents, windows, strict=True)})
+
+    def _message(self, message_id: str) -> Message:
+        return self.store.messages_by_id([message_id])[message_id]
+
+    def _scope(self, conversation_id: str) -> str:
+        return self.system.scopes.default_write(parse_agent_id(conversation_id))
+
+    def _beneath(self, summary: Summary) -> list[Message]:
+        """The messages that a summary leads to, in order."""
+        if summary.kind == "leaf":
+            found = self.store.messages_by_id(summary.source_ids)
+            return [found[message_id] for message_id in summary.source_ids]
+        below = self.store.summaries_by_id(summary.source_ids)
+        return [message for one in summary.source_ids for message in self._beneath(below[one])]
 
     def _grow(self, vectors: dict[str, Vectors]) -> None:
         """Take the store's new documents into memory and into the indexes."""

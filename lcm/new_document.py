@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
-from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message
+from lcm.instants import EPOCH
+from lcm.records import GLOBAL_SCOPE, AuthoredNode, Candidate, Document, Message, Shard
 
 
 def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str) -> Document:
@@ -26,6 +28,38 @@ def new_document(candidate: Candidate, sources: Sequence[Message], conversation_
         overview=candidate.overview,
         content=candidate.content,
         metadata=candidate.metadata,
+        role=sources[0].role,
+        is_durable=candidate.is_durable,
+    )
+
+
+def document_of_shard(shard: Shard, message: Message, scope: str) -> Document:
+    """A protected message as a document: it exists since it was protected."""
+    candidate = Candidate(
+        shard.text,
+        (shard.message_id,),
+        kind="guidance",
+        scope=scope,
+        metadata={"protected_by": shard.protected_by, "provenance": shard.provenance, "stability": shard.stability},
+    )
+    document = new_document(candidate, [replace(message, created_at=shard.created_at)], shard.conversation_id)
+    return replace(document, authority=shard.stability, tokens=shard.tokens)
+
+
+def document_of_node(node: AuthoredNode) -> Document:
+    """An authored block as a document: it has always been there."""
+    return Document(
+        document_id=node.node_id,
+        text=node.text,
+        source_message_ids=(),
+        conversation_id="",
+        session_id="",
+        created_at=EPOCH,
+        kind="authored",
+        tokens=node.tokens,
+        metadata={"source": node.source, "position": node.position, "ordinal": node.ordinal},
+        authority=node.authority,
+        hop_targets=node.hop_targets,
     )
 
 

@@ -1,7 +1,7 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
 Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
-Conformance tests run each law over every YAML choice of the group. Expansion is a contract without a choice yet.
+Conformance tests run each law over every YAML choice of the group.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ import polars as pl
 from lcm.errors import LcmError
 from lcm.records import (
     Action,
+    AuthoredNode,
     Candidate,
     CompactionReport,
     Context,
@@ -25,6 +26,8 @@ from lcm.records import (
     Document,
     Event,
     Message,
+    Recalled,
+    Shard,
     Summary,
     SummaryRequest,
     SummaryResult,
@@ -144,6 +147,17 @@ class VectorIndex(Protocol):
     def __len__(self) -> int: ...
 
 
+@runtime_checkable
+class Tiered(Protocol):
+    """A vector index of several widths, each answer from one of them."""
+
+    def search_tiers(
+        self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
+    ) -> list[tuple[list[str], list[float], int]]:
+        """As `search`, and the width that answered each row."""
+        ...
+
+
 class TextIndex(Protocol):
     """Words to raw BM25, higher is better.
 
@@ -196,6 +210,11 @@ class Batch:
     """Ids to one unit vector each: the normalised mean of its windows."""
     embedding_error: LcmError | None = None
     """Why the queries have no vectors."""
+    scopes: tuple[str, ...] | None = None
+    """Which scopes the queries may read; None = all."""
+    turns: pl.DataFrame | None = None
+    """What else was said and could be seen but for not being durable: for the search of lost turns alone; columns as
+    `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived, by name and times: whoever falls back counts here, and logs a warning."""
 
@@ -214,10 +233,12 @@ class Source(Protocol):
     def candidates(self, batch: Batch) -> pl.DataFrame: ...
 
 
+@runtime_checkable
 class Expansion(Protocol):
-    """The only step that may add rows.
+    """The only step that may add rows; it stands among the stages of a ranking.
 
-    Laws: only visible documents; every row that came in stays; one row a (query, document).
+    Laws: only visible documents, or turns of the batch; every row that came in stays; one row a (query, document);
+    rows that it adds are described like the others.
     """
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
@@ -244,7 +265,7 @@ class Ranker(Protocol):
     def needs_vectors(self) -> bool: ...
 
     def rank(self, batch: Batch) -> pl.DataFrame:
-        """Rows query_id, document_id, rank (1-based), score; best first within each query."""
+        """Rows of `RANKED_SCHEMA`; best first within each query."""
         ...
 
     def trace(self, batch: Batch) -> pl.DataFrame:
@@ -367,13 +388,16 @@ class Neighbours(Protocol):
     """The documents that a writer may compare a candidate with, as they stand now: of the scopes that it can reach,
     and known at that instant."""
 
-    def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
+    def nearest(
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+    ) -> list[Neighbour]:
         """The k nearest by cosine, best first; ties oldest first.
 
         Args:
             vector: shape (1, dim).
             k: how many at most.
             active_only: leave out documents in whose place another stands.
+            only: leave out documents of which it does not hold.
         """
         ...
 
@@ -389,6 +413,8 @@ class Assessment:
     """Each in [0, 1]."""
     audit: Mapping[str, Any] = field(default_factory=dict)
     """JSON: thresholds, weights, hint, compared ids."""
+    is_durable: bool = True
+    """False: admitted, but found from its own session alone."""
 
 
 class Admission(Protocol):
@@ -498,12 +524,25 @@ class ContextWindow(Protocol):
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]: ...
 
-    def replace(self, first: int, last: int, summary: Summary) -> Summary:
+    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
         """Put a summary in the place of the entries with the ordinals first to last, in the store and here.
 
+        Args:
+            first: of the entries.
+            last: of the entries.
+            summary: its sources are those entries, without the shards' messages.
+            shards: the messages among them that are kept word for word; in the same transaction.
         Returns:
             The summary as stored: under another id where its own was taken.
         """
+        ...
+
+    def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
+        """Take the entries first to last out of the context: all of them messages, each kept as a shard."""
+        ...
+
+    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
+        """What admission scored messages, by id; one without a score is left out."""
         ...
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
@@ -525,6 +564,11 @@ class Compaction(Protocol):
 
     @property
     def summarizer(self) -> Summarizer: ...
+
+    @property
+    def reads_admission(self) -> bool:
+        """Whether admission must have seen a turn before it is compacted."""
+        ...
 
     def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
         """Compact a little, if a trigger says so: what runs after each turn of a live session.
@@ -549,6 +593,59 @@ class Ask(NamedTuple):
     budget_tokens: int
     prompt: str = ""
     """What the context should help with; empty: nothing is known of it."""
+    recalled: Sequence[Recalled] = ()
+    """What ranking found for the prompt, best first."""
+    asked_at: datetime | None = None
+    """When; None = as of the last item of the conversation."""
+
+
+class Signals(NamedTuple):
+    """How an answer looks failed: it came from the widest index tier, its best is weak, it is nothing but vague
+    summaries; or the session is new and says nothing of it."""
+
+    is_from_widest: bool
+    is_weak: bool
+    is_vague: bool
+    is_elsewhere: bool
+
+    @property
+    def has_failed(self) -> bool:
+        """The raw words of the session are looked through again."""
+        return (self.is_from_widest and self.is_weak) or self.is_vague
+
+
+class Recovery(Protocol):
+    """What is fetched beside a failed answer, and how it is ranked.
+
+    Laws: nothing is fetched for an answer that has not failed; the order is a permutation of some of what was given.
+    """
+
+    @property
+    def is_off(self) -> bool:
+        """Nothing is ever fetched."""
+        ...
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
+        """Judge an answer without what was recovered; `has_session`: turns of the asker's own session are at hand."""
+        ...
+
+    def reserve_tokens(self, prompt: str, signals: Signals, budget_tokens: int) -> int:
+        """How many tokens of the budget are kept for what was recovered."""
+        ...
+
+    def order(
+        self, prompt: str, recovered: Sequence[Recalled], tokens: Sequence[int], reserve_tokens: int, now: datetime
+    ) -> list[int]:
+        """The places of what to show, first first; each is shown that still fits into the reserve.
+
+        Args:
+            prompt: what was asked.
+            recovered: raw words, by cosine.
+            tokens: what each costs.
+            reserve_tokens: what there is for them.
+            now: when it was asked.
+        """
+        ...
 
 
 class Assembly(Protocol):
@@ -559,6 +656,11 @@ class Assembly(Protocol):
     """
 
     @property
+    def shows_documents(self) -> bool:
+        """Whether contexts hold what was recalled and authored, beside the conversation."""
+        ...
+
+    @property
     def reads_prompts(self) -> bool:
         """Whether a context depends on the prompt of its ask."""
         ...
@@ -567,6 +669,56 @@ class Assembly(Protocol):
         """The text whose tokens a message costs in a context."""
         ...
 
-    def assemble(self, items: Sequence[Message | Summary], asks: Sequence[Ask]) -> list[Context]:
-        """Choose from the context items of one conversation, in order, what fits."""
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        """Choose what fits from the context items of one conversation, in order, what each ask recalled, and what was
+        authored, in authored order.
+
+        Raises:
+            LcmError: if what is authored and must be shown takes more than may be asked for.
+        """
+        ...
+
+
+class Authored(Protocol):
+    """Documents that somebody wrote for the agent: what holds always, as far as it fits, or where it is found.
+
+    Laws: node ids are unique; nodes come in authored order; equal files give equal nodes.
+    """
+
+    def nodes(self) -> list[AuthoredNode]:
+        """Read them.
+
+        Raises:
+            LcmError: if a file cannot be read.
+        """
+        ...
+
+
+class SummaryDocuments(Protocol):
+    """Whether summaries can be found, and whether what they cover still can."""
+
+    @property
+    def is_off(self) -> bool:
+        """Summaries are no documents."""
+        ...
+
+    def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
+        """A summary as a document; `messages` are all that lie beneath it, in order."""
+        ...
+
+    def ended(self, summary: Summary, documents: pl.DataFrame) -> list[str]:
+        """The ids of the documents in whose place this one stands, of those that stand for messages beneath it."""
+        ...
+
+
+class Guidance(Protocol):
+    """Which messages are rules that must outlive compaction word for word.
+
+    Laws: one answer a message; a model can only add protection; equal messages give equal answers.
+    """
+
+    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+        """What is kept of each message; None where nothing must be."""
         ...

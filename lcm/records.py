@@ -25,6 +25,10 @@ PART_TYPES: tuple[PartType, ...] = PartType.__args__  # type: ignore[attr-define
 
 GLOBAL_SCOPE = "global"
 
+ScopeClass = Literal["session", "durable", "global"]
+SCOPE_CLASSES: tuple[ScopeClass, ...] = ScopeClass.__args__  # type: ignore[attr-defined]
+"""What a document is to a query: said in the asker's own session, or remembered for its user, or for everybody."""
+
 DEFAULT_RATING = 0.7
 """Of importance and confidence, where nobody said."""
 
@@ -117,6 +121,8 @@ class Candidate:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     batch: str = ""
     """Candidates of one extraction share it: twins among them are dropped; empty: it stands alone."""
+    is_durable: bool = True
+    """False: what is made of it is found from its own session alone, as `Document.is_durable` says."""
 
 
 Action = Literal[
@@ -160,6 +166,7 @@ class Document:
     source_message_ids: tuple[str, ...]
     conversation_id: str
     session_id: str
+    """Empty, like `conversation_id`, of what was not said but authored or dreamt."""
     created_at: datetime
     """Its age counts from here: when the last of its source messages was said, or, of a merged document, the one that
     it was merged into."""
@@ -184,6 +191,36 @@ class Document:
     overview: str = ""
     content: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    role: str = ""
+    """Of its first source message; empty where it has none."""
+    is_durable: bool = True
+    """False: only queries from its own session see it, and what looks for lost turns."""
+    authority: float = 0.0
+    """How far its author vouches for it, in [0, 1]: 1 of authored text."""
+    decay_rate: float = 0.0
+    """Of a summary, 1 - confidence: what its rank loses by."""
+    hop_targets: tuple[str, ...] = ()
+    """Ids of authored documents that it points to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A document that ranking found for a query."""
+
+    document_id: str
+    text: str
+    kind: str
+    source_message_ids: tuple[str, ...]
+    created_at: datetime
+    score: float
+    cosine: float = 0.0
+    role: str = ""
+    scope_class: ScopeClass = "durable"
+    confidence: float = 0.0
+    index_tier: int | None = None
+    """The width that answered, of an index with several."""
+    is_recovered: bool = False
+    """Fetched because ranking failed: the raw words, in the order of their cosine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +240,8 @@ class Query:
     """Answer with documents of this category alone."""
     caller: Literal["manual", "cli", "auto"] = "manual"
     """Who asks: a person or tool, the command line, or the memory itself before a turn."""
+    shown_message_ids: tuple[str, ...] = ()
+    """What the asker sees already: a document all of whose sources are among them is not returned."""
 
 
 SummaryKind = Literal["leaf", "condensed"]
@@ -271,6 +310,14 @@ class SummaryRequest:
     """The summary just before it, for continuity."""
     is_aggressive: bool = False
     """The first answer was too long: durable facts and the state of the task alone."""
+    turns: tuple[str, ...] = ()
+    """The turns that `text` is made of, where it is made of turns."""
+    density: float | None = None
+    """The share of the turns that a selection is to keep, in (0, 1]; None = as the summarizer is set."""
+    technicality: float = 0.0
+    """Mean admission score of the turns, in [0, 1]: what a routing summarizer decides by."""
+    is_extractive: bool = False
+    """Asked of a routing summarizer: take the turns' own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +330,54 @@ class SummaryResult:
     model: str = "unknown"
     failure: LcmError | None = None
     """Why there is no summary; `text` is empty then. An `AuthError` says that asking again is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A message kept word for word as guidance when compaction takes it out of the context."""
+
+    message_id: str
+    conversation_id: str
+    text: str
+    created_at: datetime
+    """When it was protected."""
+    protected_by: Literal["words", "embedding"]
+    """Its own words say that it is a rule; or it is near to what rules say."""
+    stability: float
+    """How far its provenance vouches for it, in [0, 1]."""
+    provenance: str
+    tokens: int
+
+
+ContextTier = Literal["hard", "tail", "soft", "guidance", "recalled", "recovered"]
+"""By which right an item stands in a context: authored and never cut, said last, authored as far as it fits, a
+protected rule, found by ranking, fetched because ranking failed."""
+
+AuthoredTier = Literal["hard", "soft", "variant"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredNode:
+    """One block of an authored document."""
+
+    node_id: str
+    """`SOURCE#NNNNNN`: unique, and what hop targets name."""
+    source: str
+    """The document's name."""
+    tier: AuthoredTier
+    """Always shown; shown as far as it fits, in authored order; found by ranking."""
+    kind: str
+    """Of block: ListItem, Blockquote, Paragraph, Heading, CodeBlock, HTMLBlock, YAMLFrontmatter."""
+    text: str
+    position: int
+    """Byte offset of its first text in the document."""
+    ordinal: int
+    """From 0 within the document."""
+    tokens: int
+    authority: float = 1.0
+    modality_mask: int = 0
+    """Of the deontic frame, where that promoted it."""
+    hop_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +429,10 @@ class ContextItem:
     tokens: int
     in_tail: bool = False
     """Part of the fresh tail, which is never left out."""
+    context_tier: ContextTier | None = None
+    """Where the assembly tells tiers apart."""
+    source_message_ids: tuple[str, ...] = ()
+    """Of a document: the messages that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,3 +450,7 @@ class Context:
     """What the system prompt is to add, because summaries stand in the context."""
     evicted: int = 0
     """How many items did not fit."""
+    is_degraded: bool = False
+    """What must be shown takes more than the budget: nothing else is."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """JSON: what else the assembly decided."""

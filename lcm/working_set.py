@@ -100,6 +100,10 @@ class _Known:
     documents: WorkingSet
     now: datetime
 
-    def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
+    def nearest(
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+    ) -> list[Neighbour]:
         found = self.documents.nearest(vector, self.now, active_only)
+        if only is not None:
+            found = (near for near in found if only(near.document))
         return [near for near, _ in zip(found, range(k), strict=False)]

@@ -6,7 +6,7 @@ from functools import partial
 
 from lcm.compaction.ledger import Ledger
 from lcm.compaction.window import StoredWindow, with_free_id
-from lcm.records import ContextEntry, Message, Summary
+from lcm.records import ContextEntry, Message, Shard, Summary
 from lcm.store.store import Store
 
 
@@ -44,22 +44,35 @@ class StagedWindow:
         found = dict(zip(stored, self._window.summaries(stored), strict=True)) | self._summaries
         return [found[one] for one in summary_ids]
 
-    def replace(self, first: int, last: int, summary: Summary) -> Summary:
+    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
         """Put a summary in the place of entries, here; `StoredWindow.replace` does so in the store later."""
         summary = with_free_id(summary, self._is_taken)
-        if not self._summaries:
-            self._entries = Ledger(self._entries)
+        self._unshare()
+        start, stop = self._entries.place(first), self._entries.place(last + 1)
+        sources = set(summary.source_ids)
+        ordinal = next((entry.ordinal for entry in self._entries[start:stop] if entry.item_id in sources), first)
         self._entries.replace(
-            self._entries.place(first),
-            self._entries.place(last + 1),
-            ContextEntry(first, "summary", summary.summary_id, summary.token_count, summary.depth),
+            start, stop, ContextEntry(ordinal, "summary", summary.summary_id, summary.token_count, summary.depth)
         )
         self._summaries[summary.summary_id] = summary
-        self._changes.append(partial(self._window.replace, first, last, summary))
+        self._changes.append(partial(self._window.replace, first, last, summary, shards))
         return summary
+
+    def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
+        """Take entries out of the context, here; `StoredWindow.protect` does so in the store later."""
+        start, stop = self._entries.place(first), self._entries.place(last + 1)
+        self._entries = Ledger([*self._entries[:start], *self._entries[stop:]])
+        self._changes.append(partial(self._window.protect, first, last, shards))
+
+    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
+        return self._window.admission_scores(message_ids)
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         self._changes.append(partial(self._window.note, happened_at, event, detail))
+
+    def _unshare(self) -> None:
+        if self._entries is self._window.entries:
+            self._entries = Ledger(self._entries)
 
     def _is_taken(self, summary_id: str) -> bool:
         return summary_id in self._summaries or self._store.has_summary(summary_id)

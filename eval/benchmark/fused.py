@@ -128,7 +128,7 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
         text_index=Bm25s().build(),
         document_vectors=index.vectors_of,
     )
-    frame = describe(_candidates(batch, candidates, seed), known)
+    frame = describe(_candidates(batch, candidates, seed), batch)
     return Fused(batch, frame, _rows(frame, batch, candidates))
 
 

@@ -151,6 +151,8 @@ class Intake:
             assessment = self.admission.assess(one.candidate, one.vector, neighbours, one.heard, one.now)
             if not assessment.is_admitted:
                 return Taken(_decision(one, "reject", assessment.reason, assessment))
+            if not assessment.is_durable:
+                one = replace(one, candidate=replace(one.candidate, is_durable=False))
         if one.vector is None:
             judgement = Judgement("create", "no vector to compare with")
         else:

@@ -20,7 +20,7 @@ from lcm.assembly.runtime_message import readable_text
 from lcm.assembly.shown_items import ShownItems
 from lcm.assembly.tail import Protection, Tail, fresh_tail
 from lcm.protocols import Ask, TokenEstimator
-from lcm.records import Context, ContextItem, Message, Summary
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary
 
 Eviction = Literal["chronological", "relevance"]
 
@@ -76,11 +76,17 @@ class Lossless:
         """Whether a context depends on the prompt of its ask."""
         return self.eviction == "relevance"
 
+    @property
+    def shows_documents(self) -> bool:
+        return False
+
     def wording(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
         return storage_shape.wording(message)
 
-    def assemble(self, items: Sequence[Message | Summary], asks: Sequence[Ask]) -> list[Context]:
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
         """Choose from the context items of one conversation, in order, what fits: one context an ask."""
         if not asks:
             return []

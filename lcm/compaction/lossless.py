@@ -116,6 +116,10 @@ class Lossless:
     def is_off(self) -> bool:
         return False
 
+    @property
+    def reads_admission(self) -> bool:
+        return False
+
     def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
         progress = Progress(window, now, self.sweep_deadline_seconds)

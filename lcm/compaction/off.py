@@ -30,6 +30,10 @@ class NoCompaction:
     def summarizer(self) -> Summarizer:
         return NoSummaries()
 
+    @property
+    def reads_admission(self) -> bool:
+        return False
+
     def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
         return (yield from _nothing(window))
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from lcm.compaction.ledger import Ledger
 from lcm.compaction.summary_id import summary_id
 from lcm.errors import StoreError
-from lcm.records import ContextEntry, Message, Summary
+from lcm.records import ContextEntry, Message, Shard, Summary
+from lcm.store.guidance import add_shards, admission_scores
 from lcm.store.store import Store
 
 
@@ -45,7 +46,7 @@ class StoredWindow:
         found = self._store.summaries_by_id(summary_ids)
         return [found[summary_id] for summary_id in summary_ids]
 
-    def replace(self, first: int, last: int, summary: Summary) -> Summary:
+    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
         """Put a summary in the place of entries; one whose id is taken gets the next number.
 
         Raises:
@@ -55,17 +56,52 @@ class StoredWindow:
         start, stop = self._entries.place(first), self._entries.place(last + 1)
         before = self._entries.tokens
         after = before - sum(entry.tokens for entry in self._entries[start:stop]) + summary.token_count
+        left = [entry for entry in self._entries[start:stop] if entry.item_id in set(summary.source_ids)]
         try:
             with self._store.transaction():
+                self._retire(start, stop, shards)
                 summary = with_free_id(summary, self._store.has_summary)
-                self._store.replace_range(self._conversation_id, first, last, summary, before, after)
+                ends = (left[0].ordinal, left[-1].ordinal) if left else (first, last)
+                self._store.replace_range(self._conversation_id, *ends, summary, before, after)
         except StoreError:
             self._entries = Ledger(self._store.context(self._conversation_id))
             raise
         self._entries.replace(
-            start, stop, ContextEntry(first, "summary", summary.summary_id, summary.token_count, summary.depth)
+            start, stop, ContextEntry(ends[0], "summary", summary.summary_id, summary.token_count, summary.depth)
         )
         return summary
+
+    def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
+        """Take entries out of the context, each kept as guidance.
+
+        Raises:
+            StoreError: as `replace`.
+        """
+        start, stop = self._entries.place(first), self._entries.place(last + 1)
+        try:
+            with self._store.transaction():
+                self._retire(start, stop, shards)
+        finally:  # a ledger replaces entries by one entry, never by none
+            self._entries = Ledger(self._store.context(self._conversation_id))
+
+    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
+        with self._store.reading() as connection:
+            return admission_scores(connection, message_ids)
+
+    def _retire(self, start: int, stop: int, shards: Sequence[Shard]) -> None:
+        """Keep messages among these entries as guidance, and take them out of the stored context."""
+        if not shards:
+            return
+        kept = {shard.message_id for shard in shards}
+        ordinals = [entry.ordinal for entry in self._entries[start:stop] if entry.item_id in kept]
+        standing = {entry.item_id for entry in self._store.context(self._conversation_id)}
+        if len(ordinals) != len(kept) or not kept <= standing:
+            raise StoreError(
+                f"conversation {self._conversation_id!r}: the context is no longer what was to be protected; plan again"
+            )
+        with self._store.writing() as connection:
+            add_shards(connection, shards)
+        self._store.remove_from_context(self._conversation_id, ordinals)
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         self._store.note_compaction(self._conversation_id, happened_at, event, detail)

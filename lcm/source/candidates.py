@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols import Batch
+from lcm.records import GLOBAL_SCOPE, SCOPE_CLASSES
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -14,18 +15,24 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "cosine": pl.Float64(),
     "bm25": pl.Float64(),
     "contained": pl.Float64(),
+    "index_tier": pl.Int64(),
     "dense_rank": pl.Int64(),
     "lexical_rank": pl.Int64(),
     "score": pl.Float64(),
 }
 """What every source returns: raw scores, 1-based ranks, null where that branch did not return the row. `contained` is
-the score, in (0, 1), of a document that the lexical branch found by substring because no word was found."""
+the score, in (0, 1), of a document that the lexical branch found by substring because no word was found;
+`index_tier` the width that answered, of an index with several."""
 
 DESCRIBED_BY = (
     "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
     "valid_until", "access_count", "importance", "confidence", "decay_tier", "temporal_type", "tokens", "length_utf16",
+    "authority", "decay_rate",
 )  # fmt: skip
-"""What stages see of each document besides its raw scores; texts and vectors are asked of the batch."""
+"""What stages see of each document besides its raw scores and its `scope_class`; texts, vectors and hop targets are
+asked of the batch."""
+
+SCOPE_CLASS = pl.Enum(SCOPE_CLASSES)
 
 _KEYS = ["query", "document_id"]
 
@@ -58,6 +65,8 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
     if "contained" not in rows.columns:
         rows = rows.with_columns(contained=pl.lit(None, pl.Float64))
+    if "index_tier" not in rows.columns:
+        rows = rows.with_columns(index_tier=pl.lit(None, pl.Int64))
     if len(batch.queries) > 1:
         rows = rows.sort("query", maintain_order=True)
     asked = batch.queries.select("query_id", "asked_at")[rows["query"]]
@@ -68,13 +77,41 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
         "cosine",
         "bm25",
         "contained",
+        "index_tier",
         "dense_rank",
         "lexical_rank",
         score=pl.lit(None, pl.Float64),
     )
 
 
-def describe(candidates: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Put the documents' columns beside their candidate rows; a row whose document the store lacks is dropped."""
-    known = documents.select("document_id", *DESCRIBED_BY)
-    return candidates.join(known, on="document_id", how="inner", maintain_order="left")
+def describe(candidates: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    """Put the documents' columns beside their candidate rows, and what each document is to its query.
+
+    A row whose document the batch does not know is dropped; columns that the rows have already are read anew.
+    """
+    known = batch.documents.select("document_id", *DESCRIBED_BY)
+    if batch.turns is not None:
+        known = pl.concat([known, batch.turns.select(known.columns)])
+    rows = candidates.drop(*DESCRIBED_BY, "scope_class", strict=False)
+    return _classed(rows.join(known, on="document_id", how="inner", maintain_order="left"), batch)
+
+
+def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    """Add `scope_class`: `session` of what was said in the asker's own session (conversation, where the query names no
+    session); of the rest `global` what lies in the global scope, where the asker reads by scopes; else `durable`.
+
+    Where nobody reads by scopes, the workspace is one user's, and what it remembers is his.
+    """
+    is_shared = pl.lit(False) if batch.scopes is None else pl.col("scope") == GLOBAL_SCOPE
+    elsewhere = pl.when(is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
+    own = batch.queries.select("query_id", _session="session_id", _conversation="conversation_id")
+    if own["_session"].null_count() == own["_conversation"].null_count() == len(own):
+        return rows.with_columns(scope_class=elsewhere)
+    is_own = pl.coalesce(
+        pl.col("session_id") == pl.col("_session"), pl.col("conversation_id") == pl.col("_conversation"), pl.lit(False)
+    )
+    return (
+        rows.join(own, on="query_id", how="left", maintain_order="left")
+        .with_columns(scope_class=pl.when(is_own).then(pl.lit("session", SCOPE_CLASS)).otherwise(elsewhere))
+        .drop("_session", "_conversation")
+    )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.protocols import Batch
+from lcm.protocols import Batch, Tiered
 from lcm.source.candidates import branch, merge
 
 
@@ -27,12 +27,16 @@ class Dense:
 
 
 def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
-    """Rows query (its position), document_id, cosine, dense_rank.
+    """Rows query (its position), document_id, cosine, dense_rank; index_tier too, of an index with several widths.
 
     Raises:
         LcmError: if the queries could not be embedded.
     """
     if batch.embedding_error is not None:
         raise batch.embedding_error
-    answers = batch.vector_index.search(batch.vectors, pool_size, batch.allowed)
-    return branch(answers, "cosine", "dense_rank")
+    if not isinstance(batch.vector_index, Tiered):
+        return branch(batch.vector_index.search(batch.vectors, pool_size, batch.allowed), "cosine", "dense_rank")
+    found = batch.vector_index.search_tiers(batch.vectors, pool_size, batch.allowed)
+    rows = branch([(ids, cosines) for ids, cosines, _ in found], "cosine", "dense_rank")
+    tiers = pl.Series([tier for *_, tier in found], dtype=pl.Int64)
+    return rows.with_columns(index_tier=tiers[rows["query"]])

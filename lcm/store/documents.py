@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from lcm.encoding import mapping_json, optional_instant, require_id, well_formed
+from lcm.encoding import mapping_json, optional_instant, require_id, to_json, well_formed
 from lcm.errors import StoreError
 from lcm.instants import format_instant, parse_instant
 from lcm.records import DEFAULT_RATING, Document
@@ -40,28 +40,38 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "tokens": pl.Int64(),
     "length_utf16": pl.Int64(),
     "seq": pl.Int64(),
+    "role": pl.String(),
+    "is_durable": pl.Boolean(),
+    "authority": pl.Float64(),
+    "decay_rate": pl.Float64(),
+    "hop_targets": pl.List(pl.String()),
 }
 """The columns of `Store.documents`. `length_utf16` counts the UTF-16 code units of `text`; `seq` is the place,
-from 1, of the first source message in its conversation. `valid_from` is never null."""
+from 1, of the first source message in its conversation, `role` its role: null of what was authored or dreamt.
+`valid_from` is never null."""
 
 _KNOWN_FROM = "coalesce(d.valid_from, d.created_at)"
 
 _SOURCES = """(SELECT json_group_array(message_key) FROM (
           SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
           WHERE s.document_id = d.document_id ORDER BY s.ordinal))"""
+_FIRST_SOURCE = """(SELECT m.{column} FROM document_messages s JOIN messages m USING (message_id)
+        WHERE s.document_id = d.document_id ORDER BY s.ordinal LIMIT 1)"""
+_CONVERSATION = "coalesce(c.session_key, '')"
 _SELECT = f"""
-SELECT d.document_id, d.text, d.overview, d.content, d.kind, d.category, d.scope, c.session_key, d.session_id,
+SELECT d.document_id, d.text, d.overview, d.content, d.kind, d.category, d.scope, {_CONVERSATION}, d.session_id,
        {_SOURCES}, d.created_at, {_KNOWN_FROM}, d.invalidated_at, d.supersedes,
        d.last_accessed_at, d.valid_until, d.access_count, d.importance, d.confidence,
        d.decay_tier, d.temporal_type, d.tokens, length_utf16(d.text),
-       (SELECT m.seq FROM document_messages s JOIN messages m USING (message_id)
-        WHERE s.document_id = d.document_id ORDER BY s.ordinal LIMIT 1)
-FROM documents d JOIN conversations c USING (conversation_id)
+       {_FIRST_SOURCE.format(column="seq")}, {_FIRST_SOURCE.format(column="role")},
+       d.is_durable, d.authority, d.decay_rate, d.hop_targets
+FROM documents d LEFT JOIN conversations c USING (conversation_id)
 WHERE """  # noqa: S608 (our own constants)
 _COLUMNS = (
     "document_id", "conversation_id", "session_id", "kind", "text", "overview", "content", "category", "scope",
     "importance", "confidence", "temporal_type", "valid_from", "valid_until", "invalidated_at", "supersedes",
     "last_accessed_at", "access_count", "decay_tier", "tokens", "metadata", "created_at",
+    "is_durable", "authority", "decay_rate", "hop_targets",
 )  # fmt: skip
 _INSERT = f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
@@ -111,20 +121,24 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     columns = ", ".join(f"d.{name}" for name in _COLUMNS if name != "conversation_id")
     readable = "TRUE" if scopes is None else f"d.scope IN ({', '.join('?' * len(scopes))})"
     row = connection.execute(
-        f"SELECT c.session_key, {_SOURCES}, {columns} FROM documents d "  # noqa: S608 (our own constants)
-        f"JOIN conversations c USING (conversation_id) WHERE d.document_id = ? AND {readable}",
+        f"SELECT {_CONVERSATION}, {_SOURCES}, {_FIRST_SOURCE.format(column='role')}, {columns} "  # noqa: S608
+        f"FROM documents d LEFT JOIN conversations c USING (conversation_id) WHERE d.document_id = ? AND {readable}",
         (document_id, *(scopes or ())),
     ).fetchone()
     if row is None:
         raise StoreError(f"there is no document {document_id!r} that may be read")
-    conversation_id, sources, *rest = row
+    conversation_id, sources, role, *rest = row
     values = dict(zip((name for name in _COLUMNS if name != "conversation_id"), rest, strict=True))
     for name in ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at"):
         values[name] = None if values[name] is None else parse_instant(values[name])
     for name in ("importance", "confidence"):  # as `KnownDocuments` has it
         values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
     values["metadata"] = json.loads(values["metadata"])
-    return Document(conversation_id=conversation_id, source_message_ids=tuple(json.loads(sources)), **values)
+    values["is_durable"] = bool(values["is_durable"])
+    values["hop_targets"] = tuple(json.loads(values["hop_targets"]))
+    return Document(
+        conversation_id=conversation_id, source_message_ids=tuple(json.loads(sources)), role=role or "", **values
+    )
 
 
 def history(connection: sqlite3.Connection, document_id: str) -> list[str]:
@@ -201,9 +215,9 @@ def _statement(document: Document) -> dict[str, Any]:
 def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any] | None:
     stored = connection.execute(
         """
-        SELECT d.text, d.overview, d.content, d.kind, d.scope, c.session_key, d.session_id, d.created_at,
+        SELECT d.text, d.overview, d.content, d.kind, d.scope, coalesce(c.session_key, ''), d.session_id, d.created_at,
                d.valid_from, d.supersedes
-        FROM documents d JOIN conversations c USING (conversation_id) WHERE d.document_id = ?
+        FROM documents d LEFT JOIN conversations c USING (conversation_id) WHERE d.document_id = ?
         """,
         (require_id(document_id, "document id"),),
     ).fetchone()
@@ -224,28 +238,20 @@ def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[
 
 
 def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object, ...]:
-    conversation = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1",
-        (require_id(document.conversation_id, "conversation id"),),
-    ).fetchone()
-    if conversation is None:
-        raise StoreError(
-            f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
-            " ingest it first"
-        )
+    conversation = _conversation_row(connection, document)
     if document.access_count < 0:
         raise StoreError(
             f"document {document.document_id!r} has access_count {document.access_count}; it counts from 0"
         )
-    for name in ("importance", "confidence"):
+    for name in ("importance", "confidence", "authority", "decay_rate"):
         if not 0 <= getattr(document, name) <= 1:
             raise StoreError(
                 f"document {document.document_id!r} has {name} {getattr(document, name)}; give a number in [0, 1]"
             )
     return (
         document.document_id,
-        conversation[0],
-        require_id(document.session_id, "session id"),
+        conversation,
+        document.session_id if conversation is None else require_id(document.session_id, "session id"),
         well_formed(document.kind),
         well_formed(document.text),
         well_formed(document.overview),
@@ -265,11 +271,33 @@ def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object,
         document.tokens,
         mapping_json(document.metadata),
         format_instant(document.created_at),
+        document.is_durable,
+        document.authority,
+        document.decay_rate,
+        to_json(list(document.hop_targets)),
     )
+
+
+def _conversation_row(connection: sqlite3.Connection, document: Document) -> int | None:
+    """The key of a document's conversation; None of what no message says: it was authored or dreamt."""
+    if not (document.conversation_id or document.session_id or document.source_message_ids):
+        return None
+    found: tuple[int] | None = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1",
+        (require_id(document.conversation_id, "conversation id"),),
+    ).fetchone()
+    if found is None:
+        raise StoreError(
+            f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
+            " ingest it first"
+        )
+    return found[0]
 
 
 def _links(connection: sqlite3.Connection, document: Document) -> Iterator[tuple[str, int, int]]:
     sources = document.source_message_ids
+    if not sources and not document.conversation_id:
+        return
     if not sources or len(set(sources)) < len(sources):
         raise StoreError(
             f"document {document.document_id!r} must name its source messages, at least one and each once,"

@@ -36,4 +36,6 @@ def _series(name: str, values: tuple[object, ...], kind: pl.DataType) -> pl.Seri
         return pl.Series(name, values, pl.String).str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
     if isinstance(kind, pl.List):
         return pl.Series(name, values, pl.String).str.json_decode(kind)
+    if kind == pl.Boolean:
+        return pl.Series(name, values, pl.Int64).cast(pl.Boolean)
     return pl.Series(name, values, kind)

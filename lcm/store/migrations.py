@@ -130,11 +130,79 @@ CREATE TABLE transcript_files (
 );
 """
 
+_GUIDANCE = """
+-- What a document is to its finders: its author's authority, what a summary's rank loses, whom it points to, and
+-- whether other sessions than its own find it.
+ALTER TABLE documents ADD COLUMN is_durable INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE documents ADD COLUMN authority REAL NOT NULL DEFAULT 0;
+ALTER TABLE documents ADD COLUMN decay_rate REAL NOT NULL DEFAULT 0;
+ALTER TABLE documents ADD COLUMN hop_targets TEXT NOT NULL DEFAULT '[]';  -- JSON: ids of authored nodes
+
+-- Messages that compaction took out of a context and kept word for word.
+CREATE TABLE guidance_shards (
+  message_id      INTEGER PRIMARY KEY REFERENCES messages(message_id) ON DELETE CASCADE,
+  conversation_id INTEGER NOT NULL REFERENCES conversations(conversation_id) ON DELETE CASCADE,
+  text            TEXT NOT NULL,
+  created_at      TEXT NOT NULL,
+  protected_by    TEXT NOT NULL CHECK (protected_by IN ('words', 'embedding')),
+  stability       REAL NOT NULL,
+  provenance      TEXT NOT NULL,
+  tokens          INTEGER NOT NULL
+);
+CREATE INDEX guidance_shards_conv_idx ON guidance_shards (conversation_id);
+
+-- The blocks of authored documents, as their files were last read.
+CREATE TABLE authored_nodes (
+  node_id       TEXT PRIMARY KEY,
+  source        TEXT NOT NULL,
+  tier          TEXT NOT NULL CHECK (tier IN ('hard', 'soft', 'variant')),
+  kind          TEXT NOT NULL,
+  text          TEXT NOT NULL,
+  position      INTEGER NOT NULL,  -- bytes
+  ordinal       INTEGER NOT NULL,
+  tokens        INTEGER NOT NULL,
+  authority     REAL NOT NULL,
+  modality_mask INTEGER NOT NULL,
+  hop_targets   TEXT NOT NULL      -- JSON
+);
+
+-- What a host said of its sessions: advice, shown and never searched.
+CREATE TABLE lifecycle_journal (
+  entry_id    TEXT PRIMARY KEY,
+  happened_at TEXT NOT NULL,
+  hook        TEXT NOT NULL,
+  session_id  TEXT NOT NULL,
+  fields      TEXT NOT NULL  -- JSON
+);
+CREATE INDEX lifecycle_journal_time_idx ON lifecycle_journal (happened_at, entry_id);
+"""
+
+
+def _add_guidance(connection: sqlite3.Connection) -> None:
+    run_script(connection, _GUIDANCE)
+    # Authored documents are of no conversation. Only the constraint goes, so the rows stay as they are: the way that
+    # SQLite's description of ALTER TABLE names for it; a table made anew would take what refers to it along.
+    version = connection.execute("PRAGMA schema_version").fetchone()[0]
+    connection.execute("PRAGMA writable_schema = ON")
+    changed = connection.execute(
+        """
+        UPDATE sqlite_schema
+        SET sql = replace(sql, 'conversation_id  INTEGER NOT NULL REFERENCES', 'conversation_id  INTEGER REFERENCES')
+        WHERE type = 'table' AND name = 'documents' AND sql LIKE '%conversation_id  INTEGER NOT NULL REFERENCES%'
+        """
+    )
+    if changed.rowcount != 1:
+        raise sqlite3.DatabaseError("the table of documents is not as this program made it")
+    connection.execute(f"PRAGMA schema_version = {version + 1}")
+    connection.execute("PRAGMA writable_schema = OFF")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the first schema", create_schema),
     Migration(2, "events beside the messages", _EVENTS),
     Migration(3, "the lives of documents, and decisions on candidates", _LIVES),
     Migration(4, "compaction, large files and hidden messages", _COMPACTION),
+    Migration(5, "guidance, authored documents and the journal of sessions", _add_guidance),
 )
 
 

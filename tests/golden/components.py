@@ -19,7 +19,9 @@ def component(override: str, key: str) -> Any:
 
 def documents_batch(document_ids: list[str]) -> Batch:
     return Batch(
-        queries=pl.DataFrame({"query_id": ["q"], "asked_at": [EPOCH], "text": [""]}),
+        queries=pl.DataFrame(
+            {"query_id": ["q"], "asked_at": [EPOCH], "text": [""], "session_id": [None], "conversation_id": [None]}
+        ),
         vectors=np.empty((1, 0), dtype=np.float32),
         documents=pl.DataFrame({"document_id": document_ids}).match_to_schema(
             DOCUMENT_SCHEMA, missing_columns="insert"

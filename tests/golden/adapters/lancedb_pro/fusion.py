@@ -23,7 +23,7 @@ def fuse_results(case: dict[str, Any]) -> list[dict[str, Any]]:
         batch,
     )
     # These vectors begin after the score mappings.
-    rows = describe(rows, batch.documents)
+    rows = describe(rows, batch)
     fused = fusion(rows.with_columns(dense_score="cosine", lexical_score="bm25"), batch)
     return [_fused_row(row) for row in fused.iter_rows(named=True)]
 

@@ -28,7 +28,7 @@ TALK = Transcript("talk", (Message("talk:0", "user", "said", "session", EPOCH),)
 def store_vector_search(case: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [{**row, "score": 1 - row["distance"]} for row in case["rows"]]
     batch = asked(case, rows, "")
-    frame = describe(Dense(clamp_int(float(case["limit"]), 1, 20)).candidates(batch), batch.documents)
+    frame = describe(Dense(clamp_int(float(case["limit"]), 1, 20)).candidates(batch), batch)
     for stage in (InverseDistance(), RawScore("dense_score"), MinScore(case["min_score"])):
         frame = stage(frame, batch)
     return frame.select(id="document_id", score="score", scope="scope").to_dicts()

@@ -1,0 +1,13 @@
+"""Nothing is authored."""
+
+from dataclasses import dataclass
+
+from lcm.records import AuthoredNode
+
+
+@dataclass(frozen=True, slots=True)
+class NothingAuthored:
+    """There are no authored documents."""
+
+    def nodes(self) -> list[AuthoredNode]:
+        return []

@@ -1,0 +1,15 @@
+"""No guidance: compaction folds whatever was said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lcm.records import Message, Shard
+
+
+@dataclass(frozen=True, slots=True)
+class NoGuidance:
+    """No message is protected."""
+
+    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+        return [None] * len(messages)

@@ -1,0 +1,23 @@
+"""Summaries stand in contexts alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.records import Document, Message, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummaryDocuments:
+    """No summary is found by ranking."""
+
+    @property
+    def is_off(self) -> bool:
+        return True
+
+    def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
+        raise ValueError(f"summaries are no documents, so {summary.summary_id!r} is none")
+
+    def ended(self, summary: Summary, documents: pl.DataFrame) -> list[str]:
+        return []
