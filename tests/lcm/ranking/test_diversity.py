@@ -106,7 +106,8 @@ def test_the_rank_is_the_order_that_diversity_leaves() -> None:
         needs_vectors = False
 
         def candidates(self, batch: Batch) -> pl.DataFrame:
-            return ranked(["a", "a2", "b"]).select("query_id", "asked_at", "document_id", "score")
+            rows = ranked(["a", "a2", "b"]).select("query_id", "asked_at", "document_id", "score")
+            return rows.with_columns(cosine="score", index_tier=pl.lit(None, pl.Int64))
 
     batch = replace(unit(ANGLES), documents=documents_batch(["a", "a2", "b"]).documents)
     ranking = Ranking(Given(), {"diversity": Diversity(), "limit": Limit(3)})

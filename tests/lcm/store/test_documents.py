@@ -64,11 +64,18 @@ def test_a_document_comes_back_with_all_that_was_written(store: Store) -> None:
         decay_tier="core",
         tokens=9,
         metadata={"why": ["\ud83d", 1.5]},
+        role="user",
+        is_durable=False,
+        authority=0.5,
+        decay_rate=0.25,
+        hop_targets=("d2", "d3"),
     )
     assert store.add_documents([written]) == 1
     (row,) = store.documents().to_dicts()
     fields = {name: getattr(written, name) for name in DOCUMENT_SCHEMA if name not in ("length_utf16", "seq")}
-    assert row == fields | {"source_message_ids": ["talk:4", "talk:2"], "length_utf16": 18, "seq": 4}
+    lists = {"source_message_ids": ["talk:4", "talk:2"], "hop_targets": ["d2", "d3"]}
+    assert row == fields | lists | {"length_utf16": 18, "seq": 4}
+    assert store.document("d1") == written
     metadata = store._connection.execute("SELECT metadata FROM documents").fetchall()
     assert metadata == [(r'{"why":["\ud83d",1.5]}',)]
 

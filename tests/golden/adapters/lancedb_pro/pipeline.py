@@ -237,7 +237,7 @@ def asked(case: dict[str, Any], path: str) -> tuple[Batch, Stub, Stub]:
                 "asked_at": pl.Series([int(case["now_ms"])]).cast(pl.Datetime("ms", "UTC")),
                 "caller": [CALLERS.get(case["source"], "auto")],
             }
-        ),
+        ).with_columns(session_id=pl.lit(None, pl.String), conversation_id=pl.lit(None, pl.String)),
         vectors=vectors[:1],
         documents=documents(wanted, case),
         allowed=sorted(seen),

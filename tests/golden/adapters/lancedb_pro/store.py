@@ -62,7 +62,9 @@ def asked(case: dict[str, Any], rows: Sequence[dict[str, Any]], text: str) -> Ba
         seen = store.documents(case["scope_filter"], known_at=now if case["exclude_inactive"] else None)
     return replace(
         documents_batch([]),
-        queries=pl.DataFrame({"query_id": ["q"], "text": [text], "asked_at": [now], "caller": ["manual"]}),
+        queries=pl.DataFrame({"query_id": ["q"], "text": [text], "asked_at": [now], "caller": ["manual"]}).with_columns(
+            session_id=pl.lit(None, pl.String), conversation_id=pl.lit(None, pl.String)
+        ),
         documents=seen,
         allowed=seen["document_id"].to_list(),
         vector_index=Given(rows),
