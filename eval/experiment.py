@@ -48,6 +48,7 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
     "rank": pl.Int64(),
     "score": pl.Float64(),
+    "index_tier": pl.Int64(),
 }
 
 
@@ -56,7 +57,8 @@ class Outcome:
     """What an experiment found."""
 
     run: pl.DataFrame
-    """arm, workspace_id, query_id, document_id, rank (1-based), score."""
+    """arm, workspace_id, query_id, document_id, rank (1-based), score, index_tier (the width that answered, of an index
+    with several)."""
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, tokens: every document that a run names."""
     values: pl.DataFrame
@@ -142,14 +144,15 @@ class Experiment:
             queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
             with self.system.open() as memory:
                 for asked in self.replay.play(memory, transcripts, queries):
+                    recalled = memory.recall(asked)
                     for arm, ranking in rankings.items():
-                        ranked = memory.recall(asked) if arm == SYSTEM_ARM else memory.rank(asked, ranking)
+                        ranked = recalled if arm == SYSTEM_ARM else memory.rank(asked, ranking)
                         runs.append(
                             ranked.with_columns(arm=pl.lit(arm), workspace_id=pl.lit(workspace)).select(
                                 list(RUN_SCHEMA)
                             )
                         )
-                    retained.append(self.retention.values(memory, asked, evidence))
+                    retained.append(self.retention.values(memory, asked, evidence, recalled))
                     answered += len(asked)
                     progress("replaying", answered, len(self.dataset.queries))
                 documents.append(_reported(memory.documents, workspace))

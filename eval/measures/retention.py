@@ -2,9 +2,10 @@
 
 Of the relevant messages of a query, the share that stands in the context assembled for it:
 
-- `verbatim@B`: as the message itself, under a budget of B tokens;
-- `summarised@B`: in the words of a summary that covers it: the ROUGE-L recall of the message in the summary is at least
-  `rouge_threshold` (words in order; of single words a summary of anything has half);
+- `verbatim@B`: as the message itself, or within a recalled document that holds all of its words in a row, under a
+  budget of B tokens;
+- `summarised@B`: in the words of a summary or document that covers it: the ROUGE-L recall of the message in it is at
+  least `rouge_threshold` (words in order; of single words a summary of anything has half);
 - `reachable@B`: in neither, but expanding a summary of the context leads to it;
 - `retained@B`: the sum of the three. What is missing was left out of the context, and only search finds it.
 - `expansions@B`: how many summaries must be expanded, one below the other, to reach such a message from the context;
@@ -15,6 +16,7 @@ Of the relevant messages of a query, the share that stands in the context assemb
 A context is that of the conversation that the query names, or of the one heard last.
 """
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +25,7 @@ import polars as pl
 from eval.measures.rouge import rouge
 from lcm.memory import Memory
 from lcm.protocols import Ask
-from lcm.records import Context, Query
+from lcm.records import Context, ContextItem, Query, Recalled
 
 RETENTION_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "measure": pl.String(), "value": pl.Float64()}
 
@@ -42,33 +44,50 @@ class Retention:
         if not 0 < self.rouge_threshold <= 1:
             raise ValueError(f"rouge_threshold must be in (0, 1], got {self.rouge_threshold}")
 
-    def values(self, memory: Memory, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    def values(
+        self, memory: Memory, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]], ranked: pl.DataFrame
+    ) -> pl.DataFrame:
         """Measure queries against the memory as it stands: rows query_id, measure, value.
 
         Args:
             memory: has heard what was said before the queries.
             queries: those without evidence are passed over.
             evidence: query id -> ids of its relevant messages.
+            ranked: what the memory answered to the queries: an assembly may show it.
         """
         judged = [query for query in queries if evidence.get(query.query_id)]
+        recalled: Mapping[str, Sequence[Recalled]] = {}
+        if self.budgets and memory.system.assembly.shows_documents:
+            recalled = memory.recalled(ranked)
         rows = [
             (query.query_id, f"{name}@{budget}", value)
             for conversation_id, of_it in _by_conversation(memory, judged).items()
-            for query, budget, values in self._conversation(memory, conversation_id, of_it, evidence)
+            for query, budget, values in self._conversation(memory, conversation_id, of_it, evidence, recalled)
             for name, value in values.items()
         ]
         return pl.DataFrame(rows, schema=RETENTION_SCHEMA, orient="row")
 
     def _conversation(
-        self, memory: Memory, conversation_id: str, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]]
+        self,
+        memory: Memory,
+        conversation_id: str,
+        queries: Sequence[Query],
+        evidence: Mapping[str, Sequence[str]],
+        recalled: Mapping[str, Sequence[Recalled]],
     ) -> Iterator[tuple[Query, int, dict[str, float]]]:
-        prompts = [query.text for query in queries] if memory.system.assembly.reads_prompts else [""]
-        asks = [Ask(budget, prompt) for prompt in prompts for budget in self.budgets]
-        contexts = iter(memory.assemble(conversation_id, asks))
-        by_prompt = {prompt: [next(contexts) for _ in self.budgets] for prompt in prompts}
+        assembly = memory.system.assembly
+        is_asked = assembly.reads_prompts or assembly.shows_documents
+        asked = queries if is_asked else queries[:1]  # one context does for all
+        asks = [
+            Ask(budget, query.text if is_asked else "", recalled.get(query.query_id, ()), query.asked_at)
+            for query in asked
+            for budget in self.budgets
+        ]
+        contexts = memory.assemble(conversation_id, asks)
         lineage = _Lineage(memory, conversation_id, self.rouge_threshold)
-        for query in queries:
-            for budget, context in zip(self.budgets, by_prompt.get(query.text) or by_prompt[""], strict=True):
+        for place, query in enumerate(queries):
+            first = place * len(self.budgets) if is_asked else 0
+            for budget, context in zip(self.budgets, contexts[first : first + len(self.budgets)], strict=True):
                 yield query, budget, lineage.kept(context, evidence[query.query_id])
 
 
@@ -84,6 +103,8 @@ class _Lineage:
     shown: dict[str, int] = field(default_factory=dict)
     """A summary -> the tokens that expanding it shows."""
     told: dict[tuple[str, str], bool] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    """A message -> its words."""
 
     def __post_init__(self) -> None:
         edges = self.memory.store.edges(self.conversation_id)
@@ -92,11 +113,18 @@ class _Lineage:
 
     def kept(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
         items = {item.item_id for item in context.items if item.text}  # without words: the repair of calls left it out
+        documents: dict[str, list[ContextItem]] = {}
+        for item in context.items:
+            for source in item.source_message_ids:
+                documents.setdefault(source, []).append(item)
         found = {"verbatim": 0, "summarised": 0, "reachable": 0}
         expansions, tokens = [], []
         for message_id in evidence:
             if message_id in items:
                 found["verbatim"] += 1
+                continue
+            if shown := documents.get(message_id):
+                found[self._in_documents(message_id, shown)] += 1
                 continue
             path = self._path(message_id, items)
             if path is None:
@@ -121,14 +149,37 @@ class _Lineage:
             at = upper
         return None
 
+    def _in_documents(self, message_id: str, documents: Sequence[ContextItem]) -> str:
+        """How the best of the documents that stand for a message holds it."""
+        said = _plain(self._said(message_id))
+        if any(said in _plain(document.text) for document in documents):
+            return "verbatim"
+        told = any(self._tells(message_id, document.item_id, document.text) for document in documents)
+        return "summarised" if told else "reachable"
+
     def _is_told(self, message_id: str, summary_id: str) -> bool:
-        key = (message_id, summary_id)
+        if (message_id, summary_id) in self.told:
+            return self.told[message_id, summary_id]
+        words = self.memory.store.summaries_by_id([summary_id])[summary_id].content
+        return self._tells(message_id, summary_id, words)
+
+    def _tells(self, message_id: str, item_id: str, words: str) -> bool:
+        """Whether the words of a summary or document keep enough of a message's."""
+        key = (message_id, item_id)
         if key not in self.told:
-            store = self.memory.store
-            said = store.messages_by_id([message_id])[message_id].content
-            words = store.summaries_by_id([summary_id])[summary_id].content
+            said = self._said(message_id)
             self.told[key] = rouge([words], [[said]])["rougeL_recall"][0] >= self.rouge_threshold
         return self.told[key]
+
+    def _said(self, message_id: str) -> str:
+        if message_id not in self.said:
+            self.said[message_id] = self.memory.store.messages_by_id([message_id])[message_id].content
+        return self.said[message_id]
+
+
+def _plain(text: str) -> str:
+    """Without escapes and breaks, which a context puts in."""
+    return " ".join(html.unescape(text).split())
 
 
 def _by_conversation(memory: Memory, queries: Sequence[Query]) -> dict[str, list[Query]]:

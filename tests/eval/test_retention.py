@@ -1,15 +1,18 @@
 """What of the evidence stands in a context: verbatim, in a summary's words, or below a summary."""
 
+import html
 from collections.abc import Sequence
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from eval.measures.compression import compressed, totals
 from eval.measures.retention import Retention
 from lcm.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory import Memory
-from lcm.records import Query, Summary
+from lcm.protocols import Ask
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Query, Summary
 from lcm.tokens import Utf16Units
 from tests.workspaces import LINES, minute, system, transcript
 
@@ -45,8 +48,9 @@ def _fold(memory: Memory, name: str, depth: int, start: int, count: int, words: 
 
 def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0.5) -> dict[str, float]:
     with folded() as memory:
+        asked = [Query("q", "goats", minute(9))]
         found = Retention([budget], threshold).values(
-            memory, [Query("q", "goats", minute(9))], {"q": [f"talk:{i}" for i in evidence]}
+            memory, asked, {"q": [f"talk:{i}" for i in evidence]}, memory.rank(asked)
         )
     return {name.removesuffix(f"@{budget}"): value for name, value in found.select("measure", "value").iter_rows()}
 
@@ -82,7 +86,8 @@ def test_what_does_not_fit_the_budget_is_not_retained() -> None:
 
 def test_queries_without_evidence_have_no_value() -> None:
     with folded() as memory:
-        assert Retention([100]).values(memory, [Query("q", "goats", minute(9))], {}).is_empty()
+        asked = [Query("q", "goats", minute(9))]
+        assert Retention([100]).values(memory, asked, {}, memory.rank(asked)).is_empty()
 
 
 def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() -> None:
@@ -90,8 +95,51 @@ def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() 
         memory.ingest(transcript(LINES * 2, "later"))
         asked = [Query("named", "a", minute(20), conversation_id="talk"), Query("open", "a", minute(20))]
         evidence = {"named": ["talk:7"], "open": ["talk:7"]}
-        found = Retention([10_000]).values(memory, asked, evidence).filter(measure="verbatim@10000")
+        found = Retention([10_000]).values(memory, asked, evidence, memory.rank(asked)).filter(measure="verbatim@10000")
     assert dict(found.select("query_id", "value").iter_rows()) == {"named": 1, "open": 0}  # "later" was heard last
+
+
+class Recalls:
+    """Shows the first document that was recalled, and nothing of the conversation."""
+
+    reads_prompts = False
+    shows_documents = True
+
+    def wording(self, message: Message) -> str:
+        return message.content
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        found = []
+        for ask in asks:
+            (one, *_) = ask.recalled
+            text = f"<entry>{html.escape(one.text)}</entry>"
+            item = ContextItem("document", one.document_id, text, 1, source_message_ids=one.source_message_ids)
+            found.append(Context((item,), 1, ask.budget_tokens))
+        return found
+
+
+def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_them() -> None:
+    said = ("goats & sheep <graze>", "the red tractor needs a new clutch before harvest")
+    with replace(system(), assembly=Recalls()).open() as memory:
+        memory.ingest(transcript(said))
+        whole, partly, hardly = memory.documents["document_id"][0], "part", "hardly"
+        memory.store.add_documents(
+            [
+                replace(memory.store.document(memory.documents["document_id"][1]), document_id=name, text=words)
+                for name, words in ((partly, "red tractor, new clutch before harvest"), (hardly, "a machine"))
+            ]
+        )
+        memory = Memory(memory.system, memory.store)
+        for document_id, message, measure in (
+            (whole, 0, "verbatim"), (partly, 1, "summarised"), (hardly, 1, "reachable"),
+        ):  # fmt: skip
+            asked = [Query("q", "goats", minute(9))]
+            ranked = memory.rank(asked).filter(pl.col("document_id") == document_id)
+            ranked = ranked if len(ranked) else memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
+            found = Retention([9]).values(memory, asked, {"q": [f"talk:{message}"]}, ranked)
+            assert dict(found.select("measure", "value").iter_rows())[f"{measure}@9"] == 1
 
 
 @pytest.mark.parametrize("bad", [{"budgets": [0]}, {"rouge_threshold": 0}, {"rouge_threshold": 1.1}])
