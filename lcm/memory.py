@@ -1,6 +1,7 @@
 """Memory: one workspace of a memory system, wired from its parts."""
 
 import logging
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -55,6 +56,7 @@ from lcm.records import (
     CompactionReport,
     Context,
     Document,
+    JournalEntry,
     Message,
     Query,
     Recalled,
@@ -65,6 +67,7 @@ from lcm.scopes import Scopes, parse_agent_id
 from lcm.session.hearing import Ears
 from lcm.session.rules import SessionRules
 from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_shards
+from lcm.store.journal import add_entry
 from lcm.store.store import Store
 from lcm.summary_documents.none import NoSummaryDocuments
 from lcm.tokens import Utf16Units
@@ -251,6 +254,15 @@ class Memory:
         reports = [self._counted(report) for report in in_lockstep(works, compaction.summarizer, clock=clock)]
         self._find_folded()
         return reports
+
+    def note_lifecycle(self, entry: JournalEntry) -> None:
+        """Keep what the host says of a session. It is advice: where it cannot be kept, nothing else fails."""
+        try:
+            with self.store.writing() as connection:
+                add_entry(connection, entry, self.system.session.journal_max_entries)
+        except (sqlite3.Error, StoreError) as error:
+            _log.warning("the journal could not be written: %s", error)
+            self.incidents["journal entries lost"] += 1
 
     def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
         """Pack the context of a conversation for each ask: what a model would be shown now.

@@ -349,6 +349,19 @@ class Shard:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """What a host said of one of its sessions: advice, which nothing depends on."""
+
+    entry_id: str
+    happened_at: datetime
+    hook: str
+    """before_reset, session_end ..."""
+    session_id: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """JSON: reason, message count, the next session ..."""
+
+
 ContextTier = Literal["hard", "tail", "soft", "guidance", "recalled", "recovered"]
 """By which right an item stands in a context: authored and never cut, said last, authored as far as it fits, a
 protected rule, found by ranking, fetched because ranking failed."""

@@ -28,6 +28,8 @@ PIPELINES = {
     "describe": "tell what is known of a summary or a large file",
     "expand": "read what summaries were made of",
     "expand-query": "have a question answered from what summaries were made of",
+    "status": "count what a store holds, and what waits to be done in it",
+    "journal": "show what hosts said of their sessions",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
     "log": "log run folders to MLflow that did not get there",
     "benchmark": "time lcm against the libraries it stands on",

@@ -104,9 +104,33 @@ def one_word(asked: Asked, what: str, command: str) -> str:
     return asked.words[0]
 
 
+def no_words(asked: Asked) -> None:
+    """Refuse words where a command takes settings alone."""
+    if asked.words:
+        raise LcmError(f"this command takes KEY=VALUE alone, got {asked.words[0]!r}; a store is named by store=FILE")
+    if asked.overrides:
+        raise LcmError(f"this command has no configuration, got {asked.overrides[0]!r}")
+
+
 def now() -> datetime:
     """The one clock of these commands."""
     return datetime.now(UTC)
+
+
+@contextmanager
+def opened_store(asked: Asked) -> Iterator[Store]:
+    """The store that was named.
+
+    Raises:
+        LcmError: if none was named, or it is none; none is ever made.
+    """
+    named = asked.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
+    if not named:
+        raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
+    path = Path(named).expanduser()
+    _require_store(path)
+    with Store(path) as store:
+        yield store
 
 
 @contextmanager
@@ -116,15 +140,10 @@ def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
     Raises:
         LcmError: if no store was named, or it is none; none is ever made.
     """
-    named = asked.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
-    if not named:
-        raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
-    path = Path(named).expanduser()
-    _require_store(path)
     above_presets = configuration.environment_overrides(asked.overrides, _PIPELINE)
     config: DictConfig = configuration.composed([*above_presets, *asked.overrides], _PIPELINE)
     recall: Recall = configuration.build(config, "recall")
-    with Store(path) as store:
+    with opened_store(asked) as store:
         yield recall, recall.on(store)
 
 

@@ -55,6 +55,8 @@ class SessionRules:
     """A reconciliation that would import more than this share of the stored messages imports nothing; None: no cap."""
     import_cap_messages: int = 50
     """As many may always be imported."""
+    journal_max_entries: int = 500
+    """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
 
     def __post_init__(self) -> None:
         for name in ("bootstrap_max_tokens", "large_file_threshold_tokens"):
@@ -65,6 +67,8 @@ class SessionRules:
             raise ValueError(f"new_session_retain_depth must be >= -1, got {self.new_session_retain_depth}")
         if self.import_cap_share is not None and not self.import_cap_share >= 0:
             raise ValueError(f"import_cap_share must be >= 0 or null, got {self.import_cap_share}")
+        if not self.journal_max_entries >= 0:
+            raise ValueError(f"journal_max_entries must be >= 0, got {self.journal_max_entries}")
         if not self.import_cap_messages >= 0:
             raise ValueError(f"import_cap_messages must be >= 0, got {self.import_cap_messages}")
         if self.reconciliation not in Reconciliation.__args__:  # type: ignore[attr-defined]

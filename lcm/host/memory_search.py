@@ -1,0 +1,126 @@
+"""A memory as the host's own search tool asks it: `memory_search` and the reading of what it cites.
+
+Source: libravdb memory 1.4.4, registered as an additional runtime beside its context engine.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from lcm.dream.query import asks_for_dreams
+from lcm.errors import LcmError
+from lcm.host.namespace import durable_namespace
+from lcm.memory import Memory
+from lcm.records import Query
+
+_QUERY_KEYS = ("query", "text", "input", "q")
+_COUNT_KEYS = ("k", "limit", "top_k")
+_DEFAULT_COUNT = 8
+_WINDOW_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a request is answered from."""
+
+    text: str
+    k: int
+    """How many results at most."""
+    collections: tuple[str, ...]
+    """As the plugin names them: `session:ID`, `session_summary:ID`, `session_recall:ID`, `user:NAMESPACE`,
+    `dream:NAMESPACE`, `global`."""
+    session_id: str | None
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """What of the plugin's settings shapes its search tool."""
+
+    top_k: float | None = None
+    """Results where a request names no number; None = 8."""
+    searches_summaries: bool = False
+    """Of the asker's session its summaries answer, not its turns."""
+    searches_recall: bool = False
+    """Of the asker's session the turns before its recent tail answer; summaries come first where both are set."""
+
+    def route(self, params: Mapping[str, Any], agent_id: str | None = None) -> Route | None:
+        """Read a request as leniently as the plugin does; None where it asks nothing.
+
+        Args:
+            params: query (or text, input, q), k (or limit, top_k), user_id, session_id, session_key, agent_id.
+            agent_id: the host's own, where the request names none.
+        """
+        text = next((params[key] for key in _QUERY_KEYS if isinstance(params.get(key), str) and params[key]), None)
+        if text is None:
+            return None
+        session_id = params.get("session_id") or None
+        namespace = durable_namespace(
+            params.get("user_id"),
+            params.get("session_key"),
+            params.get("agent_id") or agent_id,
+            f"session:{session_id}" if session_id else None,
+        )
+        if asks_for_dreams(text):
+            collections: tuple[str, ...] = (f"dream:{namespace}",)
+        else:
+            kind = "session_summary" if self.searches_summaries else "session_recall" if self.searches_recall else ""
+            own = (f"{kind or 'session'}:{session_id}",) if session_id else ()
+            collections = (*own, f"user:{namespace}", "global")
+        return Route(text, self._count(params), collections, session_id, namespace)
+
+    def _count(self, params: Mapping[str, Any]) -> int:
+        for number in (*(params.get(key) for key in _COUNT_KEYS), self.top_k):
+            if isinstance(number, int | float) and math.isfinite(number) and number > 0:
+                return max(1, math.floor(number))
+        return _DEFAULT_COUNT
+
+    def search(
+        self, memory: Memory, params: Mapping[str, Any], asked_at: datetime, agent_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Answer a request as the host expects it: path, startLine, endLine, score, snippet, source, citation.
+
+        The memory's own ranking answers, as for any query; a session of the plugin is a conversation of ours.
+        """
+        route = self.route(params, agent_id)
+        if route is None:
+            return []
+        query = Query("memory_search", route.text, asked_at, conversation_id=route.session_id)
+        found = memory.recall([query])
+        results: list[dict[str, Any]] = []
+        for one in memory.recalled(found).get(query.query_id, ()):
+            collection = route.collections[0]
+            if len(route.collections) > 1:
+                named = {"session": route.collections[0], "global": "global"}
+                collection = named.get(one.scope_class, f"user:{route.namespace}")
+            if self.searches_summaries and one.scope_class == "session" and one.kind != "summary":
+                continue
+            results.append(
+                {
+                    "path": f"{quote(collection, safe='')}::{quote(one.document_id, safe='')}",
+                    "startLine": 1,
+                    "endLine": max(1, one.text.count("\n") + 1),
+                    "score": one.score,
+                    "snippet": one.text,
+                    "source": "sessions" if one.scope_class == "session" else "memory",
+                    "citation": f"{collection}:{one.document_id}",
+                }
+            )
+        return results[: route.k]
+
+
+def read_file(memory: Memory, path: str, first_line: int = 1, lines: int = _WINDOW_LINES) -> str:
+    """The lines of a document that a result cites, from `first_line` (1-based) on.
+
+    Raises:
+        LcmError: if the path cites nothing that is there.
+    """
+    collection, separator, document_id = path.partition("::")
+    if not separator or not collection:
+        raise LcmError(f"path must be COLLECTION::ID, percent-encoded, as a search result gives it, got {path!r}")
+    text = memory.store.document(unquote(document_id)).text
+    start = max(0, first_line - 1)
+    return "\n".join(text.split("\n")[start : start + lines])

@@ -1,0 +1,51 @@
+"""Show what hosts said of their sessions."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.markup import escape
+from rich.table import Table
+
+from lcm.encoding import well_formed
+from lcm.instants import format_instant
+from lcm.store.journal import read_entries
+from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
+from pipelines.terminal import console
+
+_LIMIT = 50
+HELP = f"""lcm journal store=FILE [KEY=VALUE ...]
+
+Show the newest entries of the journal, oldest first: what a host said before it reset a session or when one ended.
+The journal is advice: nothing is found in it, and nothing depends on it. Of too many entries the oldest are dropped
+when one is added (session.journal_max_entries).
+
+  lcm journal store=memory.db session=s1
+
+  session=ID             of one session; else of all
+  limit={_LIMIT}               entries at most
+  json=true              everything as JSON"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm journal store=FILE [KEY=VALUE ...]`."""
+    if {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, ("session", "limit"))
+    no_words(asked)
+    with opened_store(asked) as store, store.reading() as connection:
+        entries = read_entries(connection, asked.settings.get("session"), asked.number("limit") or _LIMIT)
+    if asked.flag("json"):
+        tell_json([asdict(entry) for entry in entries])
+        return 0
+    if not entries:
+        tell("The journal is empty.")
+        return 0
+    table = Table("when", "hook", "session", "what else was said")
+    for entry in entries:
+        said = json.dumps(dict(entry.fields), ensure_ascii=False) if entry.fields else ""
+        cells = (format_instant(entry.happened_at), entry.hook, entry.session_id, said)
+        table.add_row(*(escape(well_formed(cell)) for cell in cells))
+    console().print(table, highlight=False)
+    return 0

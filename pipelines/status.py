@@ -1,0 +1,42 @@
+"""Count what a store holds."""
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from lcm.encoding import well_formed
+from lcm.store.census import census
+from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
+from pipelines.terminal import console
+
+HELP = """lcm status store=FILE [json=true]
+
+Count what a store holds: messages and their tokens, contexts, summaries, documents by kind, protected messages,
+authored blocks, journal entries; and what waits: messages of which no documents were made yet, failed compactions.
+
+  lcm status store=memory.db"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm status store=FILE [json=true]`."""
+    if {"-h", "--help"} & set(arguments):
+        tell(HELP)
+        return 0
+    asked = read_arguments(arguments, ())
+    no_words(asked)
+    with opened_store(asked) as store, store.reading() as connection:
+        found = census(connection)
+    if asked.flag("json"):
+        tell_json(found)
+        return 0
+    table = Table("what")
+    table.add_column("count", justify="right")
+    for name, value in found.items():
+        if isinstance(value, dict):
+            for kind, count in value.items():
+                table.add_row(escape(well_formed(f"{name}: {kind}")), f"{count:,}")
+        else:
+            table.add_row(name, f"{value:,}" if isinstance(value, int) else value or "")
+    console().print(table, highlight=False)
+    return 0

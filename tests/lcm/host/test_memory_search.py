@@ -1,0 +1,77 @@
+"""The host's search tool over a memory, and what its variables say."""
+
+from dataclasses import replace
+
+import pytest
+
+from lcm.errors import LcmError
+from lcm.host.daemon_environment import daemon_environment
+from lcm.host.memory_search import Bridge, read_file
+from lcm.host.namespace import durable_namespace
+from tests.workspaces import LINES, minute, system, transcript
+
+LATER = minute(60)
+
+
+def test_results_cite_documents_that_can_be_read_back() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        found = Bridge().search(memory, {"query": "goats", "k": 2, "user_id": "u/1"}, LATER)
+        assert len(found) == 2
+        assert {result["snippet"].removeprefix("Ada: ").removeprefix("Bo: ") for result in found} == {
+            LINES[2],
+            LINES[7],
+        }
+        first = found[0]
+        assert (first["source"], first["startLine"], first["endLine"]) == ("memory", 1, 1)
+        assert first["path"].startswith("user%3Au%2F1::doc_")
+        assert first["citation"] == "user:u/1:" + first["path"].partition("::")[2]
+        assert read_file(memory, first["path"]) == first["snippet"]
+        assert read_file(memory, first["path"], 2) == ""
+
+
+def test_the_askers_session_is_named_and_nothing_later_is_seen() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        found = Bridge().search(memory, {"q": "goats", "session_id": "talk"}, minute(4))
+        assert {result["source"] for result in found} == {"sessions"}
+        assert all(LINES[7] not in result["snippet"] for result in found)
+        assert Bridge(searches_summaries=True).search(memory, {"q": "goats", "session_id": "talk"}, LATER) == []
+
+
+@pytest.mark.parametrize("params", [{}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}])
+def test_a_request_that_asks_nothing_has_no_results(params: dict[str, object]) -> None:
+    with system().open() as memory:
+        assert Bridge().search(memory, params, LATER) == []
+
+
+@pytest.mark.parametrize("path", ["", "user:u1", "::doc_1", "user%3Au1::doc_unknown"])
+def test_a_path_that_cites_nothing_is_refused(path: str) -> None:
+    with system().open() as memory, pytest.raises(LcmError):
+        read_file(memory, path)
+
+
+def test_a_long_document_is_read_in_windows() -> None:
+    lines = [f"line {i}" for i in range(1, 301)]
+    with system().open() as memory:
+        memory.ingest(transcript(["\n".join(lines)]))
+        (result,) = Bridge().search(memory, {"query": "line"}, LATER)
+        assert result["endLine"] == 300
+        assert read_file(memory, result["path"]).count("\n") == 199
+        assert read_file(memory, result["path"], 300) == "line 300"
+
+
+def test_a_namespace_is_the_first_name_that_is_not_blank() -> None:
+    assert durable_namespace(" u ", "k", "a") == "u"
+    assert durable_namespace(" ", "k", "a") == "session-key:k"
+    assert durable_namespace(None, "", "a") == "agent-id:a"
+    assert durable_namespace(None, None, None, "session:s") == "session:s"
+    assert durable_namespace(None, None, None) == "default"
+
+
+def test_a_tuned_gate_reaches_the_daemon() -> None:
+    config = {"gatingWeights": {"w1c": 0.5, "w2c": True}, "gatingTechNorm": 2.0, "ingestionGateThreshold": 0, "topK": 8}
+    assert daemon_environment(config) == {
+        "LIBRAVDB_GATING_W1C": "0.5", "LIBRAVDB_GATING_TECH_NORM": "2", "LIBRAVDB_GATING_THRESHOLD": "0",
+    }  # fmt: skip
+    assert replace(Bridge(), top_k=3.5).route({"query": "x"}).k == 3  # type: ignore[union-attr]
