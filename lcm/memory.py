@@ -67,7 +67,7 @@ from lcm.scopes import Scopes, parse_agent_id
 from lcm.session.hearing import Ears
 from lcm.session.rules import SessionRules
 from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_shards
-from lcm.store.journal import add_entry
+from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store
 from lcm.summary_documents.none import NoSummaryDocuments
 from lcm.tokens import Utf16Units
@@ -263,6 +263,15 @@ class Memory:
         except (sqlite3.Error, StoreError) as error:
             _log.warning("the journal could not be written: %s", error)
             self.incidents["journal entries lost"] += 1
+
+    def journal(self, session_id: str | None = None) -> list[JournalEntry]:
+        """What hosts said of one session, or of all, oldest first; none where it cannot be read."""
+        try:
+            with self.store.reading() as connection:
+                return read_entries(connection, session_id)
+        except sqlite3.Error as error:
+            _log.warning("the journal could not be read: %s", error)
+            return []
 
     def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
         """Pack the context of a conversation for each ask: what a model would be shown now.

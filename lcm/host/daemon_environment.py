@@ -5,7 +5,7 @@ Source: libravdb memory 1.4.4, whose own mapping nothing calls since the plugin 
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from lcm.assembly.javascript_json import stringify
 
@@ -49,12 +49,12 @@ def daemon_environment(config: Mapping[str, Any]) -> dict[str, str]:
     for key, (name, is_usable) in _NUMBERS.items():
         if _is_number(value := config.get(key)) and is_usable(value):
             found[name] = stringify(value)
-    weights = config.get("gatingWeights")
-    for key in _WEIGHTS if isinstance(weights, Mapping) else ():
-        if _is_number(value := weights.get(key)):
-            found[f"GATING_{key.upper()}"] = stringify(value)
+    if isinstance(weights := config.get("gatingWeights"), Mapping):
+        for key in _WEIGHTS:
+            if _is_number(value := weights.get(key)):
+                found[f"GATING_{key.upper()}"] = stringify(value)
     return {f"LIBRAVDB_{name}": value for name, value in found.items()}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
