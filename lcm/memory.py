@@ -22,6 +22,8 @@ from lcm.compaction.off import NoCompaction
 from lcm.compaction.window import StoredWindow
 from lcm.decay.reinforcement import Frozen
 from lcm.deduplication.off import KeepAll
+from lcm.dream.promotion import Promotion, in_sight, promote
+from lcm.dream.query import asks_for_dreams
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
 from lcm.indexes import Indexes
@@ -41,6 +43,7 @@ from lcm.protocols import (
     Ranker,
     Reinforcement,
     Reporting,
+    ShowsTail,
     SummaryDocuments,
     TextIndex,
     TextIndexChoice,
@@ -144,6 +147,8 @@ class Memory:
         self._survived: Counter[str] = Counter()
         self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
         self._authored = self._author(system.authored.nodes())
+        if isinstance(system.authored, Reporting):
+            self.incidents += Counter(system.authored.incidents)
         self._known = KnownDocuments(store.documents())
         if self._known.sanitised:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
@@ -182,6 +187,14 @@ class Memory:
             vectors = self._extract(transcript.conversation_id, self.store.extracted()[transcript.conversation_id])
         self._grow(vectors)
         return added
+
+    def dream(self, diary: str, source: str, user_id: str, promoted_at: datetime, scope: str) -> Promotion:
+        """Keep what a dream diary holds, in the place of what it held before; see `lcm.dream.promotion`."""
+        with self.store.transaction():
+            made = promote(self.store, self.system.token_estimator, diary, source, user_id, scope, promoted_at)
+            windows = self.indexes.embed([document.text for document in made.documents])
+        self._grow({document.document_id: rows for document, rows in zip(made.documents, windows, strict=True)})
+        return made
 
     def take_turn(
         self, conversation_id: str, messages: Sequence[Message], live_tokens: int = 0, clock: Clock | None = None
@@ -284,10 +297,15 @@ class Memory:
         """The context that a model is shown before it answers `query`, which names its conversation."""
         if query.conversation_id is None:
             raise ValueError(f"query {query.query_id!r} must name the conversation whose context is asked for")
+        conversation_id, assembly = query.conversation_id, self.system.assembly
         recalled: Sequence[Recalled] = ()
-        if self.system.assembly.shows_documents:
+        if assembly.shows_documents:
+            if isinstance(assembly, ShowsTail):
+                items = self.store.context_records(conversation_id)
+                tail = assembly.tail_message_ids(items, budget_tokens, self._authored, query.text)
+                query = replace(query, shown_message_ids=(*query.shown_message_ids, *tail))
             recalled = self.recalled(self.recall([query])).get(query.query_id, ())
-        return self.assemble(query.conversation_id, [Ask(budget_tokens, query.text, recalled)])[0]
+        return self.assemble(conversation_id, [Ask(budget_tokens, query.text, recalled, query.asked_at)])[0]
 
     def recalled(self, ranked: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
         """What `rank` answered, as an assembly takes it: by query id, best first."""
@@ -432,20 +450,22 @@ class Memory:
         for position, query in enumerate(queries):
             session = (query.session_id, query.conversation_id) if by_session else None
             moment = self._known.moment(query.asked_at)
-            key = (moment, query.scopes, query.only_category, query.shown_message_ids, session)
+            about_dreams = asks_for_dreams(query.text)
+            key = (moment, query.scopes, query.only_category, query.shown_message_ids, session, about_dreams)
             groups.setdefault(key, []).append(position)
         return [
             self._batch([queries[i] for i in positions], vectors[positions], error) for positions in groups.values()
         ]
 
     def _batch(self, queries: Sequence[Query], vectors: Vectors, error: LcmError | None) -> Batch:
-        """Queries of one moment, with the same scopes and category, that are shown the same; of one session too, where
-        some documents are not durable."""
+        """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
+        none; of one session too, where some documents are not durable."""
         first = queries[0]
         if first.scopes is None:
             documents = self._known.visible(first.asked_at)
         else:
             documents = KnownDocuments(self.store.documents(first.scopes, known_at=first.asked_at)).frame
+        documents = in_sight(documents, first.text)
         if first.only_category is not None:
             documents = documents.filter(category=first.only_category)
         if first.shown_message_ids:
@@ -482,6 +502,7 @@ class Memory:
             embedding_error=error,
             incidents=self.incidents,
             scopes=first.scopes,
+            is_in_session=bool(first.shown_message_ids),
             turns=turns,
         )
 

@@ -212,6 +212,8 @@ class Batch:
     """Why the queries have no vectors."""
     scopes: tuple[str, ...] | None = None
     """Which scopes the queries may read; None = all."""
+    is_in_session: bool = False
+    """The asker sees turns of its own session, which are left out of `documents`."""
     turns: pl.DataFrame | None = None
     """What else was said and could be seen but for not being durable: for the search of lost turns alone; columns as
     `documents`. None = nothing."""
@@ -678,6 +680,21 @@ class Assembly(Protocol):
         Raises:
             LcmError: if what is authored and must be shown takes more than may be asked for.
         """
+        ...
+
+
+@runtime_checkable
+class ShowsTail(Protocol):
+    """An assembly that can tell what it shows whatever is recalled, so that no search need find it."""
+
+    def tail_message_ids(
+        self,
+        items: Sequence[Message | Summary],
+        budget_tokens: int,
+        authored: Sequence[AuthoredNode] = (),
+        prompt: str = "",
+    ) -> list[str]:
+        """The messages that a context shows word for word."""
         ...
 
 

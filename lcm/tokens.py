@@ -57,6 +57,72 @@ class ScriptAware:
         return astral * self.astral_tokens + cjk * self.cjk_tokens + (len(text) - astral - cjk) * self.other_tokens
 
 
+_CJK_WORDS = re.compile("[\u4e00-\u9faf\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]")
+_DENSE_ALPHABETS = re.compile("[\u0400-\u04ff\u0600-\u06ff\u0590-\u05ff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptChars:
+    """tokens = ceil(UTF-16 code units / units per token of the script).
+
+    One character decides for the whole text: Chinese, Japanese or Korean, if there is one; else Cyrillic, Arabic or
+    Hebrew; else any other. Rare ideographs, half-width kana, Greek, Thai and Devanagari are others.
+
+    Source: libravdb memory 1.3.5, the host's estimator, which budgets prompts.
+    """
+
+    cjk_units: float = 1.6
+    alphabet_units: float = 2.5
+    """Of Cyrillic, Arabic and Hebrew."""
+    other_units: float = 4.0
+
+    def __post_init__(self) -> None:
+        for name in ("cjk_units", "alphabet_units", "other_units"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+        if not self.cjk_units <= self.alphabet_units <= self.other_units:
+            raise ValueError(
+                "cjk_units, alphabet_units and other_units must not fall, or more text could have fewer tokens; got "
+                f"{self.cjk_units}, {self.alphabet_units}, {self.other_units}"
+            )
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [math.ceil(utf16_length(text) / self._units(text)) for text in texts]
+
+    def _units(self, text: str) -> float:
+        if text.isascii():
+            return self.other_units
+        if _CJK_WORDS.search(text):
+            return self.cjk_units
+        return self.alphabet_units if _DENSE_ALPHABETS.search(text) else self.other_units
+
+
+@dataclass(frozen=True, slots=True)
+class CodePoints:
+    """tokens = code points / code_points_per_token, rounded, and at least 1.
+
+    Source: libravdb memory 1.4.4, the sidecar's two estimators: `down` for its gate and compaction, `up` for authored
+    nodes. Up to 1.3.5 it counted UTF-8 bytes.
+    """
+
+    code_points_per_token: float = 4.0
+    rounding: Literal["down", "up"] = "down"
+    empty_tokens: int = 0
+    """Of the empty text: 1 in the original, which lets nothing be free."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.code_points_per_token < math.inf:
+            raise ValueError(f"code_points_per_token must be > 0, got {self.code_points_per_token}")
+        if self.rounding not in ("down", "up"):
+            raise ValueError(f"rounding must be 'down' or 'up', got {self.rounding!r}")
+        if self.empty_tokens not in (0, 1):
+            raise ValueError(f"empty_tokens must be 0 or 1, got {self.empty_tokens}")
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        whole = math.floor if self.rounding == "down" else math.ceil
+        return [max(1, whole(len(text) / self.code_points_per_token)) if text else self.empty_tokens for text in texts]
+
+
 def utf16_length(text: str) -> int:
     """The length that JavaScript reports: 2 for a character beyond U+FFFF, 1 for any other, lone surrogates too."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -26,9 +26,10 @@ from lcm.paths import cache_dir
 from lcm.protocols import Vectors
 from lcm.ranking.paths import Paths
 from lcm.ranking.pipeline import Ranking
-from lcm.records import MEMORY_CATEGORIES, Candidate, Document, Message, Part, Query, Transcript
+from lcm.records import MEMORY_CATEGORIES, SCOPE_CLASSES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
 from pipelines.evaluate import _experiment, identity
+from tests import kinds
 from tests.context_results import assembled, compacted, counted, summarized
 from tests.language_models import Listing
 from tests.lcm.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
@@ -172,10 +173,15 @@ def _logged(config: DictConfig) -> object:
 
 
 def _ranked(config: DictConfig) -> object:
-    """What the ranking answers over a long life; one of several paths also without its lexical branch."""
+    """What the ranking answers over a long life, and of every kind of document; one of several paths also without its
+    lexical branch."""
     ranking = configuration.build(config, "ranking")
     ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, Paths) else [ranking]
-    return [_life().rank(questions(), way).rows() for way in ways]
+    return [
+        memory.rank(asked, way).rows()
+        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
+        for way in ways
+    ]
 
 
 def _answered_by_arms(config: DictConfig) -> object:
@@ -185,12 +191,21 @@ def _answered_by_arms(config: DictConfig) -> object:
 
 def _candidates(config: DictConfig) -> object:
     source = configuration.build(config, "source")
-    return [source.candidates(part).rows() for part in _life()._batches(questions(), Ranking(source), None)]
+    return [
+        source.candidates(part).rows()
+        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
+        for part in memory._batches(asked, Ranking(source), None)
+    ]
 
 
 @cache
 def _life() -> Memory:
     return lived_in()
+
+
+@cache
+def _kinds() -> Memory:
+    return kinds.workspace()
 
 
 RERANKED = (
@@ -264,20 +279,26 @@ def _decayed(config: DictConfig) -> object:
 
 
 def _used() -> pl.DataFrame:
-    """Documents of every age, use, tier, temporal type and importance."""
+    """Documents of every age, use, tier, temporal type, importance and scope class."""
     lives = list(
         product(
-            (1000.0, 100.0, 10.0, 0.5), (0, 1, 6), ("core", "working", "peripheral"), ("static", "dynamic"), (0.2, 0.9)
+            (1000.0, 100.0, 10.0, 0.5),
+            (0, 1, 6),
+            ("core", "working", "peripheral"),
+            ("static", "dynamic"),
+            (0.2, 0.9),
+            SCOPE_CLASSES,
         )
     )
-    ages, accesses, tiers, kinds, importances = map(list, zip(*lives, strict=True))
+    ages, accesses, tiers, temporal_types, importances, classes = map(list, zip(*lives, strict=True))
     return rows(
         created_at=[days_ago(age) for age in ages],
         last_accessed_at=[days_ago(age / 3) if count else None for age, count in zip(ages, accesses, strict=True)],
         access_count=accesses,
         decay_tier=tiers,
-        temporal_type=kinds,
+        temporal_type=temporal_types,
         importance=importances,
+        scope_class=classes,
     )
 
 

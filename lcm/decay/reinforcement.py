@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.decay.decay_tiers import DecayTiers
 from lcm.protocols import Decay
+from lcm.source.candidates import SCOPE_CLASS
 
 _INSTANT = pl.Datetime("ms", "UTC")
 USE_SCHEMA: dict[str, pl.DataType] = {
@@ -56,19 +57,15 @@ class Recall:
             raise ValueError(f"maintained must be >= 0, got {self.maintained}")
 
     def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
-        used = list(dict.fromkeys(used_ids))[: self.recalled]
-        newer, count = pl.int_range(pl.len()).reverse(), pl.col("access_count").fill_null(0)
+        newer = pl.int_range(pl.len()).reverse()
         touched = (
-            documents.with_columns(_is_used=pl.col("document_id").is_in(used), _is_newest=newer < self.maintained)
+            _used(documents, used_ids, self.recalled, now)
+            .with_columns(_is_newest=newer < self.maintained)
             .filter(pl.col("_is_used") | pl.col("_is_newest"))
-            .with_columns(
-                access_count=count + (pl.col("_is_used") & (count < _MOST)).cast(pl.Int64),
-                last_accessed_at=pl.when("_is_used")
-                .then(pl.max_horizontal("last_accessed_at", pl.lit(now, _INSTANT)))
-                .otherwise("last_accessed_at"),
-            )
         )
         judged = touched.filter(pl.col("_is_newest"), pl.col("kind").ne_missing(_SESSION_SUMMARY))
+        if "scope_class" not in judged.columns:  # judged for itself, by nobody who asks
+            judged = judged.with_columns(scope_class=pl.lit("durable", SCOPE_CLASS))
         steps = self.tiers.transitions(judged, self.decay.strength(), now).select("document_id", "to_tier")
         return (
             touched.join(steps, on="document_id", how="left", maintain_order="left")
@@ -76,3 +73,32 @@ class Recall:
             .with_columns(decay_tier=pl.coalesce("to_tier", "decay_tier"))
             .select(list(USE_SCHEMA))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCount:
+    """The first `recalled` documents of an answer count one access each; decay tiers stay.
+
+    Source: libravdb memory 1.4.4, after assembly: what stands in the context counts.
+    """
+
+    recalled: int = 8
+
+    def __post_init__(self) -> None:
+        if self.recalled < 1:
+            raise ValueError(f"recalled must be >= 1, got {self.recalled}; reinforcement=frozen counts no use")
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        return _used(documents, used_ids, self.recalled, now).filter("_is_used").select(list(USE_SCHEMA))
+
+
+def _used(documents: pl.DataFrame, used_ids: Sequence[str], recalled: int, now: datetime) -> pl.DataFrame:
+    """Count an access of the first `recalled` of these ids; `_is_used` says which documents they are."""
+    used = list(dict.fromkeys(used_ids))[:recalled]
+    count = pl.col("access_count").fill_null(0)
+    return documents.with_columns(_is_used=pl.col("document_id").is_in(used)).with_columns(
+        access_count=count + (pl.col("_is_used") & (count < _MOST)).cast(pl.Int64),
+        last_accessed_at=pl.when("_is_used")
+        .then(pl.max_horizontal("last_accessed_at", pl.lit(now, _INSTANT)))
+        .otherwise("last_accessed_at"),
+    )

@@ -92,6 +92,11 @@ class HnswIndex:
     def __len__(self) -> int:
         return len(self._exact)
 
+    @property
+    def exact(self) -> ExactIndex:
+        """All vectors, to score other candidates than the graph's; changed through this index alone."""
+        return self._exact
+
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Add one vector to each id; an id given again, here or later, has one vector more.
 

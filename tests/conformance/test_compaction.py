@@ -1,14 +1,15 @@
 """The laws of `Compaction`, over every YAML of its group, random contexts and settings, and nonsense summarizers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.lockstep import in_lockstep, run
 from lcm.compaction.lossless import Lossless
 from lcm.compaction.off import NoCompaction
@@ -16,7 +17,8 @@ from lcm.compaction.window import StoredWindow
 from lcm.records import CompactionReport, SummaryRequest
 from lcm.store.store import Store
 from lcm.tokens import Utf16Units
-from pipelines.configuration import component, conf_dir
+from pipelines import configuration
+from pipelines.configuration import conf_dir
 from tests.lcm.compaction.contexts import NOW, Stub, message
 
 CHOICES = sorted(path.stem for path in (conf_dir() / "compaction").glob("*.yaml"))
@@ -75,13 +77,24 @@ def choice(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def built(choice: str, answer: str, changes: dict[str, Any]) -> Lossless | NoCompaction:
-    """A choice with a stub and other numbers; the numbers are those that a choice without them ignores."""
-    values = yaml.safe_load((conf_dir() / "compaction" / f"{choice}.yaml").read_text())
-    kind = component(values.pop("_target_"))
-    if not values:
-        return kind()  # type: ignore[no-any-return]
-    return kind(**values | {"summarizer": Stub(ANSWERS[answer]), "token_estimator": TOKENS} | changes)  # type: ignore[no-any-return]
+@cache
+def as_written(choice: str) -> Any:
+    return configuration.build(configuration.composed([f"compaction={choice}", "embedder=hashing"]), "compaction")
+
+
+def built(choice: str, answer: str, changes: dict[str, Any]) -> Lossless | Clustering | NoCompaction:
+    """A choice with a stub and other numbers; it ignores those that it does not have, and some go by other names."""
+    compaction = as_written(choice)
+    numbers = {"summarizer": Stub(ANSWERS[answer]), "token_estimator": TOKENS, **changes}
+    if isinstance(compaction, Clustering) and "fresh_tail_count" in changes:
+        numbers |= {
+            "min_turns": changes["fresh_tail_count"],
+            "target_cluster_size": changes["leaf_min_fanout"] * 3,
+            "tail_budget_tokens": changes["leaf_target_tokens"],
+            "session_token_budget": changes["leaf_chunk_tokens"],
+        }
+    known = {each.name for each in fields(compaction) if each.init}
+    return replace(compaction, **{name: value for name, value in numbers.items() if name in known})  # type: ignore[no-any-return]
 
 
 def stored(words: Sequence[str], names: Sequence[str] = ("c",)) -> Store:
@@ -93,11 +106,11 @@ def stored(words: Sequence[str], names: Sequence[str] = ("c",)) -> Store:
     return store
 
 
-def compacted(compaction: Lossless | NoCompaction, store: Store, how: dict[str, Any]) -> CompactionReport:
+def compacted(compaction: Lossless | Clustering | NoCompaction, store: Store, how: dict[str, Any]) -> CompactionReport:
     return run(compaction.compact(StoredWindow(store, "c"), NOW, **how), compaction.summarizer)
 
 
-def live(compaction: Lossless | NoCompaction, words: Sequence[str]) -> Store:
+def live(compaction: Lossless | Clustering | NoCompaction, words: Sequence[str]) -> Store:
     """A conversation that was compacted after each of its turns."""
     store = stored(())
     window = StoredWindow(store, "c")
@@ -187,7 +200,7 @@ def test_a_choice_as_it_stands_is_done_after_one_run_with_a_summarizer_that_shor
     assert not compacted(compaction, store, how).is_compacted
 
 
-def settled(compaction: Lossless | NoCompaction, store: Store, most: int) -> None:
+def settled(compaction: Lossless | Clustering | NoCompaction, store: Store, most: int) -> None:
     """Let turns pass without a word until one changes nothing; require that no later one asks or changes anything."""
     window = StoredWindow(store, "c")
     for _ in range(most):
@@ -226,7 +239,7 @@ def test_a_run_makes_progress_or_stops(
     compaction = built(choice, who, numbers | rules)
     store = stored(words)
     report = compacted(compaction, store, how)
-    made = store.compactions().filter(~store.compactions()["event"].is_in(["failure", "refusal"]))
+    made = store.compactions().filter(~store.compactions()["event"].is_in(["failure", "refusal", "quality"]))
     grown = made.filter(made["tokens_after"] >= made["tokens_before"])
     sweeps = max(report.rounds, 1)
     assert len(grown) <= (2 * sweeps if rules["growth"] == "allowed" else 0), "a phase ends where nothing is saved"

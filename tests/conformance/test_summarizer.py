@@ -50,7 +50,7 @@ def settings_of(choice: str, url: str, request: pytest.FixtureRequest) -> list[s
             return ["language_model=openai_compatible", "language_model.mode=live", *chosen]
         case "t5":
             return [f"summarizer.model={request.getfixturevalue('tiny_t5').trained}"]
-        case "extractive" | "chain":  # whose T5 is missing
+        case "extractive" | "chain" | "centroid" | "routed":  # where there is a T5, it is missing
             return ["embedder=hashing"]
     return []
 

@@ -2,13 +2,14 @@
 
 import math
 import pickle
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.encoding import well_formed
-from lcm.tokens import Half, ScriptAware, Utf16Units, first_units, utf16_length
+from lcm.tokens import CodePoints, Half, ScriptAware, ScriptChars, Utf16Units, first_units, utf16_length
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 
@@ -91,3 +92,51 @@ def test_scripts_cost_what_models_make_of_them(text: str, tokens: int) -> None:
 def test_every_character_costs_something(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{field} must be > 0, got"):
         ScriptAware(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "units_per_token"),
+    [
+        ("a plain text", 4.0),
+        ("Встреча завтра", 2.5),
+        ("שלום עולם", 2.5),
+        ("مرحبا", 2.5),
+        ("明日 meeting", 1.6),
+        ("Встреча 明日", 1.6),  # one character decides
+        ("안녕하세요", 1.6),
+        ("ｶﾀｶﾅ", 4.0),  # half-width
+        ("Καλημέρα", 4.0),
+        ("😀😀😀", 4.0),
+    ],
+)
+def test_one_character_says_how_many_units_a_token_has(text: str, units_per_token: float) -> None:
+    assert ScriptChars().count([text]) == [math.ceil(utf16_length(text) / units_per_token)]
+
+
+@pytest.mark.parametrize(
+    ("text", "down", "up"), [("a", 1, 1), ("abcd", 1, 1), ("abcde", 1, 2), ("日本語日本語日", 1, 2), ("😀" * 8, 2, 2)]
+)
+def test_code_points_are_quartered_down_or_up_and_never_free(text: str, down: int, up: int) -> None:
+    assert CodePoints().count([text]) == [down]
+    assert CodePoints(rounding="up").count([text]) == [up]
+
+
+def test_an_empty_text_is_free_unless_it_is_said_not_to_be() -> None:
+    assert CodePoints().count([""]) == [0]
+    assert CodePoints(empty_tokens=1).count([""]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ScriptChars(cjk_units=0), "cjk_units must be > 0, got 0"),
+        (lambda: ScriptChars(other_units=math.nan), "other_units must be > 0, got nan"),
+        (lambda: ScriptChars(alphabet_units=5), "must not fall, or more text could have fewer tokens; got 1.6, 5, 4.0"),
+        (lambda: CodePoints(math.nan), "code_points_per_token must be > 0, got nan"),
+        (lambda: CodePoints(rounding="half"), "rounding must be 'down' or 'up', got 'half'"),  # type: ignore[arg-type]
+        (lambda: CodePoints(empty_tokens=2), "empty_tokens must be 0 or 1, got 2"),
+    ],
+)
+def test_settings_of_script_chars_and_code_points_are_checked(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,6 +1,6 @@
 """Documents in memory, compared by brute force, and what a test needs to fill them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -28,12 +28,16 @@ class Table:
     def known_at(self, now: datetime) -> Neighbours:
         return self
 
-    def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
+    def nearest(
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+    ) -> list[Neighbour]:
         self.asked.append((k, active_only))
         found = [
             Neighbour(document, float(self.vectors[document_id][0] @ vector[0]))
             for document_id, document in self.documents.items()
-            if document_id in self.vectors and not (active_only and document.invalidated_at)
+            if document_id in self.vectors
+            and not (active_only and document.invalidated_at)
+            and (only is None or only(document))
         ]
         return sorted(found, key=lambda near: -near.cosine)[:k]
 
@@ -102,6 +106,7 @@ def document_of(of: Candidate, now: datetime) -> Document:
         temporal_type=of.temporal_type,
         content=of.content,
         metadata=of.metadata,
+        is_durable=of.is_durable,
     )
 
 

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from lcm.source.candidates import SCOPE_CLASS
+
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 INSTANT = pl.Datetime("ms", "UTC")
 DEFAULTS = {
@@ -21,6 +23,10 @@ DEFAULTS = {
     "decay_tier": (pl.String(), "working"),
     "temporal_type": (pl.String(), "static"),
     "length_utf16": (pl.Int64(), 100),
+    "scope_class": (SCOPE_CLASS, "durable"),
+    "authority": (pl.Float64(), 0.0),
+    "decay_rate": (pl.Float64(), 0.0),
+    "cosine": (pl.Float64(), 0.5),
 }
 
 

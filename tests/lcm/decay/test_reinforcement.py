@@ -4,15 +4,16 @@ import polars as pl
 import pytest
 
 from lcm.decay.decay_tiers import DecayTiers
+from lcm.decay.exponential import Exponential
 from lcm.decay.none import NoDecay
-from lcm.decay.reinforcement import USE_SCHEMA, Frozen, Recall
+from lcm.decay.reinforcement import USE_SCHEMA, AccessCount, Frozen, Recall
 from lcm.decay.weibull import Weibull
 from tests.lcm.decay.frames import NOW, days_ago, rows
 
 LONG_AGO = days_ago(5)
 
 
-def changed(reinforcement: Recall | Frozen, used: list[str], documents: pl.DataFrame) -> list[tuple]:
+def changed(reinforcement: Recall | Frozen | AccessCount, used: list[str], documents: pl.DataFrame) -> list[tuple]:
     found = reinforcement.after_recall(used, documents, NOW)
     assert dict(found.schema) == USE_SCHEMA
     return found.rows()
@@ -78,3 +79,29 @@ def test_tiers_and_decay_are_those_of_the_settings() -> None:
 def test_a_bad_number_is_refused(setting: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Recall(Weibull(), DecayTiers(), **setting)
+
+
+def test_documents_are_judged_as_durable_where_nobody_asks() -> None:
+    old = rows(created_at=[days_ago(1)], access_count=[0])
+    decay = Exponential(session_rate=1.0, durable_rate=0.0, global_rate=1.0)  # by any other rate nothing is left
+    assert changed(Recall(decay, DecayTiers()), [], old.drop("scope_class")) == []
+    gone = Exponential(session_rate=0.0, durable_rate=1.0, global_rate=0.0)
+    assert changed(Recall(gone, DecayTiers()), [], old.drop("scope_class")) == [("d0", 0, None, "peripheral")]
+
+
+def test_counting_accesses_leaves_decay_tiers_alone() -> None:
+    documents = rows(access_count=[99, 0], decay_tier=["peripheral", "core"], created_at=[days_ago(900)] * 2)
+    assert changed(AccessCount(), ["d0", "gone", "d0"], documents) == [("d0", 100, NOW, "peripheral")]
+
+
+def test_the_first_of_an_answer_alone_are_counted() -> None:
+    documents = rows(access_count=[None, 2, 3])
+    assert changed(AccessCount(recalled=2), ["d2", "d0", "d1"], documents) == [
+        ("d0", 1, NOW, "working"),
+        ("d2", 4, NOW, "working"),
+    ]
+
+
+def test_a_count_of_no_document_is_refused() -> None:
+    with pytest.raises(ValueError, match="recalled must be >= 1, got 0; reinforcement=frozen counts no use"):
+        AccessCount(recalled=0)

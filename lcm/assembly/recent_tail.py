@@ -1,0 +1,124 @@
+"""The recent tail: the newest turns, shown word for word.
+
+Source: the host's tail selector of libravdb memory 1.4.4; `one_unit` is ours.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Bundles = Literal["none", "one_unit", "unbounded"]
+
+
+class Turn(NamedTuple):
+    """One message of a conversation, as a tail sees it."""
+
+    tokens: float
+    role: str
+    bundle: str = ""
+    """Turns that name the same one belong together; empty: none."""
+
+
+class TailChoice(NamedTuple):
+    """Where a tail begins; it ends with the last turn."""
+
+    base: int
+    """The place of the first turn that stands whatever the budget."""
+    recent: int
+    """The place of the first turn; at most `base`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentTail:
+    """The last `min_turns` turns, and the turns before them up to the first that does not fit."""
+
+    min_turns: int = 4
+    """Always in."""
+    budget_tokens: int = 128
+    """Of the whole tail."""
+    budget_fraction: float | None = 0.3
+    """Of the memory's budget: stands in the place of `budget_tokens`. None = those count."""
+    bundles: Bundles = "one_unit"
+    """What is kept together at the boundary. `one_unit`: a message and its answer, a call and its results, and what
+    names one bundle; one such unit is completed, if it fits beside what else must be shown. `unbounded`: as the
+    original, whatever alternates between user and assistant, at any cost: mostly the whole session."""
+
+    def __post_init__(self) -> None:
+        for name in ("min_turns", "budget_tokens"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.budget_fraction is not None and not 0 <= self.budget_fraction <= 1:
+            raise ValueError(f"budget_fraction must be in [0, 1] or null, got {self.budget_fraction}")
+        if self.bundles not in Bundles.__args__:  # type: ignore[attr-defined]
+            allowed = ", ".join(Bundles.__args__)  # type: ignore[attr-defined]
+            raise ValueError(f"bundles must be one of {allowed}, got {self.bundles!r}")
+
+    def target_tokens(self, memory_budget_tokens: float) -> float:
+        """What the tail aims at, of the budget that the memory has."""
+        if self.budget_fraction is None:
+            return self.budget_tokens
+        return self.budget_fraction * memory_budget_tokens
+
+    def base(self, turns: Sequence[Turn]) -> int:
+        """Where the turns begin that are always in: the last `min_turns`, and the calls that their results answer."""
+        if self.min_turns <= 0 or not turns:
+            return len(turns)
+        first = max(0, len(turns) - self.min_turns)
+        return self._step(turns, first)
+
+    def select(self, turns: Sequence[Turn], budget_tokens: float, room_tokens: float = math.inf) -> TailChoice:
+        """Choose the tail of a conversation.
+
+        Args:
+            turns: in order.
+            budget_tokens: up to which turns are added to the base.
+            room_tokens: which the unit at the boundary may fill; read for `one_unit` alone.
+        """
+        base = self.base(turns)
+        if base == len(turns):
+            return TailChoice(base, base)
+        budget_tokens = max(0, math.floor(budget_tokens))
+        used = sum(turns[place].tokens for place in range(base, len(turns)))
+        first = base
+        while first and used <= budget_tokens:
+            step = self._step(turns, first - 1)
+            more = sum(turns[place].tokens for place in range(step, first))
+            if used + more > budget_tokens:
+                break
+            first = step
+            used += more
+        if self.bundles == "unbounded":
+            while first and _is_coupled(turns[first - 1], turns[first]):
+                first -= 1
+        elif self.bundles == "one_unit":
+            first = self._with_unit(turns, first, room_tokens - used)
+        return TailChoice(base, first)
+
+    def _step(self, turns: Sequence[Turn], place: int) -> int:
+        """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
+        while self.bundles == "one_unit" and place and turns[place].role == "tool":
+            place -= 1
+        return place
+
+    def _with_unit(self, turns: Sequence[Turn], first: int, room_tokens: float) -> int:
+        start = first
+        while start and _is_within_unit(turns[start - 1], turns[start]):
+            start -= 1
+            room_tokens -= turns[start].tokens
+            if room_tokens < 0:
+                return first
+        return start
+
+
+def _is_coupled(before: Turn, turn: Turn) -> bool:
+    return _shares_bundle(before, turn) or {before.role, turn.role} == {"user", "assistant"}
+
+
+def _is_within_unit(before: Turn, turn: Turn) -> bool:
+    """Units part a conversation: none begins within another."""
+    return _shares_bundle(before, turn) or turn.role == "tool" or (before.role, turn.role) == ("user", "assistant")
+
+
+def _shares_bundle(before: Turn, turn: Turn) -> bool:
+    return bool(turn.bundle) and before.bundle == turn.bundle

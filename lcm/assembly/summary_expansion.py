@@ -1,0 +1,90 @@
+"""What lies beneath summaries that were found: a policy around an assembly, no part of it.
+
+Source: the summary expansion of libravdb memory 1.3.17, where nothing calls it.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Opened(NamedTuple):
+    """A summary that could be expanded."""
+
+    summary_id: str
+    confidence: float
+    depth: int = 0
+    """How many expansions led to it."""
+
+
+class Child(NamedTuple):
+    """What lies beneath a summary."""
+
+    item_id: str
+    score: float
+    tokens: float
+    """0 or less: nobody counted them, and it is left out."""
+
+
+class Expanded(NamedTuple):
+    """A child that is shown."""
+
+    item_id: str
+    score: float
+    parent_id: str
+    depth: int
+
+
+Children = Callable[[str, int], Sequence[Child]]
+"""A summary's id and how deep to look, to what lies beneath it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryExpansion:
+    """Adds to summaries that are sure of themselves what lies beneath them, while it fits."""
+
+    confidence_threshold: float = 0.7
+    """A summary that is less sure stays closed."""
+    depth: int = 2
+    """How deep a summary is expanded."""
+    token_budget: float | None = None
+    """Of all that is added. None = no bound of its own."""
+    penalty_factor: float = 0.85
+    """What a child's score is multiplied by."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.confidence_threshold <= 1:
+            raise ValueError(f"confidence_threshold must be in [0, 1], got {self.confidence_threshold}")
+        if not 0 <= self.penalty_factor < math.inf:
+            raise ValueError(f"penalty_factor must be >= 0, got {self.penalty_factor}")
+        if not self.depth >= 1:
+            raise ValueError(f"depth must be >= 1, got {self.depth}")
+        if self.token_budget is not None and not self.token_budget >= 0:
+            raise ValueError(f"token_budget must be >= 0 or null, got {self.token_budget}")
+
+    def expand(self, summaries: Iterable[Opened], children: Children, room_tokens: float = math.inf) -> list[Expanded]:
+        """Expand summaries in the order given; a child that does not fit is passed over.
+
+        Args:
+            summaries: best first.
+            children: asked of each summary that is opened.
+            room_tokens: what there is; `token_budget` may be less.
+        """
+        left = room_tokens if self.token_budget is None else min(room_tokens, self.token_budget)
+        expanded: list[Expanded] = []
+        for summary in summaries:
+            if left <= 0:
+                break
+            if not summary.confidence >= self.confidence_threshold:
+                continue
+            for child in children(summary.summary_id, self.depth):
+                if not child.tokens > 0:
+                    continue
+                cost = max(1, math.floor(child.tokens))
+                if cost > left:
+                    continue
+                left -= cost
+                score = min(1.0, max(0.0, child.score * self.penalty_factor))
+                expanded.append(Expanded(child.item_id, score, summary.summary_id, summary.depth + 1))
+        return expanded

@@ -1,0 +1,61 @@
+"""How sure a summary is: by what its maker says, and by what an embedder says."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lcm.compaction.summary_quality import SummaryQuality, clamped, summary_quality
+from lcm.errors import ModelError
+from lcm.protocols import Embedder
+from lcm.records import SummaryResult
+
+Confidence = Literal["backend", "embedding"]
+
+EXTRACTIVE = "extractive"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfidence:
+    """`backend`: the summarizer's own. `embedding`: (align + cover) / 2, of an abstractive summary mixed with its own;
+    an abstractive summary that is not aligned is made again from the turns' own words.
+
+    Source: libravdb memory 1.3.5 for `backend`, 1.4.4 for `embedding`.
+    """
+
+    rule: Confidence
+    embedder: Embedder
+    preservation_threshold: float
+    embedding_share: float
+    backend_share: float
+    incidents: Counter[str]
+
+    def quality(self, turns: Sequence[str], text: str) -> SummaryQuality | None:
+        """Hold a summary against its turns; None where they could not be embedded."""
+        try:
+            rows = self.embedder.embed([*turns, text], "document")
+        except ModelError as failure:
+            _log.warning("a summary could not be held against its turns: %s", failure)
+            self.incidents["summary not held against its turns: its maker's confidence stands"] += 1
+            return None
+        return summary_quality(rows[:-1], rows[-1])
+
+    def is_judging(self, result: SummaryResult) -> bool:
+        """Say whether a summary may be refused for being far from what was said."""
+        return self.rule == "embedding" and result.method != EXTRACTIVE
+
+    def is_lost(self, result: SummaryResult, quality: SummaryQuality | None) -> bool:
+        """Say whether an abstractive summary is too far from what was said."""
+        return self.is_judging(result) and quality is not None and quality.align < self.preservation_threshold
+
+    def of(self, result: SummaryResult, quality: SummaryQuality | None) -> float:
+        """The confidence of a summary, in [0, 1]."""
+        own = clamped(result.confidence)
+        if self.rule == "backend" or quality is None:
+            return own
+        if result.method == EXTRACTIVE:
+            return quality.confidence
+        return clamped(self.embedding_share * quality.confidence + self.backend_share * own)

@@ -1,0 +1,10 @@
+"""How recent a document is to a fusion that weighs it."""
+
+import polars as pl
+
+from lcm.protocols import Decay
+
+
+def recency(decay: Decay) -> pl.Expr:
+    """The multiplier of the decay; 1 for what is authored, which has no age."""
+    return pl.when(pl.col("kind") == "authored").then(1.0).otherwise(decay.multiplier())

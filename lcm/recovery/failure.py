@@ -1,0 +1,51 @@
+"""When an answer has failed: by where it came from, how weak it is, and how vague."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcm.protocols import Signals
+from lcm.records import Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """Three signals about an answer, and one about where it was asked.
+
+    From the widest index tier: some document was found there, so the narrow ones were not sure. Weak: the best score
+    is below `floor_score`. Vague: at least `min_top_k` documents came, the first `min_top_k` are all summaries, and
+    the mean of their confidence is below `min_mean_confidence`. Elsewhere: there is no turn of the asker's own session,
+    neither at hand nor in the answer.
+
+    Of an empty answer none of the first three holds. Source: libravdb memory 1.4.4.
+    """
+
+    floor_score: float = 0.15
+    min_top_k: int = 4
+    min_mean_confidence: float = 0.5
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.floor_score):
+            raise ValueError(f"floor_score must be a number, got {self.floor_score}")
+        if self.min_top_k < 1:
+            raise ValueError(f"min_top_k must be >= 1, got {self.min_top_k}")
+        if not 0 <= self.min_mean_confidence <= 1:
+            raise ValueError(f"min_mean_confidence must be in [0, 1], got {self.min_mean_confidence}")
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool, widest_tier: int) -> Signals:
+        """Judge an answer, best first.
+
+        Args:
+            answer: without what was recovered.
+            has_session: turns of the asker's own session are at hand.
+            widest_tier: the width of the widest index tier.
+        """
+        first = answer[: self.min_top_k]
+        return Signals(
+            is_from_widest=any(document.index_tier == widest_tier for document in answer),
+            is_weak=bool(answer) and answer[0].score < self.floor_score,
+            is_vague=len(first) == self.min_top_k
+            and all(document.kind == "summary" for document in first)
+            and sum(document.confidence for document in first) / len(first) < self.min_mean_confidence,
+            is_elsewhere=not has_session and all(document.scope_class != "session" for document in answer),
+        )

@@ -1,0 +1,102 @@
+"""A summarizer for technical talk, and another for the rest."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from lcm.errors import LcmError, ModelError, UnrecordedReplyError
+from lcm.protocols import Reporting, Summarizer
+from lcm.records import SummaryRequest, SummaryResult
+from lcm.summarizer.chain import has_words
+
+_log = logging.getLogger(__name__)
+_counting = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """`abstractive` summarises turns whose mean admission score is at least the threshold; `extractive` the others,
+    those asked to be extractive, and whatever `abstractive` gives no words for. A batch stays a batch.
+
+    Source: libravdb memory 1.3.5; 1.4.4, where no turn carries the score, so that nothing is ever routed, and where a
+    failing model ends the compaction.
+    """
+
+    extractive: Summarizer
+    abstractive: Summarizer | None
+    """None: everything is extractive."""
+    threshold: float = 0.6
+    prepends_previous: bool = True
+    """The previous summary becomes the first turn of what `abstractive` reads, for models without a place for it."""
+    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold must be between 0 and 1, got {self.threshold}")
+
+    @property
+    def reads_admission(self) -> bool:
+        """Whether anything depends on how technical turns are."""
+        return self.abstractive is not None
+
+    @property
+    def incidents(self) -> Counter[str]:
+        """What this and its summarizers survived so far, by name and times."""
+        with _counting:
+            total = Counter(self._own_incidents)
+        asked: list[object] = [self.abstractive, self.extractive]
+        for summarizer in asked:
+            if isinstance(summarizer, Reporting):
+                total.update(dict(summarizer.incidents))
+        return total
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        """One result a request.
+
+        Raises:
+            UnrecordedReplyError: if a replay lacks a reply, in whose place nothing may stand.
+        """
+        results: dict[int, SummaryResult] = {}
+        abstract = [place for place, request in enumerate(requests) if self._is_abstractive(request)]
+        if self.abstractive is not None and abstract:
+            asked = [self._worded(requests[place]) for place in abstract]
+            found = _asked(self.abstractive, asked)
+            results = {
+                place: result
+                for place, result in zip(abstract, found, strict=True)
+                if result.failure is None and has_words(result.text)
+            }
+            self._report(len(abstract) - len(results), found)
+        left = [place for place in range(len(requests)) if place not in results]
+        if left:
+            results.update(zip(left, self.extractive.summarize([requests[place] for place in left]), strict=True))
+        return [results[place] for place in range(len(requests))]
+
+    def _is_abstractive(self, request: SummaryRequest) -> bool:
+        return not request.is_extractive and request.technicality >= self.threshold
+
+    def _worded(self, request: SummaryRequest) -> SummaryRequest:
+        if not self.prepends_previous or not request.previous:
+            return request
+        text, turns = f"{request.previous}\n{request.text}", (request.previous, *request.turns)
+        return replace(request, text=text, turns=turns, previous=None)
+
+    def _report(self, count: int, found: Sequence[SummaryResult]) -> None:
+        if not count:
+            return
+        why = next((result.failure for result in found if result.failure is not None), "it wrote no words")
+        _log.warning("no abstractive summary of %d of %d texts, extractive ones stand in: %s", count, len(found), why)
+        with _counting:
+            self._own_incidents["abstractive gave no summary: extractive stood in"] += count
+
+
+def _asked(summarizer: Summarizer, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    try:
+        return summarizer.summarize(requests)
+    except UnrecordedReplyError:
+        raise
+    except ModelError as error:
+        failure: LcmError = error
+        return [SummaryResult("", 0.0, "abstractive", failure=failure)] * len(requests)

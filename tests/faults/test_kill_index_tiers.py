@@ -1,0 +1,69 @@
+"""kill -9 at any call while index tiers are written: the old index is there or the new one, and it answers rightly."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lcm.vector_index.exact import Exact
+from tests.faults.tier_writer import DIM, NEW, OLD, SETTINGS, filled, unit
+
+POINTS = 120
+RECALL = 0.95
+
+
+@pytest.mark.slow
+def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    filled(OLD).save(before / "index")
+    oracles = {}
+    for count in (OLD, NEW):
+        oracles[count] = Exact().build(DIM)
+        oracles[count].add([f"d{number}" for number in range(count)], unit(count, 0))
+    asked = unit(20, 1)
+    found_counts, repaired = set(), 0
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.tier_writer"],
+        cwd=root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+
+        def written(path: Path, at: int) -> dict[str, int]:
+            writer.stdin.write(json.dumps({"path": str(path), "at": at}) + "\n")
+            writer.stdin.flush()
+            return json.loads(writer.stdout.readline())
+
+        shutil.copytree(before, tmp_path / "whole")
+        whole = written(tmp_path / "whole" / "index", 0)
+        assert whole["status"] == 0
+        for at in random.Random(20260105).sample(range(1, whole["calls"]), POINTS):
+            folder = tmp_path / "killed"
+            shutil.copytree(before, folder)
+            assert written(folder / "index", at)["status"] == -signal.SIGKILL
+            index = SETTINGS.build(DIM)
+            index.load(folder / "index")
+            assert index.dirty_widths == ()
+            found_counts.add(len(index))
+            repaired += index.incidents["index_tier_file"] > 0
+            truth = oracles[len(index)].search(asked, len(index))
+            hits = 0
+            for (ids, scores, _), expected in zip(index.search_tiers(asked, 10), truth, strict=True):
+                exact = dict(zip(*expected, strict=True))
+                assert scores == [exact[document_id] for document_id in ids]
+                hits += len(set(ids) & set(expected[0][:10]))
+            assert hits >= RECALL * 10 * len(asked), f"killed at call {at} of {whole['calls']}"
+            assert any(width < DIM for *_, width in index.search_tiers(asked, 10))
+            again = SETTINGS.build(DIM)
+            again.load(folder / "index")
+            assert not again.incidents
+            shutil.rmtree(folder)
+        writer.stdin.close()
+    assert found_counts == {OLD, NEW}
+    assert repaired >= 10

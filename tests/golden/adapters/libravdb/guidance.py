@@ -1,0 +1,85 @@
+"""Guidance vectors: the frame and the protection rule that `guidance=libravdb` configures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lcm.errors import ModelError
+from lcm.guidance.protected import ProtectedGuidance, Verdict
+from lcm.protocols import Embedder, TextKind, Vectors
+from lcm.records import Message
+from tests.golden.components import component
+
+PATHS = {"words": "sigma", "embedding": "booster", None: "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An embedder that knows the vectors of a case; one that is null cannot be had."""
+
+    known: Mapping[str, Sequence[float] | None]
+    dim: int
+    name: str = "given"
+
+    def windows(self, texts: Sequence[str]) -> list[list[str]]:
+        return [[text] for text in texts]
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        rows = np.zeros((len(texts), self.dim))
+        for row, text in zip(rows, texts, strict=True):
+            vector = self.known.get(text)
+            if vector is None:
+                raise ModelError(f"no vector for {text[:40]!r}")
+            row[:] = np.asarray(vector) / (np.linalg.norm(vector) or 1.0)
+        return rows.astype(np.float32)
+
+
+def deontic(case: dict[str, Any]) -> dict[str, Any]:
+    guidance: ProtectedGuidance = component("guidance=libravdb", "guidance")
+    reading = guidance.frame.read(case["text"])
+    return {
+        "mask": reading.mask,
+        "modalities": list(dict.fromkeys(finding.modality for finding in sorted(reading.findings, key=_bit))),
+        "promoted": reading.is_guidance,
+        "tokens": [{"start": f.start, "end": f.end, "modality": f.modality} for f in reading.findings],
+    }
+
+
+def deontic_corpora(case: dict[str, Any]) -> dict[str, Any]:
+    return deontic(case)
+
+
+def protected_turn(case: dict[str, Any]) -> dict[str, Any]:
+    given = Given({row["text"]: row["vector"] for row in case["embeddings"]}, case["dims"])
+    verdict = _verdict(case, given)
+    return {
+        "protected": verdict.protected_by is not None,
+        "path": PATHS[verdict.protected_by],
+        "stability_ok": verdict.is_stable,
+        "sigma_promoted": verdict.by_words,
+        "surface_hint": verdict.has_hint,
+        "booster_similarity": verdict.similarity,
+        "booster_admitted": verdict.is_boosted,
+    }
+
+
+def tier15_corpora(case: dict[str, Any]) -> dict[str, Any]:
+    verdict = _verdict(case, None)
+    return {
+        "stability_ok": verdict.is_stable,
+        "sigma_promoted": verdict.by_words,
+        "surface_hint": verdict.has_hint,
+        "path": PATHS[verdict.protected_by],
+    }
+
+
+def _verdict(case: dict[str, Any], embedder: Embedder | None) -> Verdict:
+    guidance = replace(component("guidance=libravdb", "guidance"), booster_embedder=embedder)
+    envelope = {"stability_weight": case["stability_weight"]}
+    return guidance.verdicts([Message("m", "user", case["text"], "s", envelope=envelope)])[0]
+
+
+def _bit(finding: Any) -> int:
+    return ("obligation", "forbidden", "permitted").index(finding.modality)

@@ -1,0 +1,130 @@
+"""libravdb memory's scores and hops onto ours."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from lcm.fusion import plugin_config
+from lcm.instants import EPOCH
+from lcm.protocols import Batch
+from lcm.ranking.hops import targets_of
+from lcm.ranking.ordering import best_first
+from lcm.records import GLOBAL_SCOPE
+from lcm.source.by_scope import pooled
+from lcm.source.candidates import branch, describe, merge
+from lcm.store.documents import DOCUMENT_SCHEMA
+from tests.golden.components import component, documents_batch
+
+HYBRID_KEYS = {
+    "alpha": "alpha",
+    "beta": "beta",
+    "gamma": "gamma",
+    "delta": "compactionQualityWeight",
+    "recency_lambda_session": "recencyLambdaSession",
+    "recency_lambda_user": "recencyLambdaUser",
+    "recency_lambda_global": "recencyLambdaGlobal",
+}
+TWO_PASS_KEYS = {
+    "k1": "section7CoarseTopK",
+    "k2": "section7SecondPassTopK",
+    "theta1": "section7Theta1",
+    "kappa": "section7Kappa",
+    "authority_recency_lambda": "section7AuthorityRecencyLambda",
+    "authority_recency_weight": "section7AuthorityRecencyWeight",
+    "authority_frequency_weight": "section7AuthorityFrequencyWeight",
+    "authority_authored_weight": "section7AuthorityAuthoredWeight",
+}
+HOP_KEYS = {"eta_hop": "section7HopEta", "theta_hop": "section7HopThreshold"}
+
+
+def hybrid_scoring(case: dict[str, Any]) -> dict[str, Any]:
+    config = {HYBRID_KEYS[name]: value for name, value in case["options"].items()}
+    decay = replace(component("decay=exponential", "decay"), **plugin_config.exponential(config))
+    fusion = replace(component("fusion=hybrid_score", "fusion"), recency=decay, **plugin_config.hybrid_score(config))
+    batch = workspace(case)
+    return {"ranked": ranked(fusion(candidates(case["items"], batch), batch))}
+
+
+def discovery_scoring(case: dict[str, Any]) -> dict[str, Any]:
+    config = {TWO_PASS_KEYS[name]: value for name, value in case["options"].items()}
+    decay = replace(component("decay=authority", "decay"), **plugin_config.authority_decay(config))
+    fusion = replace(component("fusion=two_pass_libravdb", "fusion"), recency=decay, **plugin_config.two_pass(config))
+    batch = workspace(case)
+    return {"ranked": ranked(fusion(candidates(case["items"], batch), batch))}
+
+
+def hop_expansion(case: dict[str, Any]) -> dict[str, Any]:
+    config = {HOP_KEYS[name]: value for name, value in case["options"].items()}
+    stage = replace(component("ranking=libravdb", "ranking").stages["hops"], **plugin_config.hops(config))
+    ids = {item["id"] for item in case["authored_variants"]}
+    known = [item for item in case["ranked"] if item["id"] not in ids]
+    batch = workspace({"items": known + case["authored_variants"]}, ids)
+    targets = {item["id"]: list(targets_of(item["metadata"].get("hop_targets"))) for item in case["ranked"]}
+    pointing = batch.documents["document_id"].replace_strict(targets, default=[], return_dtype=pl.List(pl.String))
+    batch = replace(batch, documents=batch.documents.with_columns(hop_targets=pointing))
+    scores = {item["id"]: float(item.get("final_score", 0)) for item in reversed(case["ranked"])}
+    frame = candidates(case["ranked"], batch)
+    before = frame.with_columns(score=frame["document_id"].replace_strict(scores, return_dtype=pl.Float64))
+    after = stage.expand(before, batch)
+    added = after.join(before, on=["query_id", "document_id"], how="anti", maintain_order="left")
+    unscored = {item["id"] for item in case["ranked"] if "final_score" not in item}  # counts as 0, and stays without
+    merged = [row if row["id"] not in unscored else {"id": row["id"]} for row in ranked(after)]
+    return {"hop": ranked(added), "merged": merged}
+
+
+def workspace(case: dict[str, Any], authored: Sequence[str] | set[str] = ()) -> Batch:
+    """The case's records as documents of a batch with its query; of two records with one key the first stays."""
+    items = {key(item): item for item in reversed(case["items"])}
+    metadata = [item["metadata"] for item in items.values()]
+    now = instant(case.get("now_ms", 0))
+    own = f"user:{case.get('user_id')}"
+    columns: dict[str, list[Any]] = {
+        "document_id": list(items),
+        "text": [item.get("text", "") for item in items.values()],
+        "kind": ["authored" if key(i) in authored else i["metadata"].get("type", "message") for i in items.values()],
+        "session_id": [m.get("session_id", "") for m in metadata],
+        "conversation_id": [m.get("session_id", "") for m in metadata],
+        "scope": [own if f"user:{m.get('user_id')}" == own else GLOBAL_SCOPE for m in metadata],
+        "created_at": [instant(m["ts"]) if "ts" in m else None for m in metadata],
+        "access_count": [m.get("access_count", 0) for m in metadata],
+        "authority": [float(m.get("authority", m.get("authored") is True)) for m in metadata],
+        "decay_rate": [float(m.get("decay_rate", 0)) for m in metadata],
+    }
+    documents = pl.DataFrame(columns, schema={name: DOCUMENT_SCHEMA[name] for name in columns})
+    query = {
+        "query_id": ["q"],
+        "text": [case.get("query", "")],
+        "asked_at": [now],
+        "session_id": [case.get("session_id")],
+        "conversation_id": [case.get("session_id")],
+    }
+    return replace(
+        documents_batch([]),
+        queries=pl.DataFrame(query, schema_overrides={"asked_at": pl.Datetime("ms", "UTC"), "session_id": pl.String}),
+        documents=documents.match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert"),
+        scopes=(own, GLOBAL_SCOPE),
+    )
+
+
+def candidates(items: list[dict[str, Any]], batch: Batch) -> pl.DataFrame:
+    """Rows in the order in which the searches found them."""
+    pools = [branch([([key(item)], [float(item["score"])])], "cosine", "dense_rank") for item in items]
+    return describe(merge(pooled(pools), branch([], "bm25", "lexical_rank"), batch), batch)
+
+
+def key(item: dict[str, Any]) -> str:
+    """Of a record among several collections."""
+    collection = item["metadata"].get("collection", "")
+    return f"{collection}\n{item['id']}" if collection else str(item["id"])
+
+
+def ranked(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    rows = best_first(frame).select("document_id", "score").iter_rows()
+    return [{"id": document_id.rpartition("\n")[2], "final_score": score} for document_id, score in rows]
+
+
+def instant(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)

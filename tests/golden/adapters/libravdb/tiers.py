@@ -1,0 +1,53 @@
+"""libravdb memory's index tiers: truncation, and the way of a query through the widths."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lcm.embedder.matryoshka import truncate, widths_of
+from lcm.indexing import best
+from lcm.vector_index.cascade import Numbers, Reached, descend
+from tests.golden.components import component
+
+FULL_WIDTH = 768
+
+
+def matryoshka(case: dict[str, Any]) -> dict[str, Any]:
+    vectors = np.array([case["vector"]], np.float32)
+    if case["dims"] is not None:
+        return {"vector": truncate(vectors, case["dims"])[0].tolist()}
+    try:
+        cut = widths_of(vectors, widths())
+    except ValueError:
+        return {"error": True}
+    return dict(zip(("l1", "l2", "l3"), (rows[0].tolist() for rows in cut), strict=True))
+
+
+def cascade_search(case: dict[str, Any]) -> dict[str, Any]:
+    preset = component("vector_index=libravdb", "vector_index").exit_thresholds
+    thresholds = [case.get(f"exit_threshold_l{place}", given) for place, given in enumerate(preset, 1)]
+    asked = [answering(case["tiers"][name], case) for name in ("l1", "l2", "l3")]
+    (found,) = descend(1, asked, thresholds, is_late=lambda: case["budget_ms"] <= 0)
+    ids, scores = found.answer
+    return {
+        "tier_used": found.steps[-1].place + 1,
+        "dims": widths()[found.steps[-1].place],
+        "hits": [{"id": document_id, "score": score} for document_id, score in zip(ids, scores, strict=True)],
+        "exits": [
+            {"tier": step.place + 1, "dims": widths()[step.place], "best_score": step.evidence, "exited": step.is_exit}
+            for step in found.steps
+        ],
+    }
+
+
+def widths() -> list[int]:
+    return [width or FULL_WIDTH for width in component("vector_index=libravdb", "vector_index").widths]
+
+
+def answering(records: list[dict[str, Any]], case: dict[str, Any]) -> Callable[[Numbers], list[Reached]]:
+    """A width that answers with the given records, float32 as they are stored."""
+    kept = [record for record in records if record["id"] not in case["exclude"]]
+    scores = np.array([record["score"] for record in kept], np.float32).astype(np.float64)
+    answer = best([record["id"] for record in kept], scores, case["k"])
+    return lambda numbers: [Reached(answer, answer[1][0] if answer[1] else 0.0) for _ in numbers]

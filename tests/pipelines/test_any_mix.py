@@ -1,0 +1,117 @@
+"""Any component beside any other: every pair of choices of two groups stands in one of these evaluations.
+
+Each runs, or is refused in one line before any work. The models are tiny and the servers are on this machine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from allpairspy import AllPairs
+
+from pipelines.cli import BAD_INPUT
+from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
+from tests.lcm.reranker.loopback import Answer, Asked
+from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
+from tests.lcm.summarizer.conftest import TinyT5, built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.local_server import said, served
+from tests.pipelines.conftest import QUICK, Lcm
+from tests.roots import CONF
+
+APART = {
+    "answerer": "of another command's table of contents",
+    "recall": "likewise",
+    "executor": "likewise",
+    "arms": "beside the system, not of it",
+    "dataset": "the sample: others lie in folders that not every machine has",
+    "experiment": "presets of everything",
+    "measures": "one choice",
+    "system": "presets of the groups that are mixed here",
+    "tracking": "where the numbers go",
+}
+"""Groups that are not mixed, and why."""
+
+GROUPS = {
+    folder.name: sorted(path.stem for path in folder.glob("*.yaml"))
+    for folder in sorted(CONF.iterdir())
+    if folder.is_dir() and folder.name not in APART and len(list(folder.glob("*.yaml"))) > 1
+}
+MIXES: list[dict[str, str]] = [dict(zip(GROUPS, row, strict=True)) for row in AllPairs(list(GROUPS.values()))]
+
+
+def test_every_pair_of_choices_is_mixed() -> None:
+    wanted = {
+        ((one, a), (other, b)) for one, other in combinations(GROUPS, 2) for a in GROUPS[one] for b in GROUPS[other]
+    }
+    mixed = {pair for mix in MIXES for pair in combinations(mix.items(), 2)}
+    assert wanted == mixed
+
+
+def test_a_group_that_is_not_mixed_is_named() -> None:
+    alone = {
+        folder.name for folder in CONF.iterdir() if folder.is_dir() and len(list(folder.glob("*.yaml"))) == 1
+    } - set(APART)
+    assert set(GROUPS) | set(APART) | alone == {folder.name for folder in CONF.iterdir() if folder.is_dir()}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    with served(_answer):
+        yield
+
+
+def _answer(asked: Asked) -> Answer:
+    """What a reranker and a chat model say; whoever asks a model for JSON has to live with prose."""
+    if asked.path.endswith("rerank"):
+        return Answer({"results": [{"index": i, "relevance_score": 1 / (i + 1)} for i in range(3)]})
+    return said("They talked about a ferry and a garden.")
+
+
+def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5, build: BuildModel) -> Sequence[str]:
+    """Where the models and servers of a mix are."""
+    found = [
+        "language_model.model.base_url=${oc.env:LCM_TEST_SERVER}/v1"
+        if mix["language_model"] == "openai_compatible"
+        else "",
+        "reranker.endpoint=${oc.env:LCM_TEST_SERVER}/rerank" if mix["reranker"] == "remote" else "",
+        f"summarizer.model={t5.trained}" if mix["summarizer"] == "t5" else "",
+    ]
+    if mix["embedder"] in ("onnx", "nomic"):
+        found += [f"embedder.directory={build(width=96)}", "embedder.file=model.onnx"]
+    if mix["reranker"] == "cross_encoder":
+        build_cross_encoder(place / "cross")
+        found.append(f"reranker.directory={place / 'cross'}")
+    return [one for one in found if one]
+
+
+@pytest.mark.parametrize("number", range(len(MIXES)))
+def test_a_mix_runs_or_is_refused_in_one_line(
+    number: int,
+    lcm: Lcm,
+    tmp_path: Path,
+    server: None,
+    tiny_t5: TinyT5,  # noqa: F811
+    build_model: BuildModel,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mix = MIXES[number]
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tiny_t5.cache))
+    chosen = [f"{group}={choice}" for group, choice in mix.items()]
+    ours = [argument for argument in QUICK if not argument.startswith("embedder=")]
+    finished = lcm("evaluate", *chosen, *tiny(mix, tmp_path, tiny_t5, build_model), *ours, "retention.budgets=[1000]")
+    if finished.code == 0:
+        assert finished.summary["counts"]["judged_queries"] == 91
+    else:
+        assert finished.code == BAD_INPUT, finished.stderr
+        last = finished.stderr.strip().splitlines()
+        assert len(last) == 1 and last[0].startswith("lcm: "), finished.stderr
+        assert not finished.summaries
+
+
+def test_the_three_systems_lend_each_other_their_parts(lcm: Lcm) -> None:
+    finished = lcm(
+        "evaluate", "system=lancedb_pro", "vector_index=hnsw_tiers", "compaction=clustering", "assembly=continuity",
+        *QUICK, "retention.budgets=[1000]",
+    )  # fmt: skip
+    assert finished.code == 0, finished.stderr
