@@ -81,6 +81,9 @@ class RecallRules(NamedTuple):
         awake = [one for one in answer if one.kind != "dream"]
         ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
         signals = self.recovery.signals(ranked, has_session)
+        if not signals.has_failed and any(one.is_recovered for one in awake):
+            # Ranking fetched them for a question that names no session of its own, wherever it is answered.
+            signals = signals._replace(is_elsewhere=True)
         reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
         rules = [one for one in ranked if one.kind == "guidance"]
         guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))

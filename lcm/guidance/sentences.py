@@ -18,6 +18,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[-'’.@/_+#&%*][^\W_]+)*%?|->|=>|\.{3}|\S")
 _ENDS = frozenset(".!?…")
 _SHORTEST_TYPO = 5
 _WRAPPED_LENGTH = 50
+_LONGEST_SENTENCE = 200  # words: patterns take time quadratic in what is no prose
 
 
 class Word(NamedTuple):
@@ -139,5 +140,6 @@ def _split(words: list[Word], is_item: bool) -> Iterator[Sentence]:
             if i > begin:
                 yield Sentence(tuple(words[begin : i + 1]), is_item)
             begin = i + 1
-        elif is_last:
-            yield Sentence(tuple(words[begin:]), is_item)
+        elif is_last or i + 1 - begin >= _LONGEST_SENTENCE:
+            yield Sentence(tuple(words[begin : i + 1]), is_item)
+            begin = i + 1

@@ -204,6 +204,7 @@ def workspace(case: Mapping[str, Any], prompt: str, items: Mapping[str, Item]) -
         allowed=documents["document_id"].to_list(),
         vector_index=Scored({name: item.score for name, item in items.items() if item.score is not None}),  # type: ignore[arg-type]
         scopes=(scope_of(case), GLOBAL_SCOPE),
+        is_in_session=any(is_raw(turn) for turn in case["collections"]["session_turns"]),
         turns=frame.filter(~pl.col("is_durable")),
     )
 
