@@ -428,11 +428,12 @@ class Memory:
     def _counted(self, report: CompactionReport) -> CompactionReport:
         if report.failure:
             self.incidents[f"compaction failed: {report.failure}"] += 1
-        summarizer = self.system.compaction.summarizer
-        if isinstance(summarizer, Reporting):
-            survived = Counter(summarizer.incidents)
-            self.incidents += survived - self._survived
-            self._survived = survived
+        compaction, survived = self.system.compaction, Counter[str]()
+        for part in (compaction, compaction.summarizer):
+            if isinstance(part, Reporting):
+                survived += Counter(part.incidents)
+        self.incidents += survived - self._survived
+        self._survived = survived
         return report
 
     def _batches(self, queries: Sequence[Query], ranking: Ranker, vectors: Vectors | None) -> list[Batch]:

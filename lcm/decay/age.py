@@ -9,8 +9,13 @@ _DAYS_PER_MS = 1 / 86_400_000
 
 def days_since(instant: pl.Expr) -> pl.Expr:
     """Days from an instant to `asked_at`: negative where it lies in the future, null where it is unknown."""
+    return days_between(instant, pl.col("asked_at"))
+
+
+def days_between(earlier: pl.Expr, later: pl.Expr) -> pl.Expr:
+    """Days from one instant to another; null where either is unknown."""
     # Not divided: the last digit of a Polars column divided by a constant depends on how many rows there are.
-    return (pl.col("asked_at") - instant).dt.total_milliseconds() * _DAYS_PER_MS
+    return (later - earlier).dt.total_milliseconds() * _DAYS_PER_MS
 
 
 def days_old(*, clamp_future: bool) -> pl.Expr:

@@ -6,7 +6,7 @@ from functools import cache
 
 import polars as pl
 
-from lcm.decay.age import days_since
+from lcm.decay.age import days_between, days_since
 from lcm.records import DEFAULT_RATING
 
 _LARGE = 1e300
@@ -118,7 +118,8 @@ def _recency(settings: Weibull) -> pl.Expr:
 def _frequency(settings: Weibull) -> pl.Expr:
     accesses = _accesses().cast(pl.Float64)
     base = 1.0 - (accesses * (-1 / settings.access_saturation)).exp().clip(upper_bound=_LARGE)
-    span_days = (days_since(pl.col("created_at")) - days_since(_last_active())).fill_null(0.0).clip(lower_bound=1.0)
+    # Not a difference of two ages: its last digit would depend on when it is asked.
+    span_days = days_between(pl.col("created_at"), _last_active()).fill_null(0.0).clip(lower_bound=1.0)
     gap_days = span_days / (accesses - 1.0).clip(lower_bound=1.0)
     repeated = base * (0.5 + 0.5 * (gap_days * (-1 / settings.access_gap_days)).exp())
     return pl.when(accesses <= 1).then(base).otherwise(repeated)
