@@ -92,9 +92,9 @@ class Indexes:
         file = self._vector_file(path, self._documents)
         if file != self._saved:
             self.vector_index.save(file)
-            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors")
+            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors(\.\d+)?")  # an index may have several files
             for stale in path.parent.iterdir():
-                if ours.fullmatch(stale.name) and stale != file:
+                if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
                     stale.unlink(missing_ok=True)
 
     def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:

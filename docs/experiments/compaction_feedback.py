@@ -4,7 +4,8 @@
 
 LoCoMo's development conversations are compacted with `compaction=clustering`, their summaries made searchable. For each
 question all summaries of its conversation are ranked, by `fusion=hybrid_score` and `fusion=two_pass`, without cuts,
-with `summary_delta` 0 and 0.5. Positive: what is more confident ranks higher. Intervals: 95 %, by a bootstrap over
+with `summary_delta` 0 and 0.5, and without decay: most talk is months old, and its age would leave nothing else to
+order by. Positive: what is more confident ranks higher. Intervals: 95 %, by a bootstrap over
 conversations and, within each, over questions. Settings go to every run.
 """
 
@@ -33,12 +34,13 @@ RESAMPLES = 2000
 EVERYTHING = 100_000
 COMMON = (
     "dataset=locomo", "compaction=clustering", "summarizer=centroid", "summary_documents=searchable", "source=dense",
+    "ranking=libravdb", "decay=none",
     f"source.pool_size={EVERYTHING}", f"ranking.stages.limit.n={EVERYTHING}",
 )  # fmt: skip
 FUSIONS = {
-    "hybrid_score": ("fusion=hybrid_score", "decay=exponential"),
+    "hybrid_score": ("fusion=hybrid_score",),
     "two_pass": (
-        "fusion=two_pass", "decay=exponential", f"fusion.k1={EVERYTHING}", f"fusion.k2={EVERYTHING}", "fusion.theta1=0",
+        "fusion=two_pass", f"fusion.k1={EVERYTHING}", f"fusion.k2={EVERYTHING}", "fusion.theta1=0",
     ),
 }  # fmt: skip
 CONFIDENCES = ("backend", "embedding")
@@ -135,6 +137,11 @@ def main(overrides: Sequence[str]) -> None:
             table.add_row(
                 confidence, fusion, f"{delta}", f"{mean:+.3f}", f"{low:+.3f} .. {high:+.3f}", f"{sum(map(len, groups))}"
             )
+        for fusion in FUSIONS:
+            pairs = zip(*(found[fusion, delta] for delta in DELTAS), strict=True)
+            changes = [[after - before for before, after in zip(*pair, strict=True)] for pair in pairs]
+            mean, low, high = interval(changes)
+            table.add_row(confidence, fusion, "change", f"{mean:+.3f}", f"{low:+.3f} .. {high:+.3f}", "")
         told = {name: np.array([one[name] for one in summaries]) for name in summaries[0]}
         console.print(
             f"confidence={confidence}: {len(summaries)} summaries of {told['turns'].sum()} turns, "

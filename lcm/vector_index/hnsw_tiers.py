@@ -65,7 +65,7 @@ class HnswTiers:
     """It is learnt again when there are so many times as many."""
     tiers_from: int = 1000
     """Visible vectors there must be for a lower width to be asked; with fewer the full width is as fast."""
-    flat_below: int = 20_000
+    flat_below: int = 10_000
     """A lower width of fewer rows than this has no graph: all rows are looked at."""
     m: int = 16
     ef_construction: int = 200

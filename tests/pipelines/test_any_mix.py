@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from allpairspy import AllPairs
 
+from pipelines import configuration
 from pipelines.cli import BAD_INPUT
 from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
 from tests.lcm.reranker.loopback import Answer, Asked
@@ -17,8 +18,8 @@ from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
 from tests.lcm.summarizer.conftest import TinyT5, built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.local_server import said, served
 from tests.pipelines.conftest import QUICK, Lcm
-from tests.roots import CONF
 
+CONF = configuration.conf_dir()
 APART = {
     "answerer": "of another command's table of contents",
     "recall": "likewise",
