@@ -23,14 +23,17 @@ from lcm.errors import ModelError
 from lcm.extraction.llm import Llm
 from lcm.memory import Memory
 from lcm.paths import cache_dir
-from lcm.protocols import Vectors
+from lcm.protocols import Tiered, Vectors
 from lcm.ranking.paths import Paths
 from lcm.ranking.pipeline import Ranking
 from lcm.records import MEMORY_CATEGORIES, SCOPE_CLASSES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
 from pipelines.evaluate import _experiment, identity
 from tests import kinds
+from tests.authored_results import authored
 from tests.context_results import assembled, compacted, counted, summarized
+from tests.gating_results import gated
+from tests.guidance_results import guided
 from tests.language_models import Listing
 from tests.lcm.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
 from tests.lcm.decay.frames import NOW, days_ago, rows
@@ -38,8 +41,10 @@ from tests.lcm.reranker.conftest import batch, frame
 from tests.lcm.reranker.loopback import Answer, Asked
 from tests.local_server import served
 from tests.recall_results import answered, recalled
+from tests.recovery_results import recovered
 from tests.roots import groups_of, pipeline_of
 from tests.session_results import followed
+from tests.summary_document_results import documented
 from tests.workspaces import NOUNS, VERBS, lived_in, minute, questions
 
 SPECIAL = (
@@ -145,8 +150,10 @@ def _neighbours(config: DictConfig) -> object:
     vectors, queries = _unit(rng.standard_normal((800, 48))), _unit(rng.standard_normal((20, 48)))
     ids = [f"d{i}" for i in range(len(vectors))]
     index = configuration.build(config, "vector_index").build(48)
-    index.add(ids, vectors)
-    return index.search(queries, 10), index.search(queries, 10, ids[:700])
+    index.add(ids[:300], vectors[:300])
+    index.add(ids[300:], vectors[300:])
+    tiers = index.search_tiers(queries, 10) if isinstance(index, Tiered) else None
+    return index.search(queries, 10), index.search(queries, 10, ids[:700]), tiers
 
 
 def _unit(vectors: np.ndarray) -> Vectors:
@@ -412,11 +419,12 @@ def _executed(config: DictConfig) -> object:
 
 
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
-    "admission": _admitted,
+    "admission": lambda config: [_admitted(config), gated(config)],
     "annotation": _annotated,
     "answerer": answered,
     "arms": _answered_by_arms,
     "assembly": assembled,
+    "authored": authored,
     "compaction": compacted,
     "dataset": _loaded,
     "decay": _decayed,
@@ -425,15 +433,18 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "executor": _executed,
     "extraction": _extracted,
     "fusion": _ranked,
+    "guidance": guided,
     "language_model": _replied,
     "ranking": _ranked,
     "recall": recalled,
+    "recovery": recovered,
     "reinforcement": _reinforced,
     "reranker": _reranked,
     "scopes": _scoped,
     "session": followed,
     "source": _candidates,
     "summarizer": summarized,
+    "summary_documents": documented,
     "text_index": _found,
     "token_estimator": counted,
     "tracking": _logged,

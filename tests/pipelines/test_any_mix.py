@@ -3,6 +3,8 @@
 Each runs, or is refused in one line before any work. The models are tiny and the servers are on this machine.
 """
 
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +17,7 @@ from pipelines.cli import BAD_INPUT
 from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
 from tests.lcm.reranker.loopback import Answer, Asked
 from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
-from tests.lcm.summarizer.conftest import TinyT5, built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.lcm.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
 from tests.local_server import said, served
 from tests.pipelines.conftest import QUICK, Lcm
 
@@ -57,6 +59,20 @@ def test_a_group_that_is_not_mixed_is_named() -> None:
 
 
 @pytest.fixture(scope="module")
+def exported(
+    built_t5: TinyT5,  # noqa: F811
+    exported_by_two: tuple[Path, list[str]],  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A cache that holds the models that other tests have exported."""
+    cache = tmp_path_factory.mktemp("exported")
+    for made in (built_t5.cache, exported_by_two[0]):
+        not_models = shutil.ignore_patterns("replies", "no-hub")
+        shutil.copytree(made, cache, dirs_exist_ok=True, copy_function=os.link, ignore=not_models)
+    return cache
+
+
+@pytest.fixture(scope="module")
 def server() -> Iterator[None]:
     with served(_answer):
         yield
@@ -92,15 +108,16 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     lcm: Lcm,
     tmp_path: Path,
     server: None,
-    tiny_t5: TinyT5,  # noqa: F811
+    built_t5: TinyT5,  # noqa: F811
+    exported: Path,
     build_model: BuildModel,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mix = MIXES[number]
-    monkeypatch.setenv("LCM_CACHE_DIR", str(tiny_t5.cache))
+    monkeypatch.setenv("LCM_CACHE_DIR", str(exported))
     chosen = [f"{group}={choice}" for group, choice in mix.items()]
     ours = [argument for argument in QUICK if not argument.startswith("embedder=")]
-    finished = lcm("evaluate", *chosen, *tiny(mix, tmp_path, tiny_t5, build_model), *ours, "retention.budgets=[1000]")
+    finished = lcm("evaluate", *chosen, *tiny(mix, tmp_path, built_t5, build_model), *ours, "retention.budgets=[1000]")
     if finished.code == 0:
         assert finished.summary["counts"]["judged_queries"] == 91
     else:
