@@ -92,7 +92,8 @@ class Indexes:
         file = self._vector_file(path, self._documents)
         if file != self._saved:
             self.vector_index.save(file)
-            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors(\.\d+)?")  # an index may have several files
+            # An index may have several files.
+            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors(\.\d+)?")
             for stale in path.parent.iterdir():
                 if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
                     stale.unlink(missing_ok=True)

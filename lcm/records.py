@@ -330,6 +330,8 @@ class SummaryResult:
     model: str = "unknown"
     failure: LcmError | None = None
     """Why there is no summary; `text` is empty then. An `AuthError` says that asking again is of no use."""
+    tokens: int = 0
+    """As its maker counted them: words, or what a model emitted; 0: nobody did."""
 
 
 @dataclass(frozen=True, slots=True)

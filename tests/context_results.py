@@ -317,5 +317,5 @@ def _shown() -> list[Message | Summary]:
 
 def counted(config: DictConfig) -> Any:
     """Tokens of texts of several scripts."""
-    texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31]
+    texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31, "😀" * 4, "", "встреча завтра в три"]
     return configuration.build(config, "token_estimator").count(texts)

@@ -22,6 +22,8 @@ PROMPTS = (
     "How many days between the harbour festival with painted boats and the kitchen repair?",
     "How many days of harbour festival, painted boats, lanterns, music: dances.",
     "Which came first, the harbour festival or the kitchen repair?",
+    "Which came first, the harbour lantern festival or the kitchen pipe repair?",
+    "Which came first, the kitchen repair with copper pipes under floors or the ferry trip?",
     "Which came first, the ferry trip, the solo concert, the harbour festival or the kitchen visit?",
     "When did harbour festival and kitchen repair come first?",
 )
@@ -43,7 +45,9 @@ def recovered(config: DictConfig) -> object:
     """Signals of answers, reserves, and orders of turns under small and large reserves."""
     recovery: Recovery = configuration.build(config, "recovery")
     said = [
-        recovery.signals(answer, has_session) for answer in _answers(config.embedder.dim) for has_session in (True, False)
+        recovery.signals(answer, has_session)
+        for answer in _answers(config.embedder.dim)
+        for has_session in (True, False)
     ]
     reserves = [
         recovery.reserve_tokens(prompt, signals, budget)

@@ -21,8 +21,10 @@ from onnx import numpy_helper
 from eval.datasets.sample import bundled_directory
 from lcm.embedder.export import find_export
 from lcm.embedder.minilm import WEIGHTS_SHA256
+from lcm.records import ROLES
 from pipelines import configuration
 from tests.component_results import result
+from tests.conftest import ROOT
 from tests.eval.datasets.test_beam import write_small_beam
 from tests.eval.datasets.test_dialogsum import write_small_dialogsum
 from tests.eval.datasets.test_longmemeval import write_small_longmemeval
@@ -52,7 +54,11 @@ def _profiles(path: Path, old: str, **others: str) -> str:
     return str(path)
 
 
+GATES = ("gating", "libravdb")
+POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
+
 REASONS = {
+    **{f"admission/{name}:token_estimator.empty_tokens": "in an empty text nothing is counted" for name in GATES},
     "arms/controls:last_n.order": "this arm has no stage",
     "arms/controls:random.order": "this arm has no stage",
     "arms/controls:whole_history.order": "this arm has no stage",
@@ -79,6 +85,7 @@ REASONS = {
         f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
         for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
     },
+    "recovery/semantic_slots:puts_pair_first": "it seeks no pair",
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
@@ -89,11 +96,20 @@ REASONS = {
 }
 """Knob -> why it changes no number."""
 
+TEMPORAL_PATTERNS = (
+    *("how many days", "how long", "before or after", "since or between", "first or earlier", "when did"),
+)
 LIMITED = {"limit": {"_target_": "lcm.ranking.limit.Limit", "n": 3}}
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
 
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
+CONTINUITIES = ("continuity", "libravdb")
+AUTHORED = ("files", "libravdb")
+RECOVERIES = ("corrected", "libravdb", "semantic_slots")
+LEXICAL_RECOVERIES = ("corrected", "libravdb")
+CLUSTERINGS = ("clustering", "libravdb", "libravdb_1_4_4")
+TIERS = ("hnsw_tiers", "hnsw_tiers_pca", "libravdb")
 TINY = {
     "compaction": "lossless",
     "compaction.budget_tokens": 1000,
@@ -112,6 +128,22 @@ CHANGED: Mapping[str, Any] = {
     },
     "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
     "admission/high_recall:reject_threshold": 0.5,  # likewise
+    **{
+        f"admission/{name}:{key}": value
+        for name in GATES
+        for key, value in {
+            "promotion": "always",
+            "roles": ["assistant"],
+            "turn_hits": 2,
+            "threshold": 0.6,
+            "token_estimator.rounding": "up",
+            "role_stability.assistant": 0.9,
+            "role_stability.system": 0.9,
+            "role_stability.tool": 0.9,
+        }.items()
+    },
+    "admission/gating:patterns": "original",
+    "admission/libravdb:patterns": "corrected",
     "annotation/rules:fallback": "patterns",
     "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
@@ -124,6 +156,22 @@ CHANGED: Mapping[str, Any] = {
     "arms/controls:whole_history.order": [],
     "arms/controls:whole_history.stages": LIMITED,
     "arms/controls:whole_history.source.pool_size": 7,
+    **{
+        f"authored/{name}:{key}": value
+        for name in AUTHORED
+        for key, value in {
+            "paths": [str(ROOT / "README.md")],
+            "adapter": "obsidian",
+            "include": ["a*"],
+            "exclude": ["notes/w*"],
+            "max_file_bytes": 50,
+            "max_hard_tokens": 3,
+        }.items()
+    },
+    "authored/files:joins": "glued",
+    "authored/files:line_ends": "unix",
+    "authored/libravdb:joins": "spaced",
+    "authored/libravdb:line_ends": "any",
     **{f"assembly/{name}:timezone": "Asia/Tokyo" for name in LOSSLESS},
     **{f"assembly/{name}:max_budget_tokens": 1000 for name in LOSSLESS},
     "assembly/lossless:eviction": "relevance",
@@ -195,6 +243,16 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.profile": "new",
     "language_model/openai_compatible:model.profiles": lambda here: _profiles(here / "others.json", "sk-refused-3"),
     "fusion/weighted_sum:floor_from": 0.85,
+    "fusion/two_pass:terms": "ascii",
+    "fusion/two_pass:guidance": "together",
+    "fusion/two_pass_libravdb:terms": "unicode",
+    "fusion/two_pass_libravdb:guidance": "apart",
+    **{
+        f"guidance/{name}:{key}": 0.9  # half of it protects nothing either
+        for name in ("corrected", "libravdb")
+        for key in ("assistant_stability", "other_stability")
+    },
+    "guidance/corrected:booster_embedder": {"_target_": "lcm.embedder.hashing.Hashing"},
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
     "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
@@ -218,6 +276,22 @@ CHANGED: Mapping[str, Any] = {
     "recall/lossless_claw:subtree": "sources",
     "recall/lossless_claw:distilled": "words",
     "recall/lossless_claw:message_fallback": "always",
+    **{
+        f"recovery/{name}:{key}": value
+        for name in RECOVERIES
+        for key, value in {
+            "compared_by.words": "ascii",
+            "queries.events.short_terms": 6,  # up to edge_terms the terms are one slot anyway
+            "queries.events.extra_stop_words": [],
+            **{f"queries.weights.{pattern}": 0.1 for pattern in TEMPORAL_PATTERNS},
+            "queries.full_weight": 10.0,
+            "temporal.least_gain": 0.9,
+            "queries.threshold": 0.9,
+            "reserve.comparison_factor": 1.0,
+        }.items()
+    },
+    "recovery/libravdb:compared_by.words": "unicode",
+    "recovery/libravdb:queries.events.extra_stop_words": ["came"],
     "reinforcement/recall:maintained": 10,
     **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
     "reranker/cross_encoder:activation": "none",
@@ -247,6 +321,7 @@ CHANGED: Mapping[str, Any] = {
     "session/default:import_cap_share": 0.01,
     "session/lossless_claw:reconciliation": "entry_ids",
     "session/lossless_claw:branches": "apart",
+    **{f"source/by_scope:{pool}_pool_size": 3 for pool in POOLS},
     "source/dense:pool_size": 7,
     "source/hybrid:dense_pool_size": 7,
     "source/hybrid:lexical_pool_size": 7,
@@ -268,6 +343,12 @@ CHANGED: Mapping[str, Any] = {
     "text_index/bm25s:stemmer": "none",
     "text_index/bm25s:stop_words": "none",
     "text_index/fts5:stop_words": "none",
+    "summary_documents/replacing:covered": "searchable",
+    "summary_documents/searchable:covered": "hidden",
+    "token_estimator/code_points:rounding": "up",
+    "token_estimator/code_points_up:rounding": "down",
+    "token_estimator/script_chars:alphabet_units": 3.0,
+    "token_estimator/script_chars:other_units": 5.0,
     "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
     "vector_index/hnsw:exact_below": 100,
     "vector_index/hnsw:seed": 2,  # the generator of hnswlib takes 0 for 1
@@ -277,6 +358,12 @@ CHANGED: Mapping[str, Any] = {
 SERVER = {"language_model": "openai_compatible", "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
 
 FRAMES: Mapping[str, Mapping[str, Any]] = {
+    **{
+        f"admission/{name}:role_stability.{role}": {"admission.roles": list(ROLES)}
+        for name in GATES
+        for role in ROLES
+        if role != "user"
+    },
     "answerer/llm": SERVER,
     "assembly/lossless:relevance_terms": {"assembly.eviction": "relevance"},
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
@@ -288,6 +375,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
+    "guidance/corrected:booster_threshold": {"guidance.booster_embedder": {"_target_": "lcm.embedder.hashing.Hashing"}},
     **{
         f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
         for stage, keys in {
@@ -299,6 +387,19 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
             ),
         }.items()
         for key in keys
+    },
+    **{
+        f"recovery/{name}:{key}": value
+        for name in RECOVERIES
+        for key, value in {
+            # where the other pattern alone makes a question one about time
+            "queries.weights.when did": {"recovery.queries.weights.first or earlier": 0.0},
+            "puts_pair_first": {"recovery.puts_chosen_first": False},
+        }.items()
+    },
+    **{
+        f"recovery/libravdb:temporal.{key}": {"recovery.puts_chosen_first": True}
+        for key in ("least_gain", "most_chosen", "new_slot_bonus")
     },
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
@@ -327,11 +428,15 @@ SMALL: Mapping[str, Any] = {
     "fusion": "weighted_sum",
     "reranker": "none",
     "decay": "none",
+    "recovery": "none",
     "ranking": "hybrid",
     "reinforcement": "frozen",
     "session": "default",
     "summarizer": "truncate",
+    "guidance": "none",
     "compaction": "none",
+    "summary_documents": "none",
+    "authored": "none",
     "assembly": "lossless",
     "arms": "none",
     "tracking": "none",
@@ -439,9 +544,9 @@ def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, An
 
 
 OFFLINE = (
-    *("admission", "annotation", "answerer", "arms", "assembly", "compaction", "decay", "deduplication", "extraction"),
-    *("fusion", "ranking", "recall", "reinforcement", "replay", "session", "source", "summarizer", "text_index"),
-    "token_estimator",
+    *("admission", "annotation", "answerer", "arms", "assembly", "authored", "compaction", "decay", "deduplication"),
+    *("extraction", "fusion", "guidance", "ranking", "recall", "recovery", "reinforcement", "replay", "session"),
+    *("source", "summarizer", "summary_documents", "text_index", "token_estimator"),
 )
 """Groups whose every choice runs without a file or a foreign server."""
 AROUND: Mapping[str, Mapping[str, Any]] = {

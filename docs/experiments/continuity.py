@@ -37,7 +37,9 @@ DATASETS = {
     "qmsum": ["dataset=qmsum", "embedder=hashing"],
     "dialogsum": ["dataset=dialogsum", "embedder=hashing"],
     "transcripts": [
-        "dataset=transcripts", "dataset.paths=[${oc.env:LCM_DATASETS_DIR}/agent_transcripts]", "embedder=hashing",
+        "dataset=transcripts",
+        "dataset.paths=[${oc.env:LCM_DATASETS_DIR}/agent_transcripts]",
+        "embedder=hashing",
     ],  # fmt: skip
 }
 JUDGED = ("locomo", "beam_100k", "beam_500k", "beam_1m")

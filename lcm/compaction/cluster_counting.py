@@ -6,7 +6,6 @@ from typing import Literal
 
 from lcm.protocols import TokenEstimator
 from lcm.records import ContextEntry, Message, SummaryResult
-from lcm.summarizer.counted import CountedResult
 from lcm.tokens import CodePoints
 
 Counting = Literal["context", "original"]
@@ -63,5 +62,5 @@ class ClusterCounting:
 
     def said_tokens(self, result: SummaryResult) -> int:
         """What the summarizer counts; where it does not, a quarter of the code points."""
-        said = result.tokens if isinstance(result, CountedResult) else 0
+        said = result.tokens
         return said if said > 0 else _FLOOR.count([result.text])[0]

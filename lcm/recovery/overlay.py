@@ -12,7 +12,7 @@ from lcm.recovery.raw_user import RawUserRanking
 from lcm.recovery.reserve import Reserve
 from lcm.recovery.semantic_slots import SemanticSlots
 from lcm.recovery.temporal_query import TemporalQueries
-from lcm.recovery.temporal_ranking import TemporalRanking
+from lcm.recovery.temporal_ranking import TemporalOrder, TemporalRanking
 from lcm.recovery.terms import Terms
 
 
@@ -29,7 +29,7 @@ class Overlay:
 
     Turns of the asker's own session come by cosine. Turns of other sessions are ranked by `temporal`, where the
     question is about time and names events that can be told apart, else by `raw_user`. All are shown by score, a pair
-    of witnesses first.
+    of witnesses first, or all that `temporal` chose for the events they speak of.
 
     Source: libravdb memory 1.4.4.
     """
@@ -44,6 +44,9 @@ class Overlay:
     temporal: TemporalRanking | SemanticSlots = field(default_factory=TemporalRanking)
     puts_pair_first: bool = True
     """False: a pair of witnesses stands where its scores put it."""
+    puts_chosen_first: bool = False
+    """The turns that `temporal` chose, its pair among them, come first in the order of choosing. False: as in the
+    original they stand where their scores put them, and choosing them changes nothing."""
 
     @property
     def is_off(self) -> bool:
@@ -68,15 +71,19 @@ class Overlay:
         if question.is_selected:
             costs = [tokens[place] for place in elsewhere]
             ranked = self.temporal.rank(question, turns, costs, reserve_tokens, now, self.compared_by)
-            order, pair = ranked.order, ranked.pair or ()
+            order = ranked.order
+            preferred = ranked.chosen if self.puts_chosen_first else self._pair(ranked)
             found = [one.score for one in ranked.considered]
         else:
             raw = self.raw_user.scores(prompt, turns, now, self.compared_by)
-            order, pair = tuple(self.raw_user.order(turns, raw)), ()
+            order, preferred = tuple(self.raw_user.order(turns, raw)), ()
             found = [one.score for one in raw]
         for place, score in zip(elsewhere, found, strict=True):
             scores[place] = score
         own = [place for place, turn in enumerate(recovered) if turn.scope_class == "session"]
         by_score = sorted([*own, *(elsewhere[place] for place in order)], key=lambda place: -scores[place])
-        first = [elsewhere[place] for place in pair] if self.puts_pair_first else []
+        first = [elsewhere[place] for place in preferred]
         return first + [place for place in by_score if place not in first]
+
+    def _pair(self, ranked: TemporalOrder) -> tuple[int, ...]:
+        return ranked.pair or () if self.puts_pair_first else ()

@@ -10,7 +10,6 @@ from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
 from lcm.protocols import Embedder, Vectors
 from lcm.records import SummaryRequest, SummaryResult
-from lcm.summarizer.counted import CountedResult
 
 _METHOD = "extractive"
 
@@ -72,7 +71,7 @@ class Centroid:
         if not text:
             return self._failed(LcmError("the turns nearest to the middle of all say nothing"))
         confidence = clamped(sum(scores.values()) / len(scores))
-        return CountedResult(text, confidence, _METHOD, self.embedder.name, tokens=len(text.split()))
+        return SummaryResult(text, confidence, _METHOD, self.embedder.name, tokens=len(text.split()))
 
     def _failed(self, failure: LcmError) -> SummaryResult:
         return SummaryResult("", 0.0, _METHOD, self.embedder.name, failure)

@@ -58,6 +58,8 @@ class _Written(NamedTuple):
     text: str
     confidence: float
     """0 where it is not asked for."""
+    tokens: int
+    """That were written, without the one that ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class T5:
             return self._failed(ModelError(f"{self._name} gave no words for {text[:60]!r}"))
         if not math.isfinite(summary.confidence):
             return self._failed(ModelError(f"{self._name} gives values that are not finite for {text[:60]!r}"))
-        return SummaryResult(summary.text, summary.confidence, "t5", self._name)
+        return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=summary.tokens)
 
     def _write(self, model: T5Model, asked: Sequence[_Window]) -> list[_Written]:
         """Summarise windows in batches of like length, the longest first; a result for each, in order."""
@@ -237,5 +239,5 @@ def _written(model: T5Model, window: _Window, encoded: Floats, tokens: list[int]
     ids = tokens[:-1] if tokens[-1] in model.end_ids else tokens
     text = model.tokenizer.decode(ids, skip_special_tokens=True).strip()
     if not window.is_last or not text:
-        return _Written(text, 0.0)
-    return _Written(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))))
+        return _Written(text, 0.0, len(ids))
+    return _Written(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))), len(ids))

@@ -25,7 +25,6 @@ from lcm.store.doctor import scan
 from lcm.store.guidance import read_shards
 from lcm.store.store import Store
 from lcm.summarizer.centroid import Centroid
-from lcm.summarizer.counted import CountedResult
 from lcm.summarizer.routed import Routed
 from lcm.tokens import Utf16Units
 from tests.lcm.compaction.contexts import NOW, Stub, conversation, message
@@ -242,7 +241,7 @@ def test_both_confidences_are_noted_and_the_chosen_one_is_the_summarys() -> None
 
 
 def test_an_abstractive_summary_far_from_its_turns_is_made_again_from_their_words() -> None:
-    far = CountedResult("zebra quartz", 0.9, "onnx-t5", tokens=2)
+    far = SummaryResult("zebra quartz", 0.9, "onnx-t5", tokens=2)
 
     class Far:
         def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:

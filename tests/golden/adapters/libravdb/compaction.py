@@ -27,7 +27,6 @@ from lcm.records import CompactionReport, Message, Shard, Summary, SummaryReques
 from lcm.store.guidance import read_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.summarizer.counted import CountedResult
 from lcm.summarizer.t5 import _Window, _written
 from lcm.summarizer.t5_decoding import Greedy, decode
 from lcm.summarizer.t5_model import T5Model
@@ -78,7 +77,7 @@ class Scripted:
         if said.get("error") or not said["text"]:
             self.failures += 1
             return SummaryResult("", 0.0, "onnx-t5", failure=ModelError("the model failed"))
-        return CountedResult(str(said["text"]), said["confidence"], "onnx-t5", "t5", tokens=int(said["token_count"]))
+        return SummaryResult(str(said["text"]), said["confidence"], "onnx-t5", "t5", tokens=int(said["token_count"]))
 
 
 class Scored(StoredWindow):
