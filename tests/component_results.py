@@ -32,6 +32,7 @@ from pipelines.evaluate import _experiment, identity
 from tests import kinds
 from tests.authored_results import authored
 from tests.context_results import assembled, compacted, counted, summarized
+from tests.continuity_results import continued
 from tests.gating_results import gated
 from tests.guidance_results import guided
 from tests.language_models import Listing
@@ -423,7 +424,7 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "annotation": _annotated,
     "answerer": answered,
     "arms": _answered_by_arms,
-    "assembly": assembled,
+    "assembly": lambda config: [assembled(config), continued(config)],
     "authored": authored,
     "compaction": compacted,
     "dataset": _loaded,

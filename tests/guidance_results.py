@@ -18,6 +18,7 @@ SAID = (
     "Must have been the wind.",
     "Prefer deterministic operational guidance over generic defaults.",
     "maybe prefer deterministic operational guidance over generic defaults, some of it",
+    "Do some prefer deterministic guidance over generic defaults, or something else entirely?",
     "perhaps we should prefer some deterministic defaults",
     "The goats prefer the garden.",
     "We had lunch near the river.",

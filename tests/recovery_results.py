@@ -34,6 +34,7 @@ BUDGETS = (0, 10, 50, 200, 1000, 5000)
 _EVENTS = (
     *("harbour festival", "kitchen repair", "ferry trip", "solo concert", "kitchen visit", "painted boats"),
     *("harbour", "kitchen", "trip", "solo", "festival with the harbour and the kitchen repair", "東京の会議", "came"),
+    *("kitchen repair copper pipes", "copper pipes under floors"),
     *("the old red bicycle helmet", "from the harbour market shop of Ada", "red bicycle", "up to Bo"),
 )
 _DATES = ("on 2025-03-14", "yesterday", "last week", "at 10:30", "on Monday", "in 2024")

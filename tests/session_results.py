@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lcm.assembly.storage_shape import wording
-from lcm.records import Message, Summary
+from lcm.records import JournalEntry, Message, Summary
 from lcm.session.bootstrap import bootstrap
 from lcm.session.hearing import Ears, live_message
 from lcm.session.rollover import before_reset
@@ -20,6 +20,7 @@ from lcm.tokens import Utf16Units
 from pipelines import configuration
 from tests.context_results import digest
 from tests.lcm.session.session_files import NOW, chain, entry, said, shown, write
+from tests.workspaces import system
 
 Entries = list[dict[str, Any]]
 KEYS = ("agent:main:main", "agent:main:cron:nightly", "agent:main:subagent:1", "")
@@ -40,6 +41,7 @@ def followed(config: DictConfig) -> object:
             _large(ears),
             _heartbeat(ears),
             _rolled_over(rules),
+            _noted(rules),
             _imported(ears, path, _long_file(), []),
             _imported(ears, path, [*chain("a"), *_asked_whether_to_act("e-a")], []),
             _imported(ears, path, chain("a", "b", "c"), _rewritten()),
@@ -126,6 +128,14 @@ def _heartbeat(ears: Ears) -> object:
             for turn in turns
         ]
         return reports, _kept(store, "key")
+
+
+def _noted(rules: SessionRules) -> object:
+    """Of 600 entries of the journal."""
+    with replace(system(), session=rules).open(":memory:") as memory:
+        for number in range(600):
+            memory.note_lifecycle(JournalEntry(f"{number:03}", NOW, "session_end", "s"))
+        return [entry.entry_id for entry in memory.journal()]
 
 
 def _rolled_over(rules: SessionRules) -> object:
