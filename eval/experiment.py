@@ -17,7 +17,7 @@ from eval.measures.retrieval import Retrieval, judged_queries
 from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
 from lcm.errors import DatasetError
 from lcm.memory import Memory, System
-from lcm.protocols import Embedder, Ranker
+from lcm.protocols import Embedder, Ranker, Reporting
 from lcm.records import Query, Transcript
 from lcm.store.decisions import DECISION_SCHEMA
 from lcm.tokens import Utf16Units
@@ -163,6 +163,8 @@ class Experiment:
                 decisions.append(_told(memory.store.decisions(), workspace))
                 compression.append(_told(compressed(memory.store, REPORT_TOKENS), workspace))
                 incidents += memory.incidents
+                if isinstance(memory.vector_index, Reporting):
+                    incidents += Counter(memory.vector_index.incidents)
                 samples += self.latency.measure(memory, self.live_embedder, live, others) if live else []
         replayed = time.perf_counter()
         progress("measuring", 0, 1)

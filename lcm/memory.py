@@ -558,7 +558,17 @@ class Memory:
         return [candidate if candidate.scope else replace(candidate, scope=scope) for candidate in candidates]
 
     def _author(self, nodes: list[AuthoredNode]) -> list[AuthoredNode]:
-        """Let the store hold what is authored, as the files say it now, and documents of what is to be found."""
+        """Let the store hold what is authored, as the files say it now, and documents of what is to be found.
+
+        Raises:
+            LcmError: if there is what must be shown, and no context shows it.
+        """
+        unseen = sum(node.tier != "variant" for node in nodes)
+        if unseen and not self.system.assembly.shows_documents:
+            raise LcmError(
+                f"authored holds {unseen} hard and soft blocks, which this assembly never shows: choose "
+                "assembly=continuity, or authored=none"
+            )
         with self.store.reading() as connection:
             stored = read_nodes(connection)
         if nodes != stored:

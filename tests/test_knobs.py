@@ -361,9 +361,43 @@ CHANGED: Mapping[str, Any] = {
     "token_estimator/script_chars:other_units": 5.0,
     "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
     "vector_index/hnsw:exact_below": 100,
-    "vector_index/hnsw:seed": 2,  # the generator of hnswlib takes 0 for 1
+    **{f"vector_index/{name}:seed": 2 for name in ("hnsw", *TIERS)},  # the generator of hnswlib takes 0 for 1
+    **{
+        f"vector_index/{name}:{key}": value
+        for name in TIERS
+        for key, value in {
+            "widths": [8, 24, None],
+            "exit_thresholds": [0.5, 0.5],
+            "exit_by": "best_score",
+            "rescoring": "none",
+            "candidates": 150,  # 50 for 10 results in any case
+            "rotation": "pca",
+            "rotation_from": 1000,  # more than there are
+            "rotation_growth": 5.0,
+            "flat_below": 100,
+            "exact_below": 100,
+        }.items()
+    },
+    "vector_index/hnsw_tiers_pca:widths": [8, None],
+    "vector_index/hnsw_tiers_pca:exit_thresholds": [0.5],
+    "vector_index/hnsw_tiers_pca:rotation": "none",
+    "vector_index/libravdb:exit_by": "margin",
+    "vector_index/libravdb:rescoring": "full_width",
+    "vector_index/libravdb:tiers_from": 10_000,
 }
 """Knob -> another value, or how to make one, where `another` has none or none that can matter here."""
+
+NARROW: Mapping[str, Any] = {
+    "vector_index.widths": [8, 24, None],
+    "vector_index.exit_thresholds": [-0.1, 0.0],
+    "vector_index.tiers_from": 0,
+    "vector_index.flat_below": 0,
+    "vector_index.exact_below": 0,
+    "vector_index.m": 4,
+    "vector_index.ef": 20,
+}
+"""Index tiers of the few short vectors of these tests."""
+ROTATION = ("rotation_from", "rotation_growth")
 
 SERVER = {"language_model": "openai_compatible", "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
 
@@ -425,6 +459,17 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
     "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},
     "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
+    **{f"vector_index/{name}": NARROW for name in TIERS},
+    "vector_index/hnsw_tiers_pca": {
+        **NARROW,
+        "vector_index.widths": [8, None],
+        "vector_index.exit_thresholds": [-0.1],
+    },
+    "vector_index/hnsw_tiers:rescoring": {"vector_index.exit_by": "best_score"},
+    "vector_index/hnsw_tiers_pca:rescoring": {"vector_index.exit_by": "best_score"},
+    **{f"vector_index/{name}:{key}": {"vector_index.rotation": "pca"} for name in TIERS for key in ROTATION},
+    "vector_index/libravdb:exit_by": {"vector_index.rescoring": "full_width"},
+    "vector_index/libravdb:candidates": {"vector_index.rescoring": "full_width"},
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
 

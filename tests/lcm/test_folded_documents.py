@@ -10,8 +10,8 @@ import pytest
 
 from lcm.errors import LcmError
 from lcm.memory import Memory, System
-from lcm.protocols import Assessment, Neighbours, Vectors
-from lcm.records import AuthoredNode, Candidate, Message, Query, Shard, Summary
+from lcm.protocols import Ask, Assessment, Neighbours, Vectors
+from lcm.records import AuthoredNode, Candidate, Context, Message, Query, Shard, Summary
 from lcm.store.guidance import read_nodes, read_shards
 from lcm.summary_documents.searchable import SearchableSummaries
 from tests.workspaces import LINES, minute, system, transcript
@@ -138,15 +138,38 @@ class Files:
         ]
 
 
+@dataclass(frozen=True)
+class Recalls:
+    """Shows documents; contexts are not what these tests are about."""
+
+    reads_prompts = False
+    shows_documents = True
+
+    def wording(self, message: Message) -> str:
+        return message.content
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        return []
+
+
+def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
+    with pytest.raises(LcmError, match=r"authored holds 2 hard and soft blocks.*assembly=continuity"):
+        replace(system(), authored=Files(("rule", "wish", "lore"))).open()
+
+
 def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with opened(path, authored=Files(("kitchen rule", "kitchen wish", "kitchen lore", "goat lore"))) as memory:
+    first = Files(("kitchen rule", "kitchen wish", "kitchen lore", "goat lore"))
+    with opened(path, assembly=Recalls(), authored=first) as memory:
         found = memory.rank([ASKED])["document_id"].to_list()
         assert {"a.md#000002", "a.md#000003"} <= set(found)
         assert not {"a.md#000000", "a.md#000001"} & set(memory.documents["document_id"])
         (row,) = memory.documents.filter(document_id="a.md#000002").to_dicts()
         assert (row["kind"], row["authority"], row["source_message_ids"], row["role"]) == ("authored", 1.0, [], None)
-    with replace(system(), authored=Files(("kitchen rule", "kitchen wish", "barn lore"))).open(path) as again:
+    edited = Files(("kitchen rule", "kitchen wish", "barn lore"))
+    with replace(system(), assembly=Recalls(), authored=edited).open(path) as again:
         texts = again.documents.filter(kind="authored")["text"].to_list()
         assert texts == ["barn lore"]
         with again.store.reading() as connection:

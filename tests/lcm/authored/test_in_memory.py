@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lcm.assembly.continuity import Continuity
 from lcm.authored.files import AuthoredFiles
 from lcm.guidance.scanner import ByteScanner
 from lcm.memory import Memory, System
 from lcm.store.guidance import read_nodes
+from lcm.tokens import Utf16Units
 from tests.workspaces import minute, system, transcript
 
 TEXT = """\
@@ -33,7 +35,8 @@ def rules(tmp_path: Path) -> Path:
 
 
 def parts(*paths: Path) -> System:
-    return replace(system(), authored=AuthoredFiles(ByteScanner(), [str(path) for path in paths]))
+    authored = AuthoredFiles(ByteScanner(), [str(path) for path in paths])
+    return replace(system(), authored=authored, assembly=Continuity(Utf16Units()))
 
 
 def found(memory: Memory, question: str) -> list[str]:
