@@ -14,6 +14,14 @@ _DEFAULT_SCORE = 0.0
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedSummaries:
+    """Nothing is added."""
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedSummaries:
     """Add the documents beneath each summary that is sure of itself, with a share of the summary's own score.
 
