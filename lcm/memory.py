@@ -144,7 +144,7 @@ class Memory:
         self._path = path
         self._ears = Ears(system.session, system.token_estimator, system.assembly.wording)
         self._windows: dict[str, StoredWindow] = {}
-        self._survived: Counter[str] = Counter()
+        self._survived = self._reported()
         self.indexes = Indexes(system.embedder, system.vector_index, system.text_index)
         self._authored = self._author(system.authored.nodes())
         if isinstance(system.authored, Reporting):
@@ -377,6 +377,9 @@ class Memory:
     ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
 
+        What a host's `memory_search` asks, from Python; requests as a host sends them go to
+        `lcm.host.memory_search.Bridge.search`.
+
         Args:
             text: what is asked.
             asked_at: when; nothing later is seen.
@@ -428,13 +431,18 @@ class Memory:
     def _counted(self, report: CompactionReport) -> CompactionReport:
         if report.failure:
             self.incidents[f"compaction failed: {report.failure}"] += 1
+        survived = self._reported()
+        self.incidents += survived - self._survived
+        self._survived = survived
+        return report
+
+    def _reported(self) -> Counter[str]:
+        """What compaction and its summarizer have survived so far, here and in other memories of the same system."""
         compaction, survived = self.system.compaction, Counter[str]()
         for part in (compaction, compaction.summarizer):
             if isinstance(part, Reporting):
                 survived += Counter(part.incidents)
-        self.incidents += survived - self._survived
-        self._survived = survived
-        return report
+        return survived
 
     def _batches(self, queries: Sequence[Query], ranking: Ranker, vectors: Vectors | None) -> list[Batch]:
         _check(queries)
@@ -466,21 +474,23 @@ class Memory:
             documents = self._known.visible(first.asked_at)
         else:
             documents = KnownDocuments(self.store.documents(first.scopes, known_at=first.asked_at)).frame
-        documents = in_sight(documents, first.text)
+        documents = in_sight(pl.concat([documents, self._folded(first)]), first.text)
         if first.only_category is not None:
             documents = documents.filter(category=first.only_category)
         if first.shown_message_ids:
             shown = pl.lit(pl.Series([list(first.shown_message_ids)])).first()
             hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0
             documents = documents.filter(~hidden | (pl.col("source_message_ids").list.len() == 0))
-        turns = None
+        # Behind a summary, or another session's: no answer, but turns that recovery may fetch.
+        has_ended = pl.col("invalidated_at").fill_null(END_OF_CLOCKS) <= first.asked_at
+        turns, documents = documents.filter(has_ended), documents.filter(~has_ended)
         if not documents["is_durable"].all():
             own = (
                 pl.col("session_id") == first.session_id
                 if first.session_id is not None
                 else pl.col("conversation_id") == (first.conversation_id or "")
             )
-            turns = documents.filter(~pl.col("is_durable") & ~own)
+            turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
             documents = documents.filter(pl.col("is_durable") | own)
         everything = len(documents) == len(self._known.frame)
         return Batch(
@@ -504,8 +514,22 @@ class Memory:
             incidents=self.incidents,
             scopes=first.scopes,
             is_in_session=bool(first.shown_message_ids),
-            turns=turns,
+            turns=None if turns.is_empty() else turns,
         )
+
+    def _folded(self, query: Query) -> pl.DataFrame:
+        """The documents of messages that a query may read, and that have ended without another in their place: they
+        stand behind a summary."""
+        begun, ended = self._known.moment(query.asked_at)
+        if not ended:
+            return self._known.frame.clear()
+        known = self._known.frame.head(begun)
+        found = known.filter(
+            pl.col("kind") == "message",
+            pl.col("invalidated_at") <= query.asked_at,
+            ~pl.col("document_id").is_in(known["supersedes"].drop_nulls().implode()),
+        )
+        return found if query.scopes is None else found.filter(pl.col("scope").is_in(list(query.scopes)))
 
     def _extract(self, conversation_id: str, extracted: int) -> dict[str, Vectors]:
         """Make documents of the messages after `extracted`, inside the caller's transaction.

@@ -215,8 +215,8 @@ class Batch:
     is_in_session: bool = False
     """The asker sees turns of its own session, which are left out of `documents`."""
     turns: pl.DataFrame | None = None
-    """What else was said and could be seen but for not being durable: for the search of lost turns alone; columns as
-    `documents`. None = nothing."""
+    """What else was said and could be seen, but is not durable or stands behind a summary: for the search of lost turns
+    alone; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived, by name and times: whoever falls back counts here, and logs a warning."""
 

@@ -31,6 +31,7 @@ from pipelines import configuration
 from pipelines.evaluate import _experiment, identity
 from tests import kinds
 from tests.authored_results import authored
+from tests.clustering_results import clustered
 from tests.context_results import assembled, compacted, counted, summarized
 from tests.continuity_results import continued
 from tests.gating_results import gated
@@ -419,6 +420,12 @@ def _executed(config: DictConfig) -> object:
     return sorted(configuration.build(config, "executor").map(range, [3, 1, 2]))
 
 
+def _folded(config: DictConfig) -> object:
+    """What compaction leaves of a talk; where summaries are condensed, also of the long ones in which that matters."""
+    is_flat = config.compaction._target_.endswith(".Clustering")
+    return clustered(config), None if is_flat else compacted(config)
+
+
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "admission": lambda config: [_admitted(config), gated(config)],
     "annotation": _annotated,
@@ -426,7 +433,7 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "arms": _answered_by_arms,
     "assembly": lambda config: [assembled(config), continued(config)],
     "authored": authored,
-    "compaction": compacted,
+    "compaction": _folded,
     "dataset": _loaded,
     "decay": _decayed,
     "deduplication": _deduplicated,
@@ -446,6 +453,7 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "source": _candidates,
     "summarizer": summarized,
     "summary_documents": documented,
+    "summary_expansion": _ranked,
     "text_index": _found,
     "token_estimator": counted,
     "tracking": _logged,

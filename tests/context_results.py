@@ -66,6 +66,11 @@ REQUESTS = (
     SummaryRequest(SOURCE, 600, depth=3),
     SummaryRequest(JAPANESE, 60),
     *SHORT,
+    *(
+        SummaryRequest(SOURCE, 64, previous=PREVIOUS, turns=tuple(SOURCE.split("\n\n")), technicality=technicality)
+        for technicality in (0.1, 0.45, 0.9)
+    ),
+    SummaryRequest(SOURCE, 64, turns=tuple(SOURCE.split("\n\n")), technicality=0.9, is_extractive=True),
     SummaryRequest("empty words " * 50, 20),
 )
 

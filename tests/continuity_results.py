@@ -14,7 +14,7 @@ from pipelines import configuration
 from tests.lcm.assembly.recorded import NOW, assistant, call, result, user
 from tests.lcm.assembly.remembered import node, recalled
 
-BUDGETS = (0, 60, 200, 300, 400, 500, 600, 1000, 2500, 10_000)
+BUDGETS = (0, 60, 200, 300, 400, 500, 650, 1000, 2500, 10_000)
 PROMPTS = ("where is the kettle?", "did I dream of the kettle?")
 AUTHORED: tuple[Sequence[AuthoredNode], ...] = (
     (),

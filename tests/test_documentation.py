@@ -52,7 +52,7 @@ def _run(arguments: list[str], tmp_path: Path) -> None:
 
 
 def python_blocks() -> list[str]:
-    texts = [README, (ROOT / "docs" / "lossless_claw.md").read_text()]
+    texts = [README, *((ROOT / "docs" / name).read_text() for name in ("lossless_claw.md", "libravdb.md"))]
     return [block for text in texts for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
 
 

@@ -204,6 +204,21 @@ CHANGED: Mapping[str, Any] = {
             "until_under_deadline_seconds": 150.0,
         }.items()
     },
+    **{
+        f"compaction/{name}:{key}": value
+        for name in CLUSTERINGS
+        for key, value in {
+            "bundles": "none",
+            "min_turns": 9,
+            "tail_budget_tokens": 1000,
+            "confidence": "embedding",
+            "counting": "context",
+            "prior": "standing_before",
+        }.items()
+    },
+    "compaction/clustering:counting": "original",
+    "compaction/clustering:prior": "made_before",
+    "compaction/libravdb_1_4_4:confidence": "backend",
     "compaction/lossless:source_text": "content",
     "compaction/lossless:condensation_scan": "first_run",
     "compaction/lossless:hard_fanout": "never",
@@ -273,6 +288,8 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/{name}:vector.order": ["dense_score", "dense_only"] for name in LANCEDB_PRO},
     **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
     "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
+    "ranking/libravdb:stages.hops.theta_hop": 0.4,
+    "ranking/libravdb:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/neighbours:order": ["scores", "fusion"],
     **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
     **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time
@@ -379,9 +396,10 @@ CHANGED: Mapping[str, Any] = {
         }.items()
     },
     "vector_index/hnsw_tiers_pca:widths": [8, None],
-    "vector_index/hnsw_tiers_pca:exit_thresholds": [0.5],
+    "vector_index/hnsw_tiers_pca:exit_thresholds": [-0.35],
     "vector_index/hnsw_tiers_pca:rotation": "none",
     "vector_index/libravdb:exit_by": "margin",
+    "vector_index/libravdb:exit_thresholds": [0.86, 0.86],
     "vector_index/libravdb:rescoring": "full_width",
     "vector_index/libravdb:tiers_from": 10_000,
 }
@@ -389,7 +407,7 @@ CHANGED: Mapping[str, Any] = {
 
 NARROW: Mapping[str, Any] = {
     "vector_index.widths": [8, 24, None],
-    "vector_index.exit_thresholds": [-0.1, 0.0],
+    "vector_index.exit_thresholds": [-0.35, 0.0],
     "vector_index.tiers_from": 0,
     "vector_index.flat_below": 0,
     "vector_index.exact_below": 0,
@@ -411,6 +429,19 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "answerer/llm": SERVER,
     "assembly/continuity:tail.budget_tokens": {"assembly.tail.budget_fraction": None},
     "assembly/lossless:relevance_terms": {"assembly.eviction": "relevance"},
+    **{f"compaction/{name}": {"guidance": "libravdb"} for name in CLUSTERINGS},
+    **{f"compaction/{name}:min_turns": {"compaction.tail_budget_tokens": 0} for name in CLUSTERINGS},
+    **{f"compaction/{name}:prior_context_tokens": {"compaction.session_token_budget": 300} for name in CLUSTERINGS},
+    **{
+        f"compaction/libravdb_1_4_4:{rung}_{key}": {"compaction.preservation_threshold": 0.0}
+        for rung in ("tighter", "last")
+        for key in ("target_tokens", "density")
+    },
+    **{
+        f"compaction/{name}:{key}": {"compaction.confidence": "embedding"}
+        for name in ("clustering", "libravdb")
+        for key in ("preservation_threshold", "embedding_share", "backend_share")
+    },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
     "config:retention.budgets": TINY,
     "config:retention.rouge_threshold": {**TINY, "retention.budgets": [500]},
@@ -434,6 +465,17 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in keys
     },
     **{
+        f"ranking/libravdb:stages.{stage}": {
+            "source": "libravdb",  # leaves something out that can be added
+            "recovery": "libravdb",
+            "recovery.failure.min_top_k": 1,
+            "recovery.failure.min_mean_confidence": 1.0,
+            "ranking.stages.limit.n": 100,
+        }
+        for stage in ("hops.eta", "hops.theta_hop", "recovery.session_k", "recovery.user_k")
+    },
+    "summary_expansion/bounded": {"ranking": "libravdb", "source": "libravdb", "ranking.stages.limit.n": 100},
+    **{
         f"recovery/{name}:{key}": value
         for name in RECOVERIES
         for key, value in {
@@ -455,21 +497,26 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
     "summarizer/llm": SERVER,
+    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.summarizer.truncate.Truncate"}},
     # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.
     "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
     "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},
     "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
-    **{f"vector_index/{name}": NARROW for name in TIERS},
+    "vector_index/hnsw_tiers": NARROW,
     "vector_index/hnsw_tiers_pca": {
         **NARROW,
         "vector_index.widths": [8, None],
-        "vector_index.exit_thresholds": [-0.1],
+        "vector_index.exit_thresholds": [-0.35],
     },
+    "vector_index/libravdb": {**NARROW, "vector_index.exit_thresholds": [0.86, 0.55]},
     "vector_index/hnsw_tiers:rescoring": {"vector_index.exit_by": "best_score"},
     "vector_index/hnsw_tiers_pca:rescoring": {"vector_index.exit_by": "best_score"},
     **{f"vector_index/{name}:{key}": {"vector_index.rotation": "pca"} for name in TIERS for key in ROTATION},
     "vector_index/libravdb:exit_by": {"vector_index.rescoring": "full_width"},
-    "vector_index/libravdb:candidates": {"vector_index.rescoring": "full_width"},
+    "vector_index/libravdb:candidates": {
+        "vector_index.rescoring": "full_width",
+        "vector_index.exit_thresholds": [0, 0],
+    },
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
 
@@ -490,6 +537,7 @@ SMALL: Mapping[str, Any] = {
     "session": "default",
     "summarizer": "truncate",
     "guidance": "none",
+    "summary_expansion": "none",
     "compaction": "none",
     "summary_documents": "none",
     "authored": "none",
@@ -602,12 +650,13 @@ def test_a_knob_changes_what_its_component_gives(knob: Knob, place: dict[str, An
 OFFLINE = (
     *("admission", "annotation", "answerer", "arms", "assembly", "authored", "compaction", "decay", "deduplication"),
     *("extraction", "fusion", "guidance", "ranking", "recall", "recovery", "reinforcement", "replay", "session"),
-    *("source", "summarizer", "summary_documents", "text_index", "token_estimator"),
+    *("source", "summarizer", "summary_documents", "summary_expansion", "text_index", "token_estimator"),
 )
 """Groups whose every choice runs without a file or a foreign server."""
 AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
     "ranking": {"decay": "weibull"},  # without one they agree
+    "summary_expansion": {"ranking": "libravdb", "source": "libravdb"},
     "reinforcement": {"decay": "weibull"},
     "replay": TINY,
     "summarizer": SERVER,

@@ -68,7 +68,8 @@ class ClusterSummary:
     sanitizer: Sanitizer
 
     def fold(self, progress: Progress, cluster: Cluster) -> Folding:
-        """Replace a cluster of at least two messages by a summary; where all of it is guidance, by its shards alone.
+        """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is
+        guidance, by its shards alone.
 
         Nothing is written unless the summary is less than what it stands for. Why nothing was is noted.
 
@@ -92,10 +93,13 @@ class ClusterSummary:
         progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
         return True
 
+    def is_silent(self, cluster: Cluster) -> bool:
+        """Say whether nothing that a summary would stand for has words."""
+        said = (self.sanitizer.sanitize(message.content) for message in cluster.folded)
+        return bool(cluster.folded) and not any(map(has_words, said))
+
     def _asked(self, progress: Progress, cluster: Cluster, turns: Sequence[str]) -> Asking:
         """Climb the ladder up to the first summary that is less than its turns."""
-        if not any(map(has_words, turns)):
-            return None
         ladder = self.ladder
         rungs: list[tuple[Rung, Level]] = [
             (ladder.first, "normal"), (ladder.tighter, "aggressive"), (ladder.last, "fallback"),

@@ -1,6 +1,7 @@
 """Compaction by clusters: neighbouring turns in equal runs, each replaced by one summary that says how sure it is."""
 
 import hashlib
+import logging
 import math
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -21,13 +22,14 @@ from lcm.compaction.progress import Progress
 from lcm.compaction.sanitizer import Sanitizer
 from lcm.errors import LcmError
 from lcm.instants import EPOCH
-from lcm.protocols import ContextWindow, Embedder, Guidance, Summarizer, TokenEstimator, Work
+from lcm.protocols import ContextWindow, Embedder, Guidance, Reporting, Summarizer, TokenEstimator, Work
 from lcm.records import CompactionReport, ContextEntry, Message, SummaryRequest, SummaryResult
 from lcm.summarizer.routed import Routed
 
 Prior = Literal["standing_before", "made_before"]
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
+_log = logging.getLogger(__name__)
 _MOST_REMEMBERED = 100_000
 _CHOICES: dict[str, Any] = {
     "bundles": Bundles, "confidence": Confidence, "counting": Counting, "prior": Prior,
@@ -43,8 +45,8 @@ _SHARES = ("preservation_threshold", "embedding_share", "backend_share")
 class Clustering:
     """The messages before the recent tail are cut into ceil(n / target_cluster_size) runs of neighbours; what guidance
     protects of a run is kept word for word, the rest becomes one leaf summary, if that is less than what it stands
-    for. A run of one message stays as it is, and so does one without words. Summaries are never summarised again, and
-    part the messages around them.
+    for. A run of one message stays as it is, and so does one without words, which is counted. Summaries are never
+    summarised again, and part the messages around them.
 
     What was given is cut anew and tried again until nothing is made: a second run finds nothing to do. Every summary
     says in a note ("quality") what its maker's confidence is, and what an embedder's, whichever of them counts. A
@@ -84,9 +86,11 @@ class Clustering:
     prior_context_tokens: int = 96
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
     tail: RecentTail = field(init=False, repr=False, compare=False)
     summary: ClusterSummary = field(init=False, repr=False, compare=False)
+    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    _told: set[tuple[str, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """What was warned of, or counted, and need not be again."""
     _refused: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     """Clusters of which no summary was less than its turns: asking again would give the same."""
 
@@ -109,7 +113,7 @@ class Clustering:
         counting = ClusterCounting(self.counting, self.token_estimator)
         confidence = ClusterConfidence(
             self.confidence, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
-            self.incidents,
+            self._own_incidents,
         )  # fmt: skip
         summary = ClusterSummary(self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer)
         object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None, self.bundles))
@@ -118,6 +122,12 @@ class Clustering:
     @property
     def is_off(self) -> bool:
         return False
+
+    @property
+    def incidents(self) -> Counter[str]:
+        """What this and its guidance survived so far, by name and times."""
+        guidance = self.guidance.incidents if isinstance(self.guidance, Reporting) else {}
+        return self._own_incidents + Counter(guidance)
 
     @property
     def reads_admission(self) -> bool:
@@ -179,11 +189,15 @@ class Clustering:
             if name in tried or name in self._refused:
                 continue
             tried.add(name)
+            if self.summary.is_silent(cluster):
+                self._decline(progress.window.conversation_id, cluster)
+                self._refuse(name)
+                continue
             made, failure = len(progress.made), progress.failure
             try:
                 is_folded = yield from self.summary.fold(progress, cluster)
             except LcmError as error:
-                progress.fail(error)
+                progress.fail(error, is_told=not self._is_new("failure", progress.window.conversation_id))
                 progress.failure = failure or progress.failure
                 if progress.has_failed_auth:
                     break
@@ -241,6 +255,20 @@ class Clustering:
         if len(self._refused) >= _MOST_REMEMBERED:
             self._refused.clear()
         self._refused.add(name)
+
+    def _decline(self, conversation_id: str, cluster: Cluster) -> None:
+        """Count a cluster of which there is nothing to summarise; once, though it may grow before the next run."""
+        if self._is_new("silent", conversation_id, cluster.folded[0].message_id):
+            self._own_incidents["cluster without words: left as it is"] += 1
+            _log.info("conversation %s: a cluster of %d turns has no words", conversation_id, len(cluster.folded))
+
+    def _is_new(self, *told: str) -> bool:
+        if told in self._told:
+            return False
+        if len(self._told) >= _MOST_REMEMBERED:
+            self._told.clear()
+        self._told.add(told)
+        return True
 
 
 def _before(entries: Sequence[ContextEntry], ordinal: int) -> list[ContextEntry]:

@@ -61,14 +61,20 @@ class Progress:
         )
         return stored
 
-    def fail(self, failure: LcmError) -> None:
-        """Note why a pass wrote nothing."""
+    def fail(self, failure: LcmError, *, is_told: bool = False) -> None:
+        """Note why a pass wrote nothing.
+
+        Args:
+            failure: what was raised.
+            is_told: a failure of this conversation was warned of before: this one is not.
+        """
         is_auth = isinstance(failure, AuthError)
         if is_auth:
             self.has_failed_auth = True
         else:
             self.failure = str(failure)
-        _log.warning("conversation %s: a pass of compaction failed: %s", self.window.conversation_id, failure)
+        level = logging.INFO if is_told else logging.WARNING
+        _log.log(level, "conversation %s: a pass of compaction failed: %s", self.window.conversation_id, failure)
         self.window.note(self.now, "auth failure" if is_auth else "failure", str(failure))
 
     def refuse(self, depth: int) -> None:

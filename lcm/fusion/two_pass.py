@@ -10,12 +10,13 @@ from typing import Literal
 import polars as pl
 
 from lcm.fusion.authority import authority
-from lcm.fusion.keyword_coverage import Terms, keyword_coverage
+from lcm.fusion.keyword_coverage import keyword_coverage
 from lcm.fusion.shares import refuse_shares, refuse_weights, share
 from lcm.fusion.summary_quality import summary_quality
 from lcm.protocols import Batch, Decay
 from lcm.ranking.limit import Limit
 from lcm.ranking.ordering import best_first
+from lcm.terms import TermWords
 
 _TERMS = ("unicode", "ascii")
 _GUIDANCE = ("apart", "together")
@@ -47,7 +48,7 @@ class TwoPass:
     recency_weight: float = 0.5
     frequency_weight: float = 0.2
     authority_weight: float = 0.3
-    terms: Terms = "unicode"
+    terms: TermWords = "unicode"
     guidance: Literal["apart", "together"] = "apart"
     """`apart`: guidance has its own k1 and k2, and must lie above theta1; `together`: it competes with the rest."""
     summary_delta: float = 0.5

@@ -4,7 +4,7 @@ Source: libravdb memory 1.4.4, registered as an additional runtime beside its co
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -79,16 +79,31 @@ class Bridge:
         return _DEFAULT_COUNT
 
     def search(
-        self, memory: Memory, params: Mapping[str, Any], asked_at: datetime, agent_id: str | None = None
+        self,
+        memory: Memory,
+        params: Mapping[str, Any],
+        asked_at: datetime,
+        agent_id: str | None = None,
+        scopes: Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
         """Answer a request as the host expects it: path, startLine, endLine, score, snippet, source, citation.
 
         The memory's own ranking answers, as for any query; a session of the plugin is a conversation of ours.
+
+        Args:
+            memory: what is searched.
+            params: the request, as `route` reads it.
+            asked_at: when; nothing later is seen.
+            agent_id: the host's own, where the request names none.
+            scopes: which scopes the asker may read; None = all.
         """
         route = self.route(params, agent_id)
         if route is None:
             return []
-        query = Query("memory_search", route.text, asked_at, conversation_id=route.session_id)
+        if isinstance(scopes, str):
+            raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
+        readable = None if scopes is None else tuple(scopes)
+        query = Query("memory_search", route.text, asked_at, conversation_id=route.session_id, scopes=readable)
         found = memory.recall([query])
         results: list[dict[str, Any]] = []
         for one in memory.recalled(found).get(query.query_id, ()):
@@ -112,15 +127,26 @@ class Bridge:
         return results[: route.k]
 
 
-def read_file(memory: Memory, path: str, first_line: int = 1, lines: int = _WINDOW_LINES) -> str:
+def read_file(
+    memory: Memory, path: str, first_line: int = 1, lines: int = _WINDOW_LINES, scopes: Sequence[str] | None = None
+) -> str:
     """The lines of a document that a result cites, from `first_line` (1-based) on.
 
+    Args:
+        memory: whose document it is.
+        path: of a result.
+        first_line: the first line to give.
+        lines: how many at most.
+        scopes: which scopes the reader may read; None = all.
+
     Raises:
-        LcmError: if the path cites nothing that is there.
+        LcmError: if the path cites nothing that is there and may be read.
     """
     collection, separator, document_id = path.partition("::")
     if not separator or not collection:
         raise LcmError(f"path must be COLLECTION::ID, percent-encoded, as a search result gives it, got {path!r}")
-    text = memory.store.document(unquote(document_id)).text
+    if isinstance(scopes, str):
+        raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
+    text = memory.store.document(unquote(document_id), scopes).text
     start = max(0, first_line - 1)
     return "\n".join(text.split("\n")[start : start + lines])

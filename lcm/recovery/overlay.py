@@ -13,7 +13,7 @@ from lcm.recovery.reserve import Reserve
 from lcm.recovery.semantic_slots import SemanticSlots
 from lcm.recovery.temporal_query import TemporalQueries
 from lcm.recovery.temporal_ranking import TemporalOrder, TemporalRanking
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 
 
 class HasDim(Protocol):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lcm.records import Recalled
 from lcm.recovery import vocabulary
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 
 
 class RawUserScore(NamedTuple):

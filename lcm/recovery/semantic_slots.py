@@ -14,8 +14,8 @@ from lcm.recovery.anchors import anchor_density
 from lcm.recovery.raw_user import age_s, clamp01
 from lcm.recovery.temporal_query import TemporalQuery
 from lcm.recovery.temporal_ranking import Considered, TemporalOrder, chosen_of
-from lcm.recovery.terms import Terms
 from lcm.recovery.witness import Slot
+from lcm.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lcm.recovery import vocabulary
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

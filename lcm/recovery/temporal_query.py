@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lcm.recovery import vocabulary
 from lcm.recovery.slots import Slots
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 
 COMPARISON = "first or earlier"
 """The pattern of a question that asks which of two events came first."""

@@ -10,8 +10,8 @@ from lcm.records import Recalled
 from lcm.recovery.anchors import anchor_density
 from lcm.recovery.raw_user import age_s, clamp01
 from lcm.recovery.temporal_query import TemporalQuery
-from lcm.recovery.terms import Terms
 from lcm.recovery.witness import Slot, Witness, Witnesses, best_pair, fewest_tokens, sides
+from lcm.terms import Terms
 
 
 class Considered(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lcm.recovery import vocabulary
 from lcm.recovery.raw_user import clamp01
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 
 Slot = tuple[str, ...]
 

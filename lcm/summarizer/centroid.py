@@ -10,6 +10,7 @@ from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
 from lcm.protocols import Embedder, Vectors
 from lcm.records import SummaryRequest, SummaryResult
+from lcm.summarizer.chain import has_words
 
 _METHOD = "extractive"
 
@@ -19,7 +20,8 @@ class Centroid:
     """The ceil(n · density) turns, at least one, with the highest cosine to the mean of all n, in their order, with a
     space between them; ties go to the earlier one. confidence = their mean cosine, clamped to [0, 1].
 
-    A request without turns is taken line by line. The length aimed at, the previous summary and `is_aggressive` are
+    n are the turns with a letter or digit; the others, such as calls of tools, say nothing that could be chosen. A
+    request without turns is taken line by line. The length aimed at, the previous summary and `is_aggressive` are
     not read: what asks for less asks for a lower density. What does not fit into one window of the embedder is not
     looked at.
 
@@ -40,14 +42,15 @@ class Centroid:
 
     def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
         turns = [_turns(request) for request in requests]
-        rows = {text: row for row, text in enumerate(dict.fromkeys(text for said in turns for text in said))}
+        worded = [[text for text in given if has_words(text)] for given in turns]
+        rows = {text: row for row, text in enumerate(dict.fromkeys(text for said in worded for text in said))}
         try:
             vectors = self.embedder.embed(list(rows), "document") if rows else np.zeros((0, 1), np.float32)
         except ModelError as failure:
             return [self._failed(failure)] * len(requests)
         return [
-            self._summary(said, vectors[[rows[text] for text in said]], request.density)
-            for request, said in zip(requests, turns, strict=True)
+            self._summary(len(given), said, vectors[[rows[text] for text in said]], request.density)
+            for request, given, said in zip(requests, turns, worded, strict=True)
         ]
 
     def chosen(self, vectors: Vectors, asked_density: float | None = None) -> dict[int, float]:
@@ -63,13 +66,16 @@ class Centroid:
         best = sorted(range(len(scores)), key=lambda place: -scores[place])
         return {place: scores[place] for place in sorted(best[: max(1, math.ceil(len(scores) * density))])}
 
-    def _summary(self, turns: Sequence[str], vectors: Vectors, asked_density: float | None) -> SummaryResult:
-        if len(turns) < self.min_turns:
-            return self._failed(LcmError(f"{self.min_turns} turns are needed for a summary, got {len(turns)}"))
+    def _summary(
+        self, given: int, turns: Sequence[str], vectors: Vectors, asked_density: float | None
+    ) -> SummaryResult:
+        """Of those of the `given` turns that have words."""
+        if given < self.min_turns:
+            return self._failed(LcmError(f"{self.min_turns} turns are needed for a summary, got {given}"))
+        if not turns:
+            return self._failed(LcmError(f"none of {given} turns has words"))
         scores = self.chosen(vectors, asked_density)
-        text = " ".join(said for place in scores if (said := turns[place].strip()))
-        if not text:
-            return self._failed(LcmError("the turns nearest to the middle of all say nothing"))
+        text = " ".join(turns[place].strip() for place in scores)
         confidence = clamped(sum(scores.values()) / len(scores))
         return SummaryResult(text, confidence, _METHOD, self.embedder.name, tokens=len(text.split()))
 

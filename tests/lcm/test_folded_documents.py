@@ -8,10 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from lcm.embedder.hashing import Hashing
 from lcm.errors import LcmError
 from lcm.memory import Memory, System
 from lcm.protocols import Ask, Assessment, Neighbours, Vectors
 from lcm.records import AuthoredNode, Candidate, Context, Message, Query, Shard, Summary
+from lcm.recovery.failure import FailureRule
+from lcm.recovery.fetch import Fetch
+from lcm.recovery.overlay import Overlay
 from lcm.store.guidance import read_nodes, read_shards
 from lcm.summary_documents.searchable import SearchableSummaries
 from tests.workspaces import LINES, minute, system, transcript
@@ -82,6 +86,54 @@ def test_a_replacing_summary_hides_what_it_was_made_of_and_nothing_else() -> Non
         assert {by_source[f"talk:{i}"] for i in range(3, 8)} <= set(found)
         then = memory.rank([replace(ASKED, asked_at=minute(8))])["document_id"].to_list()
         assert by_source["talk:0"] in then
+
+
+def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
+    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+        hidden = [["talk:0"], ["talk:1"], ["talk:2"]]
+
+        def turns(query: Query) -> list[list[str]]:
+            (batch,) = memory._batches([query], memory.system.ranking, None)
+            found = [] if batch.turns is None else batch.turns["source_message_ids"].to_list()
+            assert not {tuple(one) for one in found} & {tuple(one) for one in batch.documents["source_message_ids"]}
+            assert batch.allowed == batch.documents["document_id"].to_list()
+            return found
+
+        assert turns(ASKED) == hidden
+        assert turns(replace(ASKED, asked_at=minute(9))) == hidden  # the summary's own instant
+        assert turns(replace(ASKED, asked_at=minute(8))) == []
+        assert turns(replace(ASKED, shown_message_ids=("talk:1",))) == [["talk:0"], ["talk:2"]]
+        assert turns(replace(ASKED, scopes=("global",))) == hidden
+        assert turns(replace(ASKED, scopes=("agent:ada",))) == []
+
+
+def test_a_failed_answer_gets_the_turns_behind_its_summary() -> None:
+    fetch = Fetch(Overlay(Hashing(), failure=FailureRule(min_top_k=1)))  # an unsure summary at the top is vague
+    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+        stages = {**memory.system.ranking.stages, "recovery": fetch}  # type: ignore[attr-defined]
+        ranking = replace(memory.system.ranking, stages=stages)  # type: ignore[type-var]
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+
+        def recovered(query: Query) -> set[str]:
+            found = memory.recalled(memory.rank([query], ranking))["q"]
+            return {one.source_message_ids[0] for one in found if one.is_recovered}
+
+        assert recovered(replace(ASKED, conversation_id="talk")) == {"talk:0", "talk:1", "talk:2"}
+        assert recovered(replace(ASKED, conversation_id="elsewhere")) == {"talk:0", "talk:2"}  # what users said
+
+
+def test_what_another_document_supersedes_is_not_recovered() -> None:
+    with opened() as memory:
+        (old,) = memory.documents.filter(text=f"Ada: {LINES[0]}")["document_id"].to_list()
+        later = replace(memory.store.document(old), document_id="doc_new", valid_from=minute(20), supersedes=old)
+        memory.store.add_documents([later])
+        memory.store.end_documents([(old, minute(20))])
+        memory._grow({"doc_new": memory.system.embedder.embed([later.text], "document")})
+        (batch,) = memory._batches([ASKED], memory.system.ranking, None)
+        assert old not in batch.documents["document_id"] and batch.turns is None
 
 
 def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A memory in a live session: turns, compaction, contexts, and what the session rules leave out."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -8,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from lcm.assembly.lossless import Lossless as LosslessAssembly
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.lossless import Lossless
+from lcm.embedder.hashing import Hashing
 from lcm.errors import ModelError
+from lcm.guidance.protected import ProtectedGuidance
+from lcm.guidance.scanner import ByteScanner
 from lcm.memory import Memory, System
-from lcm.protocols import Ask
+from lcm.protocols import Ask, TextKind, Vectors
 from lcm.records import Message, Part, SummaryRequest, SummaryResult
 from lcm.session.rules import SessionRules
+from lcm.summarizer.centroid import Centroid
 from lcm.summarizer.chain import Chain
 from lcm.summarizer.truncate import Truncate
 from lcm.tokens import Utf16Units
@@ -106,6 +112,29 @@ def test_a_summarizer_that_stood_in_is_counted_in_the_memory() -> None:
         (stood_in,) = memory.incidents
         assert stood_in == "broken gave no summary: truncate stood in"
         assert memory.incidents == chain.incidents
+
+
+class _Speechless(Hashing):
+    """An embedder whose model is gone."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        raise ModelError("gone")
+
+
+def test_guidance_that_could_not_ask_its_embedder_is_counted_in_the_memory_once() -> None:
+    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=_Speechless())
+    compaction = Clustering(
+        Centroid(Hashing()), guidance, TOKENS, Hashing(), min_turns=2, tail_budget_tokens=1, session_token_budget=20
+    )
+    hinting = [f"we should consider plan {number}, and the one before it" for number in range(6)]
+    with replace(system(), compaction=compaction).open() as memory:
+        assert any(turns(memory, hinting))
+        after_turns = Counter(memory.incidents)
+        assert after_turns == guidance.incidents != {}
+        memory.ingest(transcript(hinting, "other"))
+        assert [report.is_compacted for report in memory.compact(["other"])] == [True]
+        assert memory.incidents == guidance.incidents
+        assert memory.incidents.total() > after_turns.total()
 
 
 @pytest.mark.parametrize(

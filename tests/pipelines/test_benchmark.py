@@ -48,6 +48,14 @@ TINY = (
     "comparisons.diversity.queries=5",
     "comparisons.diversity.candidates=20",
     "comparisons.diversity.dim=16",
+    "comparisons.gating.texts=12",
+    "comparisons.two_pass.documents=100",
+    "comparisons.two_pass.queries=5",
+    "comparisons.two_pass.candidates=20",
+    "comparisons.cascade.documents=250",
+    "comparisons.cascade.queries=5",
+    "comparisons.cascade.k=2",
+    "comparisons.cascade.dim=80",
     "growth.queries=5",
     "growth.k=3",
     "growth.dim=16",
@@ -64,6 +72,9 @@ NAMES = (
     "post_fusion",
     "one_by_one",
     "diversity",
+    "gating",
+    "two_pass",
+    "cascade",
 )
 NOTHING = ("embedder=hashing", "growth=null", "memory=null", *(f"comparisons.{name}=null" for name in NAMES))
 
@@ -99,6 +110,10 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         "post-fusion, one by one",
         "diversity, 1 a batch",
         "diversity, 100 a batch",
+        "gating",
+        "two-pass",
+        "two-pass, without words",
+        "cascade",
     ]
     for entry in found["comparisons"]:
         assert entry["ratio"] == entry["ours"] / entry["bare"]

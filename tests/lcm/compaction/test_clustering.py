@@ -19,7 +19,9 @@ from lcm.compaction.window import StoredWindow
 from lcm.embedder.hashing import Hashing
 from lcm.errors import ModelError
 from lcm.guidance.none import NoGuidance
-from lcm.protocols import Guidance, Summarizer
+from lcm.guidance.protected import ProtectedGuidance
+from lcm.guidance.scanner import ByteScanner
+from lcm.protocols import Guidance, Summarizer, Vectors
 from lcm.records import Message, Shard, SummaryRequest, SummaryResult
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_shards
@@ -44,6 +46,13 @@ class Marked:
             else None
             for one in messages
         ]
+
+
+class Silent(Hashing):
+    """An embedder whose model is gone."""
+
+    def embed(self, texts: Sequence[str], kind: Any) -> Vectors:
+        raise ModelError("gone")
 
 
 def clustering(summarizer: Summarizer | None = None, guidance: Guidance | None = None, **fields: Any) -> Clustering:
@@ -196,6 +205,45 @@ def test_a_run_of_guidance_alone_leaves_shards_and_no_summary() -> None:
     compaction = clustering(guidance=Marked(), target_cluster_size=2, min_turns=4, tail_budget_tokens=1)
     compacted(compaction, store)
     assert (shards_of(store), store.summaries(), len(store.context("c"))) == (["c-m1", "c-m2"], [], 4)
+
+
+def test_turns_without_words_are_covered_and_never_chosen() -> None:
+    said = [text for turn in TALK[:6] for text in ("", turn, " \n")]
+    store = conversation(said)
+    compaction = clustering(min_turns=0)
+    assert compacted(compaction, store).reason == "compacted"
+    [summary] = store.summaries()
+    assert [text for text in TALK[:6] if text in summary.content] and not compaction.incidents
+    assert len(summary.source_ids) == len(said) == 18
+    assert len([text for text in TALK[:6] if text in summary.content]) == 3  # ceil(6 * 0.4), of those with words
+
+
+def test_a_cluster_without_words_is_counted_once_and_warned_of_never(caplog: pytest.LogCaptureFixture) -> None:
+    store = conversation(["", "...", "", *TALK[:4]])
+    compaction = clustering(tail_budget_tokens=1)
+    for _ in range(3):
+        report = compacted(compaction, store)
+        assert (report.reason, report.failure) == ("nothing to compact", "")
+        assert compaction.incidents == {"cluster without words: left as it is": 1}
+    store.append("c", [message(50, "")], Utf16Units())  # the cluster grows by a turn of the tail
+    assert [len(one) for one in compaction.clusters(StoredWindow(store, "c"))] == [4]
+    assert compacted(clustering(Stub(lambda _: "")), conversation(["", "...", *TALK[:4]])).failure == ""
+    assert caplog.records == []
+
+
+def test_failing_clusters_of_a_conversation_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    compaction = clustering(Stub(lambda _: "", ModelError("the model is gone")), target_cluster_size=5)
+    store = conversation(TALK[:24])
+    assert [compacted(compaction, store).failure for _ in range(2)] == ["the model is gone"] * 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert len(store.compactions().filter(event="failure")) == 2 * 4  # each is noted
+
+
+def test_the_incidents_of_guidance_are_those_of_compaction() -> None:
+    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=Silent())
+    compaction = clustering(guidance=guidance, tail_budget_tokens=1)
+    compacted(compaction, conversation(["we should consider the weather", *TALK[:8]]))
+    assert compaction.incidents == guidance.incidents != {}
 
 
 def test_a_single_message_is_declined() -> None:

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lcm.fusion.keyword_coverage import cut, keyword_coverage
+from lcm.fusion.keyword_coverage import keyword_coverage
 from lcm.instants import EPOCH
 from lcm.protocols import Batch
-from lcm.recovery.terms import Terms
+from lcm.terms import TermWords
 from tests.golden.components import documents_batch
 
 
@@ -24,9 +22,9 @@ def batch(questions: list[str], texts: list[str]) -> Batch:
     )
 
 
-def covered(question: str, text: str, kind: str = "unicode") -> float:
+def covered(question: str, text: str, words: TermWords = "unicode") -> float:
     rows = pl.DataFrame({"query_id": ["q0"], "document_id": ["d0"]})
-    return keyword_coverage(rows, batch([question], [text]), kind).item()  # type: ignore[arg-type]
+    return keyword_coverage(rows, batch([question], [text]), words).item()  # type: ignore[no-any-return]
 
 
 def test_it_is_the_share_of_the_distinct_words_of_the_query() -> None:
@@ -38,10 +36,10 @@ def test_words_of_less_than_three_characters_ask_for_nothing() -> None:
     assert covered("is it red", "red") == 1.0
 
 
-@pytest.mark.parametrize("kind", ["ascii", "unicode"])
+@pytest.mark.parametrize("words", ["ascii", "unicode"])
 @pytest.mark.parametrize("question", ["", "?!", "a b"])
-def test_a_query_without_words_is_covered_by_nothing(kind: str, question: str) -> None:
-    assert covered(question, "anything at all", kind) == 0.0
+def test_a_query_without_words_is_covered_by_nothing(words: TermWords, question: str) -> None:
+    assert covered(question, "anything at all", words) == 0.0
 
 
 def test_the_original_reads_no_other_script() -> None:
@@ -63,10 +61,3 @@ def test_rows_keep_their_order_and_queries_their_own_words() -> None:
     rows = pl.DataFrame({"query_id": ["q1", "q0", "q0"], "document_id": ["d0", "d1", "d0"]})
     found = keyword_coverage(rows, batch(["red kettle", "goats"], ["goats and a kettle", "red"]), "unicode")
     assert found.to_list() == [1.0, 1 / 2, 1 / 2]
-
-
-@given(st.lists(st.text("aZ09_ éßЖ東京都かが\u0301İK -", max_size=12), min_size=1, max_size=4))
-def test_texts_are_cut_as_recovery_cuts_them(texts: list[str]) -> None:
-    for kind in ("ascii", "unicode"):
-        ours = cut(pl.Series(texts, dtype=pl.String), kind)  # type: ignore[arg-type]
-        assert ours.to_list() == [Terms(kind).all_of(text) for text in texts]  # type: ignore[arg-type]

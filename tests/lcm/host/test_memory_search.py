@@ -36,6 +36,23 @@ def test_the_askers_session_is_named_and_nothing_later_is_seen() -> None:
         assert Bridge(searches_summaries=True).search(memory, {"q": "goats", "session_id": "talk"}, LATER) == []
 
 
+def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript(name="agent:ada:main"))
+        own = memory.documents["scope"].unique().to_list()
+        assert own == ["agent:ada"]
+        (first, *_) = Bridge().search(memory, {"q": "goats"}, LATER, scopes=own)
+        assert Bridge().search(memory, {"q": "goats"}, LATER, scopes=["global", "agent:bo"]) == []
+        assert Bridge().search(memory, {"q": "goats"}, LATER, scopes=[]) == []
+        assert read_file(memory, first["path"], scopes=own) == first["snippet"] == read_file(memory, first["path"])
+        with pytest.raises(LcmError, match="that may be read"):
+            read_file(memory, first["path"], scopes=["agent:bo"])
+        with pytest.raises(ValueError, match="scopes must be a list"):
+            read_file(memory, first["path"], scopes="agent:ada")
+        with pytest.raises(ValueError, match="scopes must be a list"):
+            Bridge().search(memory, {"q": "goats"}, LATER, scopes="agent:ada")
+
+
 @pytest.mark.parametrize("params", [{}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}])
 def test_a_request_that_asks_nothing_has_no_results(params: dict[str, object]) -> None:
     with system().open() as memory:

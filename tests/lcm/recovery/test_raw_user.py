@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.recovery.raw_user import RawUserRanking, RawUserScore, clamp01
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 from tests.lcm.recovery.turns import NOW, turn, turns
 
 QUESTION = "Where did Ada hide the copper kettle?"

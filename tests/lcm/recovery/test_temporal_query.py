@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lcm.recovery.anchors import anchor_density
 from lcm.recovery.slots import Slots
 from lcm.recovery.temporal_query import TemporalQueries
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 from pipelines import configuration
 from tests.lcm.recovery.turns import read
 

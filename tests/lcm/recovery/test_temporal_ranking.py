@@ -8,7 +8,7 @@ import pytest
 from lcm.embedder.hashing import Hashing
 from lcm.recovery.semantic_slots import SemanticSlots
 from lcm.recovery.temporal_ranking import TemporalOrder, TemporalRanking
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 from tests.lcm.recovery.turns import NOW, read, turn, turns
 
 DAYS_BETWEEN = "How many days between the regatta and the harvest supper?"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lcm.recovery.terms import Terms
 from lcm.recovery.witness import Witness, Witnesses, best_pair, fewest_tokens, sides
+from lcm.terms import Terms
 
 SIDES = (("copper", "kettle"), ("garden", "gate"))
 

@@ -7,7 +7,7 @@ from lcm.embedder.hashing import Hashing
 from lcm.records import Recalled
 from lcm.recovery.overlay import Overlay
 from lcm.recovery.temporal_query import TemporalQueries, TemporalQuery
-from lcm.recovery.terms import Terms
+from lcm.terms import Terms
 from tests.workspaces import minute
 
 NOW = minute(60)
