@@ -47,6 +47,7 @@ from tests.recovery_results import recovered
 from tests.roots import groups_of, pipeline_of
 from tests.session_results import followed
 from tests.summary_document_results import documented
+from tests.summary_expansion_results import expanded
 from tests.workspaces import NOUNS, VERBS, lived_in, minute, questions
 
 SPECIAL = (
@@ -453,7 +454,7 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "source": _candidates,
     "summarizer": summarized,
     "summary_documents": documented,
-    "summary_expansion": _ranked,
+    "summary_expansion": expanded,
     "text_index": _found,
     "token_estimator": counted,
     "tracking": _logged,

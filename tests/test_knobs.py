@@ -370,6 +370,8 @@ CHANGED: Mapping[str, Any] = {
     "text_index/bm25s:stemmer": "none",
     "text_index/bm25s:stop_words": "none",
     "text_index/fts5:stop_words": "none",
+    "summary_expansion/bounded:policy.confidence_threshold": 0.95,
+    "summary_expansion/bounded:policy.token_budget": 15,
     "summary_documents/replacing:covered": "searchable",
     "summary_documents/searchable:covered": "hidden",
     "token_estimator/code_points:rounding": "up",
@@ -433,9 +435,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{f"compaction/{name}:min_turns": {"compaction.tail_budget_tokens": 0} for name in CLUSTERINGS},
     **{f"compaction/{name}:prior_context_tokens": {"compaction.session_token_budget": 300} for name in CLUSTERINGS},
     **{
-        f"compaction/libravdb_1_4_4:{rung}_{key}": {"compaction.preservation_threshold": 0.0}
-        for rung in ("tighter", "last")
-        for key in ("target_tokens", "density")
+        f"compaction/libravdb_1_4_4:{key}": {"compaction.preservation_threshold": 0.0}  # the words are the model's own
+        for key in (*("counting", "tighter_target_tokens", "tighter_density", "last_target_tokens", "last_density"),)
     },
     **{
         f"compaction/{name}:{key}": {"compaction.confidence": "embedding"}
@@ -472,9 +473,15 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
             "recovery.failure.min_mean_confidence": 1.0,
             "ranking.stages.limit.n": 100,
         }
-        for stage in ("hops.eta", "hops.theta_hop", "recovery.session_k", "recovery.user_k")
+        for stage in ("hops.eta", "hops.theta_hop", "recovery.user_k")
     },
-    "summary_expansion/bounded": {"ranking": "libravdb", "source": "libravdb", "ranking.stages.limit.n": 100},
+    "ranking/libravdb:stages.recovery.session_k": {
+        "source": "libravdb",
+        "recovery": "libravdb",
+        "recovery.failure.min_top_k": 1,
+        "recovery.failure.min_mean_confidence": 1.0,
+        "ranking.stages.limit.n": 2,  # what the answer holds is fetched anew beside it
+    },
     **{
         f"recovery/{name}:{key}": value
         for name in RECOVERIES
@@ -512,10 +519,12 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "vector_index/hnsw_tiers:rescoring": {"vector_index.exit_by": "best_score"},
     "vector_index/hnsw_tiers_pca:rescoring": {"vector_index.exit_by": "best_score"},
     **{f"vector_index/{name}:{key}": {"vector_index.rotation": "pca"} for name in TIERS for key in ROTATION},
-    "vector_index/libravdb:exit_by": {"vector_index.rescoring": "full_width"},
-    "vector_index/libravdb:candidates": {
-        "vector_index.rescoring": "full_width",
-        "vector_index.exit_thresholds": [0, 0],
+    **{
+        f"vector_index/libravdb:{key}": {
+            "vector_index.rescoring": "full_width",
+            "vector_index.exit_thresholds": [-0.35, 0.0],
+        }
+        for key in ("candidates", "exit_by")
     },
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""
@@ -656,18 +665,21 @@ OFFLINE = (
 AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
     "ranking": {"decay": "weibull"},  # without one they agree
-    "summary_expansion": {"ranking": "libravdb", "source": "libravdb"},
     "reinforcement": {"decay": "weibull"},
     "replay": TINY,
     "summarizer": SERVER,
+    "summarizer/routed": FRAMES["summarizer/routed"],  # without a model it is the other one
 }
-"""Group -> settings around it that tell its choices apart."""
+"""Group, or one of its choices -> settings around it that tell its choices apart."""
 
 
 @pytest.mark.parametrize("group", OFFLINE)
 def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
     around = {**SMALL, **AROUND.get(group, {})}
-    results = [_result(group, around | {group: choice}) for choice in configuration.groups()[group]]
+    results = [
+        _result(group, around | AROUND.get(f"{group}/{choice}", {}) | {group: choice})
+        for choice in configuration.groups()[group]
+    ]
     assert len(set(results)) == len(results)
 
 

@@ -179,10 +179,14 @@ def _failures_told_together() -> Iterator[None]:
 
 
 class _Incidents:
-    """What the summarizers of a shard survive."""
+    """What the compaction of a shard and its summarizers survive."""
 
     def __init__(self, parts: Parts) -> None:
-        asked: tuple[object, ...] = (parts.compaction.summarizer, parts.ears.rules.large_file_summarizer)
+        asked: tuple[object, ...] = (
+            parts.compaction,
+            parts.compaction.summarizer,
+            parts.ears.rules.large_file_summarizer,
+        )
         self._reporting = [one for one in asked if isinstance(one, Reporting)]
         self._told: Counter[str] = Counter()
 
