@@ -58,6 +58,7 @@ SHORT = (
     SummaryRequest("Ada likes goats, Bo the old kettle.", 10),
     SummaryRequest("…", 40),
 )
+_OF_TURNS = SummaryRequest(SOURCE, 64, previous=PREVIOUS, turns=tuple(SOURCE.split("\n\n")))
 REQUESTS = (
     SummaryRequest(SOURCE, 160),
     SummaryRequest(SOURCE, 80, depth=1, previous=PREVIOUS),
@@ -67,10 +68,10 @@ REQUESTS = (
     SummaryRequest(JAPANESE, 60),
     *SHORT,
     *(
-        SummaryRequest(SOURCE, 64, previous=PREVIOUS, turns=tuple(SOURCE.split("\n\n")), technicality=technicality)
-        for technicality in (0.1, 0.45, 0.9)
+        replace(_OF_TURNS, target_tokens=64 + number, technicality=technicality)
+        for number, technicality in enumerate((0.1, 0.45, 0.9))
     ),
-    SummaryRequest(SOURCE, 64, turns=tuple(SOURCE.split("\n\n")), technicality=0.9, is_extractive=True),
+    replace(_OF_TURNS, target_tokens=70, technicality=0.9, is_extractive=True),
     SummaryRequest("empty words " * 50, 20),
 )
 

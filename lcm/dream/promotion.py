@@ -129,8 +129,17 @@ def in_sight(documents: pl.DataFrame, text: str) -> pl.DataFrame:
     return documents.filter(is_dream if asks_for_dreams(text) else ~is_dream)
 
 
+def is_dream_of(document_id: str, user_id: str | None) -> bool:
+    """Whether a dream is that of a user; where none is named the workspace is one user's."""
+    return user_id is None or document_id.startswith(f"{_of_user(user_id)}/")
+
+
+def _of_user(user_id: str) -> str:
+    return f"dream:{quote(user_id, safe='', errors='surrogatepass')}"
+
+
 def _prefix(source: str, user_id: str) -> str:
-    return f"dream:{quote(user_id, safe='', errors='surrogatepass')}/{source}#dream#"
+    return f"{_of_user(user_id)}/{source}#dream#"
 
 
 def _of_diary(known: pl.DataFrame | None, source: str, user_id: str) -> pl.DataFrame:

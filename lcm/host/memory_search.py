@@ -10,11 +10,14 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
+from lcm.dream.promotion import is_dream_of
 from lcm.dream.query import asks_for_dreams
 from lcm.errors import LcmError
 from lcm.host.namespace import durable_namespace
 from lcm.memory import Memory
+from lcm.protocols import ShowsTail
 from lcm.records import Query
+from lcm.scopes import parse_agent_id
 
 _QUERY_KEYS = ("query", "text", "input", "q")
 _COUNT_KEYS = ("k", "limit", "top_k")
@@ -57,11 +60,11 @@ class Bridge:
         text = next((params[key] for key in _QUERY_KEYS if isinstance(params.get(key), str) and params[key]), None)
         if text is None:
             return None
-        session_id = params.get("session_id") or None
+        session_id = _text(params, "session_id")
         namespace = durable_namespace(
-            params.get("user_id"),
-            params.get("session_key"),
-            params.get("agent_id") or agent_id,
+            _text(params, "user_id"),
+            _text(params, "session_key"),
+            _text(params, "agent_id") or agent_id,
             f"session:{session_id}" if session_id else None,
         )
         if asks_for_dreams(text):
@@ -95,18 +98,30 @@ class Bridge:
             params: the request, as `route` reads it.
             asked_at: when; nothing later is seen.
             agent_id: the host's own, where the request names none.
-            scopes: which scopes the asker may read; None = all.
+            scopes: which scopes the asker may read; None = those of the agent that the session names, else the
+                request, else the host. Where there is none the workspace is one user's, and is read whole: users are
+                told apart by workspaces, agents by scopes.
         """
         route = self.route(params, agent_id)
         if route is None:
             return []
-        if isinstance(scopes, str):
-            raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
-        readable = None if scopes is None else tuple(scopes)
-        query = Query("memory_search", route.text, asked_at, conversation_id=route.session_id, scopes=readable)
+        session = _text(params, "session_key") or route.session_id or ""
+        agent = parse_agent_id(session) or _text(params, "agent_id") or agent_id
+        readable = _readable(memory, agent, scopes)
+        shown = self._tail(memory, route)
+        query = Query(
+            "memory_search",
+            route.text,
+            asked_at,
+            conversation_id=route.session_id,
+            scopes=readable,
+            shown_message_ids=shown,
+        )
         found = memory.recall([query])
         results: list[dict[str, Any]] = []
         for one in memory.recalled(found).get(query.query_id, ()):
+            if one.kind == "dream" and not is_dream_of(one.document_id, _text(params, "user_id")):
+                continue
             collection = route.collections[0]
             if len(route.collections) > 1:
                 named = {"session": route.collections[0], "global": "global"}
@@ -126,9 +141,34 @@ class Bridge:
             )
         return results[: route.k]
 
+    def _tail(self, memory: Memory, route: Route) -> tuple[str, ...]:
+        """The newest turns of the session, where its recall is searched without them."""
+        assembly, key = memory.system.assembly, route.session_id
+        if not self.searches_recall or self.searches_summaries or key is None or not isinstance(assembly, ShowsTail):
+            return ()
+        if key not in memory.store.conversations()["conversation_id"]:
+            return ()
+        return tuple(assembly.tail_message_ids(memory.store.context_records(key), 0))
+
+
+def _text(params: Mapping[str, Any], key: str) -> str | None:
+    value = params.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _readable(memory: Memory, agent_id: str | None, scopes: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(scopes, str):
+        raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
+    return memory.system.scopes.readable(agent_id) if scopes is None else tuple(scopes)
+
 
 def read_file(
-    memory: Memory, path: str, first_line: int = 1, lines: int = _WINDOW_LINES, scopes: Sequence[str] | None = None
+    memory: Memory,
+    path: str,
+    first_line: int = 1,
+    lines: int = _WINDOW_LINES,
+    agent_id: str | None = None,
+    scopes: Sequence[str] | None = None,
 ) -> str:
     """The lines of a document that a result cites, from `first_line` (1-based) on.
 
@@ -137,7 +177,8 @@ def read_file(
         path: of a result.
         first_line: the first line to give.
         lines: how many at most.
-        scopes: which scopes the reader may read; None = all.
+        agent_id: who reads.
+        scopes: which scopes may be read; None = those of the agent, and without one all.
 
     Raises:
         LcmError: if the path cites nothing that is there and may be read.
@@ -145,8 +186,6 @@ def read_file(
     collection, separator, document_id = path.partition("::")
     if not separator or not collection:
         raise LcmError(f"path must be COLLECTION::ID, percent-encoded, as a search result gives it, got {path!r}")
-    if isinstance(scopes, str):
-        raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
-    text = memory.store.document(unquote(document_id), scopes).text
+    text = memory.store.document(unquote(document_id), _readable(memory, agent_id, scopes)).text
     start = max(0, first_line - 1)
     return "\n".join(text.split("\n")[start : start + lines])

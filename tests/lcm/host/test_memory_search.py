@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from lcm.assembly.continuity import Continuity
 from lcm.errors import LcmError
 from lcm.host.daemon_environment import daemon_environment
 from lcm.host.memory_search import Bridge, read_file
 from lcm.host.namespace import durable_namespace
+from lcm.tokens import Utf16Units
 from tests.workspaces import LINES, minute, system, transcript
 
 LATER = minute(60)
@@ -73,6 +75,47 @@ def test_a_long_document_is_read_in_windows() -> None:
         assert result["endLine"] == 300
         assert read_file(memory, result["path"]).count("\n") == 199
         assert read_file(memory, result["path"], 300) == "line 300"
+
+
+def test_an_agent_reads_its_own_scopes_and_its_users_dreams_alone() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript(["the kiln password is swordfish"], "agent:alice:main"))
+        memory.dream(DIARY, "diary.md", "alice", minute(5), "global")
+        params = {"query": "kiln password", "user_id": "bob", "session_id": "agent:bob:main"}
+        assert Bridge().search(memory, params, LATER) == []
+        assert Bridge().search(memory, params | {"session_id": "x", "agent_id": "bob"}, LATER) == []
+        assert Bridge().search(memory, {"query": "kiln password"}, LATER, agent_id="bob") == []
+        (mine,) = Bridge().search(memory, {"query": "kiln password", "session_id": "agent:alice:main"}, LATER)
+        assert "swordfish" in mine["snippet"]
+        with pytest.raises(LcmError):
+            read_file(memory, mine["path"], agent_id="bob")
+        assert "swordfish" in read_file(memory, mine["path"], agent_id="alice")
+        dreams = {"query": "what did I dream of"}
+        assert Bridge().search(memory, dreams | {"user_id": "bob"}, LATER) == []
+        (dreamt,) = Bridge().search(memory, dreams | {"user_id": "alice"}, LATER)
+        assert "kiln that sings" in dreamt["snippet"]
+
+
+DIARY = """## Deep sleep
+
+- A kiln that sings at night {score=0.9 recall=3 unique=3}
+"""
+
+
+def test_the_recall_of_a_session_leaves_its_newest_turns_out() -> None:
+    continuity = Continuity(Utf16Units())
+    with replace(system(), assembly=continuity).open() as memory:
+        memory.ingest(transcript())
+        params = {"query": "goats", "session_id": "talk"}
+        results = Bridge(searches_recall=True).search(memory, params, LATER)
+        found = {result["snippet"].partition(": ")[2] for result in results}
+        assert found and not found & set(LINES[-4:])
+
+
+def test_what_is_no_text_names_nobody() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        assert Bridge().search(memory, {"query": "goats", "session_id": 5, "user_id": 7, "agent_id": []}, LATER)
 
 
 def test_a_namespace_is_the_first_name_that_is_not_blank() -> None:
