@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -139,6 +139,7 @@ class Experiment:
         for arm, control in self.arms.items():
             rankings[arm] = control.ranking(self.dataset) if isinstance(control, Oracle) else control
         answered = 0
+        widths: set[int] = set()
         for workspace in workspaces:
             transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
             queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
@@ -156,6 +157,7 @@ class Experiment:
                     answered += len(asked)
                     progress("replaying", answered, len(self.dataset.queries))
                 documents.append(_reported(memory.documents, workspace))
+                widths |= set(getattr(memory.vector_index, "widths", ()))
                 sizes["message"].append(len(memory.documents))
                 sizes["session"].append(memory.documents["session_id"].n_unique())
                 live = [query for query in queries if query.query_id in timed]
@@ -187,7 +189,9 @@ class Experiment:
         judged = len(judged_queries(self.dataset))
         return Outcome(
             run=run,
-            documents=every_document.join(run.select("document_id").unique(), on="document_id", how="semi"),
+            documents=every_document.drop("kind", "is_durable").join(
+                run.select("document_id").unique(), on="document_id", how="semi"
+            ),
             values=values,
             means=means,
             confidence=self.retrieval.confidence,
@@ -209,6 +213,8 @@ class Experiment:
             flags=(
                 *self._flags(sizes),
                 *_unanswered(run, len(self.dataset.queries)),
+                *_of_documents(every_document, self.system),
+                *_of_index_tiers(run, widths),
                 *_over_budget(values),
             ),
             latency=percentiles(samples),
@@ -236,6 +242,34 @@ def _unanswered(run: pl.DataFrame, queries: int) -> tuple[str, ...]:
     return (f"{empty} of {queries} queries were answered with no document",) if empty else ()
 
 
+def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
+    """What a reader must know of which documents stand for what, and who finds them."""
+    found = []
+    if summaries := documents.filter(kind="summary").height:
+        found.append(
+            f"{summaries:,} of {len(documents):,} documents are summaries: finding one counts for every message that "
+            "it stands for, so recall grows with their size; nDCG and tokens@k tell what that costs"
+        )
+    if hidden := documents.filter(~pl.col("is_durable")).height:
+        found.append(
+            f"{hidden:,} of {len(documents):,} documents are found from their own session alone, by every arm: "
+            "admission did not promote them (admission.threshold, admission.promotion, admission.roles)"
+        )
+    if system.assembly.shows_documents and not system.compaction.is_off and system.summary_documents.is_off:
+        found.append("this assembly shows summaries where ranking finds them: summary_documents=searchable makes it so")
+    if system.compaction.is_off and not system.summary_documents.is_off:
+        found.append("summary_documents has nothing to find: compaction=none makes no summary")
+    return tuple(found)
+
+
+def _of_index_tiers(run: pl.DataFrame, widths: Collection[int]) -> tuple[str, ...]:
+    """Small haystacks are answered by the full width at once."""
+    answered = run.filter(arm=SYSTEM_ARM)["index_tier"].drop_nulls()
+    if len(widths) < 2 or answered.is_empty() or answered.min() != max(widths):
+        return ()
+    return (f"no query was answered by an index tier narrower than {max(widths)} (vector_index.tiers_from)",)
+
+
 def _over_budget(values: pl.DataFrame) -> tuple[str, ...]:
     """The fresh tail is always shown, whatever it costs."""
     costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
@@ -244,7 +278,7 @@ def _over_budget(values: pl.DataFrame) -> tuple[str, ...]:
     over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
     return tuple(
         f"{n} of {costs.filter(budget=budget).height} contexts cost more than the budget of {budget} tokens: so does "
-        "their fresh tail (assembly.fresh_tail_count, assembly.fresh_tail_max_tokens)"
+        "what they always show, as their fresh tail (assembly.fresh_tail_* or assembly.tail.*)"
         for budget, n in over.iter_rows()
     )
 
@@ -255,4 +289,5 @@ def _told(decisions: pl.DataFrame, workspace: str) -> pl.DataFrame:
 
 def _reported(documents: pl.DataFrame, workspace: str) -> pl.DataFrame:
     tokens = pl.Series("tokens", REPORT_TOKENS.count(documents["text"].to_list()), dtype=pl.Int64)
-    return documents.select("document_id", "source_message_ids", workspace_id=pl.lit(workspace)).with_columns(tokens)
+    told = ("document_id", "source_message_ids", "kind", "is_durable")
+    return documents.select(*told, workspace_id=pl.lit(workspace)).with_columns(tokens)

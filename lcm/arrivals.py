@@ -1,7 +1,7 @@
 """From the new messages of a conversation to the documents that they make, and to what these change."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -39,8 +39,7 @@ def arrive(
     candidates: Sequence[Candidate],
     intake: Intake,
     indexes: Indexes,
-    store: Store,
-    readable: Sequence[str] | None,
+    compared: Callable[[], WorkingSet],
 ) -> Arrivals:
     """Decide on every candidate; nothing is written yet.
 
@@ -49,11 +48,11 @@ def arrive(
         messages: the conversation from its start, dated.
         candidates: what extraction made of what is new in it.
         intake: admission and deduplication.
-        indexes: embed the candidates, and know the vectors of stored documents.
-        store: of the workspace.
-        readable: the scopes whose documents the candidates may be compared with; None = all.
+        indexes: embed the candidates.
+        compared: gives the documents that the candidates may be compared with, where they are.
     """
-    sources = {message.message_id: message for message in messages}
+    wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
+    sources = {message.message_id: message for message in messages if message.message_id in wanted}
 
     def document_of(candidate: Candidate, _: datetime) -> Document:
         return new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id)
@@ -67,10 +66,7 @@ def arrive(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    known = store.documents(readable)
-    vectors = indexes.vector_index.vectors_of(known["document_id"].to_list())
-    records = WorkingSet(known, vectors, store.document, readable)
-    around = Surroundings(messages, records, document_of, embed)
+    around = Surroundings(messages, compared(), document_of, embed)
     arrivals = Arrivals()
     for places in _extractions(candidates):
         taken = intake.take_in(

@@ -26,7 +26,7 @@ from lcm.dream.promotion import Promotion, in_sight, promote
 from lcm.dream.query import asks_for_dreams
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
-from lcm.indexes import Indexes
+from lcm.indexes import Indexes, embedded_texts, mean_vector
 from lcm.instants import END_OF_CLOCKS, EPOCH
 from lcm.known_documents import KnownDocuments
 from lcm.new_document import document_of_node, document_of_shard
@@ -63,17 +63,20 @@ from lcm.records import (
     Message,
     Query,
     Recalled,
+    Shard,
     Summary,
     Transcript,
 )
 from lcm.scopes import Scopes, parse_agent_id
 from lcm.session.hearing import Ears
 from lcm.session.rules import SessionRules
-from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_shards
+from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_undocumented_shards
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store
+from lcm.store.summaries import undocumented
 from lcm.summary_documents.none import NoSummaryDocuments
 from lcm.tokens import Utf16Units
+from lcm.working_set import WorkingSet
 
 _PART_METHODS = {
     "embedder": "embed",
@@ -149,6 +152,9 @@ class Memory:
         self._authored = self._author(system.authored.nodes())
         if isinstance(system.authored, Reporting):
             self.incidents += Counter(system.authored.incidents)
+        self._compared: tuple[Sequence[str] | None, WorkingSet] | None = None
+        self._heard: tuple[str, list[Message]] = ("", [])
+        self._version = store.written_elsewhere()
         self._known = KnownDocuments(store.documents())
         if self._known.sanitised:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
@@ -180,17 +186,19 @@ class Memory:
             return 0
         transcript = replace(transcript, messages=tuple(map(self._ears.prepared, transcript.messages)))
         with self.store.transaction():
+            self._follow()
             added = self.store.ingest(transcript, system.token_estimator, system.assembly.wording)
             if not added:
                 return 0
             # Before the commit: what cannot be embedded is not taken in.
-            vectors = self._extract(transcript.conversation_id, self.store.extracted()[transcript.conversation_id])
-        self._grow(vectors)
+            change = self._extract(transcript.conversation_id, self.store.extracted()[transcript.conversation_id])
+        self._grow(*change)
         return added
 
     def dream(self, diary: str, source: str, user_id: str, promoted_at: datetime, scope: str) -> Promotion:
         """Keep what a dream diary holds, in the place of what it held before; see `lcm.dream.promotion`."""
         with self.store.transaction():
+            self._follow()
             made = promote(self.store, self.system.token_estimator, diary, source, user_id, scope, promoted_at)
             windows = self.indexes.embed([document.text for document in made.documents])
         self._grow({document.document_id: rows for document, rows in zip(made.documents, windows, strict=True)})
@@ -225,10 +233,14 @@ class Memory:
 
     def catch_up(self) -> None:
         """Make documents of what has been said, folded and protected since they were last made."""
-        for conversation_id, extracted in self.store.extracted().items():
+        for conversation_id in self.store.extracted():
             with self.store.transaction():
-                vectors = self._extract(conversation_id, extracted)
-            self._grow(vectors)
+                self._follow()
+                extracted = self.store.extracted().get(conversation_id)
+                if extracted is None:  # another process was faster
+                    continue
+                change = self._extract(conversation_id, extracted)
+            self._grow(*change)
         self._find_folded()
 
     def compact(
@@ -254,6 +266,8 @@ class Memory:
             return []
         if conversation_ids is None:
             conversation_ids = self.store.conversations()["conversation_id"].to_list()
+        if compaction.reads_admission or not self.system.summary_documents.is_off:
+            self.catch_up()  # a summary is asked but once which documents it stands for
         works = (
             compaction.compact(
                 self._window(conversation_id),
@@ -294,9 +308,21 @@ class Memory:
         return self.system.assembly.assemble(self.store.context_records(conversation_id), asks, self._authored)
 
     def context(self, query: Query, budget_tokens: int) -> Context:
-        """The context that a model is shown before it answers `query`, which names its conversation."""
+        """The context that a model is shown before it answers `query`, which names its conversation.
+
+        Raises:
+            ValueError: if it names none, or asks before the conversation's last message: what compaction has made of a
+                conversation since cannot be unmade.
+        """
+        if not isinstance(budget_tokens, int) or budget_tokens < 1:
+            raise ValueError(f"budget_tokens must be a whole number >= 1, got {budget_tokens!r}")
         if query.conversation_id is None:
             raise ValueError(f"query {query.query_id!r} must name the conversation whose context is asked for")
+        if query.asked_at < (last := self.store.last_said(query.conversation_id)):
+            raise ValueError(
+                f"query {query.query_id!r} is asked at {query.asked_at.isoformat()}, before the last message of its "
+                f"conversation at {last.isoformat()}: a context is as of now; replay the transcript up to the question"
+            )
         conversation_id, assembly = query.conversation_id, self.system.assembly
         recalled: Sequence[Recalled] = ()
         if assembly.shows_documents:
@@ -364,6 +390,8 @@ class Memory:
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self._known = self._known.with_use(use)
+            if self._compared is not None:
+                self._compared[1].reread(use["document_id"].to_list())
         return pl.concat(answers)
 
     def trace(self, queries: Sequence[Query]) -> pl.DataFrame:
@@ -531,14 +559,14 @@ class Memory:
         )
         return found if query.scopes is None else found.filter(pl.col("scope").is_in(list(query.scopes)))
 
-    def _extract(self, conversation_id: str, extracted: int) -> dict[str, Vectors]:
+    def _extract(self, conversation_id: str, extracted: int) -> tuple[dict[str, Vectors], list[str]]:
         """Make documents of the messages after `extracted`, inside the caller's transaction.
 
         Returns:
-            The window vectors of every new document, by id.
+            The window vectors of every new document, by id, and the ids of those that end: what `_grow` takes.
         """
         system = self.system
-        messages, unset = dated(self.store.messages(conversation_id))
+        messages, unset = self._said(conversation_id, extracted)
         new = {message.message_id for message in messages[extracted:]}
         if late := [message_id for message_id in unset if message_id in new]:
             _log.warning(
@@ -551,12 +579,43 @@ class Memory:
         intake = Intake(system.admission, system.deduplication)
         # Who has no name is compared with what is written beside it, not with everybody's secrets.
         readable = (scope,) if agent is None else system.scopes.readable(agent)
-        arrivals = arrive(conversation_id, messages, candidates, intake, self.indexes, self.store, readable)
+        arrivals = arrive(
+            conversation_id, messages, candidates, intake, self.indexes, lambda: self._comparable(readable)
+        )
         tokens = system.token_estimator.count([document.text for document in arrivals.documents])
         write(arrivals, conversation_id, self.store, tokens)
         self.store.set_extracted(conversation_id, len(messages))
         self.incidents += arrivals.incidents
-        return arrivals.windows
+        changed = [document_id for document_id, _ in (*arrivals.ends, *arrivals.notes)]
+        return arrivals.windows, changed
+
+    def _said(self, conversation_id: str, extracted: int) -> tuple[list[Message], list[str]]:
+        """`dated` messages of a conversation, of which the first `extracted` are read again only where others were
+        asked for in between; and the ids of those after them that are dated by no set clock."""
+        known_id, messages = self._heard
+        del messages[extracted:]
+        read = self.store.messages(conversation_id, max(extracted, 1))
+        if extracted == 0 or not (
+            known_id == conversation_id
+            and len(messages) == extracted
+            and read[0].message_id == messages[-1].message_id  # no other conversation has taken its name
+        ):
+            messages, unset = dated(self.store.messages(conversation_id) if extracted else read)
+        else:
+            found, unset = dated([messages[-1], *read[1:]])
+            messages += found[1:]
+        self._heard = conversation_id, messages
+        return messages, unset
+
+    def _comparable(self, readable: Sequence[str] | None) -> WorkingSet:
+        """The documents of scopes, to compare candidates with and to grow by them."""
+        if self._compared is None or self._compared[0] != readable:
+            frame = self._known.frame
+            if readable is not None:
+                frame = frame.filter(pl.col("scope").is_in(list(readable)))
+            vectors = self.indexes.vector_index.vectors_of(frame["document_id"].to_list())
+            self._compared = readable, WorkingSet(frame, vectors, self.store.document, readable)
+        return self._compared[1].branch()
 
     def _candidates(
         self, messages: Sequence[Message], extracted: int, scope: str, agent: str | None
@@ -604,33 +663,45 @@ class Memory:
 
     def _find_folded(self) -> None:
         """Make documents of the summaries and protected messages that have none yet."""
-        summaries = [] if self.system.summary_documents.is_off else self.store.summaries()
+        with self.store.reading():
+            self._follow()
+            shards, summaries = self._undocumented()
+        if not shards and not summaries:
+            return
+        with self.store.transaction():
+            self._follow()
+            change = self._fold(*self._undocumented())
+        self._grow(*change)
+
+    def _undocumented(self) -> tuple[list[Shard], list[Summary]]:
+        """The protected messages and the summaries that are to have documents, and have none."""
         with self.store.reading() as connection:
-            shards = read_shards(connection)
-        known = set(self._known.frame["document_id"])
+            shards = read_undocumented_shards(connection)
+            ids = [] if self.system.summary_documents.is_off else undocumented(connection)
+            found = self.store.summaries_by_id(ids)
+        return shards, [found[summary_id] for summary_id in ids]
+
+    def _fold(self, shards: Sequence[Shard], summaries: Sequence[Summary]) -> tuple[dict[str, Vectors], list[str]]:
+        """Make documents of these, inside the caller's transaction; returns what `_grow` takes."""
         documents: list[Document] = []
-        ends: list[tuple[str, datetime]] = []
+        ends: dict[str, datetime] = {}
         for shard in shards:
             document = document_of_shard(shard, self._message(shard.message_id), self._scope(shard.conversation_id))
-            if document.document_id not in known:
-                documents.append(document)
+            documents.append(document)
         for summary in summaries:
-            if summary.summary_id in known:
-                continue
             beneath = self._beneath(summary)
             documents.append(
                 self.system.summary_documents.document(summary, beneath, self._scope(summary.conversation_id))
             )
             ended = self.system.summary_documents.ended(summary, self._known.frame)
-            ends += [(document_id, summary.created_at) for document_id in ended]
-        if not documents:
-            return
+            for document_id in ended:
+                ends.setdefault(document_id, summary.created_at)
         windows = self.indexes.embed([document.text for document in documents])
         tokens = self.system.token_estimator.count([document.text for document in documents])
-        with self.store.transaction():
-            self.store.add_documents([replace(d, tokens=n) for d, n in zip(documents, tokens, strict=True)])
-            self.store.end_documents(ends)
-        self._grow({document.document_id: rows for document, rows in zip(documents, windows, strict=True)})
+        self.store.add_documents([replace(d, tokens=n) for d, n in zip(documents, tokens, strict=True)])
+        self.store.end_documents(list(ends.items()))
+        vectors = {document.document_id: rows for document, rows in zip(documents, windows, strict=True)}
+        return vectors, list(ends)
 
     def _message(self, message_id: str) -> Message:
         return self.store.messages_by_id([message_id])[message_id]
@@ -646,13 +717,49 @@ class Memory:
         below = self.store.summaries_by_id(summary.source_ids)
         return [message for one in summary.source_ids for message in self._beneath(below[one])]
 
-    def _grow(self, vectors: dict[str, Vectors]) -> None:
-        """Take the store's new documents into memory and into the indexes."""
-        known = self._known.frame["document_id"]
-        self._known = KnownDocuments(self.store.documents())
-        documents = self._known.frame
-        new = documents.filter(~pl.col("document_id").is_in(known.implode()))
-        self.indexes.add(new, [vectors[document_id] for document_id in new["document_id"]], documents)
+    def _grow(self, vectors: dict[str, Vectors], changed: Sequence[str] | None = None) -> None:
+        """Take the store's new documents into memory and into the indexes.
+
+        Args:
+            vectors: of the new documents, by id: one row a window.
+            changed: the older documents that have changed, where these are all; None = any may have.
+        """
+        if changed is None:
+            self._read_again(vectors)
+            return
+        rows = self.store.documents(document_ids=[*vectors, *changed])
+        new, is_behind = self._known.follow(rows)
+        windows = [vectors[document_id] for document_id in new["document_id"]]
+        self.indexes.add(new, windows, self._known.frame)
+        if not is_behind:
+            self._compared = None
+        elif self._compared is not None:
+            if windows:
+                self._compared[1].add_stored(new, np.concatenate([mean_vector(one) for one in windows]))
+            self._compared[1].reread(changed)
+
+    def _follow(self) -> None:
+        """Take in the documents that another process has written, before this one compares with them or adds to them.
+
+        Raises:
+            StoreError: if it has taken documents away, which the indexes cannot forget.
+        """
+        version = self.store.written_elsewhere()
+        if version != self._version:
+            self._read_again({})
+            self._heard, self._version = ("", []), version
+
+    def _read_again(self, vectors: dict[str, Vectors]) -> None:
+        """Read all documents; those that are new are embedded, where `vectors` lacks them."""
+        known = KnownDocuments(self.store.documents())
+        if gone := len(self._known.ids - known.ids):
+            raise StoreError(f"another process has removed {gone} documents from the workspace: open it again")
+        new = known.frame.filter(~pl.col("document_id").is_in(list(self._known.ids)))
+        foreign = new.filter(~pl.col("document_id").is_in(list(vectors)))
+        embedded = dict(zip(foreign["document_id"], self.indexes.embed(embedded_texts(foreign)), strict=True))
+        windows = [vectors[i] if i in vectors else embedded[i] for i in new["document_id"]]
+        self._known, self._compared = known, None
+        self.indexes.add(new, windows, known.frame)
 
 
 def _check(queries: Sequence[Query]) -> None:

@@ -215,8 +215,8 @@ class Batch:
     is_in_session: bool = False
     """The asker sees turns of its own session, which are left out of `documents`."""
     turns: pl.DataFrame | None = None
-    """What else was said and could be seen, but is not durable or stands behind a summary: for the search of lost turns
-    alone; columns as `documents`. None = nothing."""
+    """What else was said and could be seen, but is not durable or stands behind a summary: for the search of lost
+    turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived, by name and times: whoever falls back counts here, and logs a warning."""
 
@@ -619,7 +619,9 @@ class Signals(NamedTuple):
 class Recovery(Protocol):
     """What is fetched beside a failed answer, and how it is ranked.
 
-    Laws: nothing is fetched for an answer that has not failed; the order is a permutation of some of what was given.
+    Laws: nothing is fetched for an answer that has not failed, unless it was asked from elsewhere; what a ranking has
+    fetched for a question that names no session is shown, and a reserve kept for it, in a context of any conversation;
+    the order is a permutation of some of what was given.
     """
 
     @property

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from eval.batch.executor import Executor, Failed
-from eval.batch.replay import Parts, Triggers
+from eval.batch.replay import Parts, Triggers, require_no_admission
 from eval.batch.report import REPORT, read_rows, write_report
 from eval.batch.run_folder import incidents_of, write_compaction_run
 from eval.batch.settings import deciding_settings
@@ -176,7 +176,7 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
 def _built(config: DictConfig) -> tuple[Executor, Tracking, Composed]:
     """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
     parts = Composed(configuration.resolved(config))
-    parts()
+    require_no_admission(parts().compaction)
     executor, tracking = configuration.build(config, "executor"), configuration.build(config, "tracking")
     return executor, tracking, parts
 

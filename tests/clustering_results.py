@@ -8,13 +8,14 @@ from functools import cache
 from omegaconf import DictConfig
 
 from lcm.compaction.lockstep import run
+from lcm.compaction.window import StoredWindow
 from lcm.protocols import Compaction
 from lcm.records import Message, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.tokens import Utf16Units
 from pipelines import configuration
 from tests.context_results import digest, reports_of, state
-from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, window
+from tests.lcm.compaction.contexts import BEGIN, CONVERSATION
 
 BASE64 = "QuokkaZanzibarWxyz" * 4
 SAID = (
@@ -35,6 +36,14 @@ TURNS = 150
 TOKENS = Utf16Units()
 
 
+class Scored(StoredWindow):
+    """Only what users say has an admission score."""
+
+    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
+        said = {one.message_id for one in self.messages(message_ids) if one.role == "user"}
+        return {one: int(digest(one), 16) % 10 / 10 for one in message_ids if one in said}
+
+
 class Squeezing:
     """Names all that it was asked; its answers copy a turn, speak of something else, or are too long."""
 
@@ -43,7 +52,7 @@ class Squeezing:
 
 
 def _squeezed(request: SummaryRequest) -> SummaryResult:
-    told = f"{request.target_tokens} {request.density} {digest((request.text, request.previous))}"
+    told = f"{request.target_tokens} {request.density} {digest((request.text, request.previous, request.technicality))}"
     if request.is_extractive:
         words = " ".join(turn.splitlines()[0] for turn in request.turns if turn)[: 4 * request.target_tokens]
         return SummaryResult(f"{words} {told}", 0.7, "extractive", "hashing")
@@ -75,7 +84,7 @@ def _lived(compaction: Compaction) -> object:
             heard = talk()[start : start + 5]
             store.append(CONVERSATION, heard, TOKENS)
             if view is None:
-                view = window(store)
+                view = Scored(store, CONVERSATION)
             view.follow()
             reports.append(run(compaction.after_turn(view, _instant(start + 5)), Squeezing()))
         return reports_of(reports), state(store)
@@ -84,7 +93,9 @@ def _lived(compaction: Compaction) -> object:
 def _at_once(compaction: Compaction, target_tokens: int | None) -> object:
     with Store(opened_at=BEGIN) as store:
         store.append(CONVERSATION, talk(), TOKENS)
-        work = compaction.compact(window(store), _instant(TURNS), is_forced=True, target_tokens=target_tokens)
+        work = compaction.compact(
+            Scored(store, CONVERSATION), _instant(TURNS), is_forced=True, target_tokens=target_tokens
+        )
         return reports_of([run(work, Squeezing())]), state(store)
 
 

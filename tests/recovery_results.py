@@ -47,7 +47,7 @@ def recovered(config: DictConfig) -> object:
     recovery: Recovery = configuration.build(config, "recovery")
     said = [
         recovery.signals(answer, has_session)
-        for answer in _answers(config.embedder.dim)
+        for answer in answers(config.embedder.dim)
         for has_session in (True, False)
     ]
     reserves = [
@@ -56,7 +56,7 @@ def recovered(config: DictConfig) -> object:
         for signals in (FAILED, Signals(False, True, False, False), Signals(False, False, False, True))
         for budget in BUDGETS
     ]
-    turns, tokens = _turns()
+    turns, tokens = lost_turns()
     orders = [
         recovery.order(prompt, turns[start : start + size], tokens[start : start + size], reserve, NOW)
         for prompt in PROMPTS
@@ -67,7 +67,7 @@ def recovered(config: DictConfig) -> object:
     return recovery.is_off, said, reserves, orders
 
 
-def _answers(dim: int) -> list[list[Recalled]]:
+def answers(dim: int) -> list[list[Recalled]]:
     vague = [summary(0.9, 0.3, f"s{i}") for i in range(5)]
     return [
         [],
@@ -82,7 +82,7 @@ def _answers(dim: int) -> list[list[Recalled]]:
 
 
 @cache
-def _turns() -> tuple[Sequence[Recalled], Sequence[int]]:
+def lost_turns() -> tuple[Sequence[Recalled], Sequence[int]]:
     """Turns of every length, nearness, age and session, and what each costs."""
     rng = random.Random(0)
     found = []

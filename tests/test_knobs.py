@@ -104,7 +104,7 @@ LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lanc
 
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
-CONTINUITIES = ("continuity", "libravdb")
+CONTINUITIES = ("continuity", "libravdb", "libravdb_1_4_4")
 AUTHORED = ("files", "libravdb")
 RECOVERIES = ("corrected", "libravdb", "semantic_slots")
 LEXICAL_RECOVERIES = ("corrected", "libravdb")
@@ -179,11 +179,17 @@ CHANGED: Mapping[str, Any] = {
     "assembly/continuity:shares.soft_claim": "used",
     "assembly/continuity:tail.bundles": "none",
     "assembly/continuity:rendering": "twice",
-    "assembly/libravdb:shares.oversized_hard": "refuse",
-    "assembly/libravdb:shares.soft_claim": "reserved",
-    "assembly/libravdb:tail.budget_fraction": 0.9,
-    "assembly/libravdb:tail.bundles": "one_unit",
-    "assembly/libravdb:rendering": "once",
+    **{
+        f"assembly/{name}:{key}": value
+        for name in ("libravdb", "libravdb_1_4_4")
+        for key, value in {
+            "shares.oversized_hard": "refuse",
+            "shares.soft_claim": "reserved",
+            "tail.budget_fraction": 0.9,
+            "tail.bundles": "none",
+            "rendering": "once",
+        }.items()
+    },
     "assembly/lossless:eviction": "relevance",
     "assembly/lossless:relevance_terms": "ascii_json",
     "assembly/lossless:tool_pairing": "lenient",

@@ -17,6 +17,7 @@ from lcm.protocols import Compaction, Work
 from lcm.records import CompactionReport, Message, SummaryResult, Transcript
 from lcm.session.hearing import Ears
 from lcm.store.store import Store
+from lcm.summarizer.routed import Routed
 from lcm.transcript.reading import PIECE_ITEMS
 
 Triggers = Literal["per_turn", "at_end"]
@@ -33,6 +34,20 @@ class Parts(NamedTuple):
 
     compaction: Compaction
     ears: Ears
+
+
+def require_no_admission(compaction: Compaction) -> None:
+    """Refuse a summarizer that is chosen by what admission says of turns: a batch has no admission.
+
+    Raises:
+        LcmError: if it is.
+    """
+    summarizer = compaction.summarizer
+    if isinstance(summarizer, Routed) and summarizer.is_routing and compaction.reads_admission:
+        raise LcmError(
+            "compaction asks the abstractive summarizer where admission scores turns high, and a batch scores none: "
+            "write summarizer=centroid, or summarizer.threshold=0 for abstractive summaries of all"
+        )
 
 
 class Replay:

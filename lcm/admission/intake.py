@@ -5,7 +5,7 @@ Source: memory-lancedb-pro, smart-extractor.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from lcm.admission import follower
 from lcm.admission.changes import Annotated, Change, Created, Ended, Taken
+from lcm.admission.prefix import Prefix
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
 from lcm.lifecycle.support import GENERAL
@@ -48,6 +49,12 @@ class Surroundings:
     """The document that a candidate becomes when it is said at that instant."""
     embed: Callable[[Sequence[str]], Vectors]
     """One row of unit length a text."""
+    places: Mapping[str, int] = field(init=False)
+    """Of the messages, by id: made once for all extractions."""
+
+    def __post_init__(self) -> None:
+        places = {message.message_id: place for place, message in enumerate(self.messages)}
+        object.__setattr__(self, "places", places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +104,14 @@ class Intake:
             around: the conversation, and the records to change.
         """
         twin_of = self._twins(candidates, vectors, around.embed)
-        places = {message.message_id: place for place, message in enumerate(around.messages)}
         taken: list[Taken] = []
         made: set[str] = set()
         for candidate, vector, now, twin in zip(candidates, vectors, said_at, twin_of, strict=True):
             if twin is not None:
                 taken.append(_duplicate(candidate, taken[twin].decision, twin, now))
                 continue
-            last = max(places.get(message_id, -1) for message_id in candidate.source_message_ids)
-            heard = around.messages[: last + 1]
+            last = max(around.places.get(message_id, -1) for message_id in candidate.source_message_ids)
+            heard = Prefix(around.messages, last + 1)
             try:
                 outcome = self._take(_Arrival(candidate, vector, now, around, heard, made))
                 around.records.apply(outcome.changes)

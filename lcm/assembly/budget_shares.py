@@ -20,8 +20,9 @@ class OversizedHardError(LcmError):
 
     def __init__(self, tokens: float, budget_tokens: float) -> None:
         super().__init__(
-            f"hard authored text takes {tokens:g} tokens, more than the {budget_tokens:g} that it may: shorten it, "
-            "mark less of it as binding, or ask for a larger budget"
+            f"hard authored text (authored.paths) takes {tokens:g} tokens as it is shown, more than the "
+            f"{budget_tokens:g} that it may: shorten it, mark less of it as binding, or ask for larger budgets "
+            "(retention.budgets; assembly.shares.oversized_hard=degrade shows it alone)"
         )
         self.tokens = tokens
         self.budget_tokens = budget_tokens
@@ -51,6 +52,10 @@ class Shares(NamedTuple):
     """Of the whole tail, its base among it."""
     degraded: tuple[str, ...]
     """Why nothing but hard text and the base of the tail is shown; empty where all is well."""
+
+    def exceeds(self, tokens: float) -> bool:
+        """Whether so many are more than the memory has."""
+        return tokens > self.memory_tokens + _SLACK
 
     @property
     def left_tokens(self) -> float:

@@ -1,6 +1,7 @@
 """Contexts of what was authored, the newest turns word for word, protected rules, and what was recalled.
 
-Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`.
+Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`,
+those of the code of 1.4.4 `conf/assembly/libravdb_1_4_4.yaml`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,10 @@ class Continuity:
     """Shows hard authored text and the newest turns always, and in what they leave: soft authored text, more turns,
     protected rules, what ranking found, and what was fetched because ranking failed.
 
-    A question about dreams is answered by authored text and dreams alone.
+    A question about dreams is answered by authored text and dreams alone, where a dream was recalled.
+
+    Budgets are of the parts as they are counted one by one. An estimator for which a whole text is no sum of its parts
+    may count the rendered context higher.
     """
 
     token_estimator: TokenEstimator
@@ -77,7 +81,10 @@ class Continuity:
         authored: Sequence[AuthoredNode] = (),
         prompt: str = "",
     ) -> list[str]:
-        """The messages that a context shows word for word, whatever is recalled: a search may leave them out."""
+        """The messages that a context shows word for word, whatever is recalled: a search may leave them out.
+
+        None for a question about dreams: it depends on whether a dream is recalled.
+        """
         packing = _Packing(self, items, authored)
         turns, shares = packing.shared(budget_tokens, asks_for_dreams(prompt))
         return [message.message_id for message in turns.messages[shares.tail.recent :]]
@@ -121,7 +128,7 @@ class _Packing:
         return turns, self._shared[key]
 
     def context(self, ask: Ask) -> Context:
-        is_dream = asks_for_dreams(ask.prompt)
+        is_dream = asks_for_dreams(ask.prompt) and any(one.kind == "dream" for one in ask.recalled)
         turns, shares = self.shared(ask.budget_tokens, is_dream)
         tail = range(shares.tail.recent, len(turns))
         choice = self._choice(ask, is_dream, shares, [turns.messages[place].message_id for place in tail])
@@ -149,7 +156,7 @@ class _Packing:
             messages=tuple(said),
             guidance=header(sections([one.remembered for one in in_header]), shares.degraded),
             evicted=len(self._items) - len(recent),
-            is_degraded=bool(shares.degraded) or tokens > max(0, ask.budget_tokens),
+            is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,
         )
 

@@ -82,7 +82,7 @@ class RecallRules(NamedTuple):
         ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
         signals = self.recovery.signals(ranked, has_session)
         if not signals.has_failed and any(one.is_recovered for one in awake):
-            # Ranking fetched them for a question that names no session of its own, wherever it is answered.
+            # Ranking fetched them for a question that names no session; the context that answers it has one.
             signals = signals._replace(is_elsewhere=True)
         reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
         rules = [one for one in ranked if one.kind == "guidance"]

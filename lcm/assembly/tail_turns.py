@@ -12,6 +12,7 @@ from lcm.assembly.recent_tail import Turn
 from lcm.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.assembly.shown_items import ShownItems
 from lcm.protocols import TokenEstimator
+from lcm.recorded_metadata import recorded_bundle
 from lcm.records import Message
 
 _AHEAD = 64
@@ -73,6 +74,4 @@ def entry_of(message: Message) -> str:
 
 def _bundle(message: Message) -> str:
     """What the message belongs to: the bundle that its record names, or the turn whose piece it is."""
-    native = message.envelope.get("native")
-    named = native.get("continuity_bundle_id") if isinstance(native, dict) else None
-    return named if isinstance(named, str) and named else turn_of(message)
+    return recorded_bundle(message) or turn_of(message)

@@ -73,7 +73,11 @@ class AuthoredFiles:
         if self.max_hard_tokens is not None:
             check_hard_budget(found, self.max_hard_tokens, "raise authored.max_hard_tokens")
         for source, target in dangling_hops(found):
-            _log.warning("hop_targets of %r names %r, which is no block that can be found", source, target)
+            _log.warning(
+                "hop_targets of %r names %r, which is no variant block: hard and soft ones are shown, not found",
+                source,
+                target,
+            )
             self.incidents["hop targets that lead nowhere"] += 1
         return in_authored_order(found)
 

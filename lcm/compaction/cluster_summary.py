@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lcm.compaction.cluster_confidence import EXTRACTIVE, ClusterConfidence
 from lcm.compaction.cluster_counting import ClusterCounting
@@ -22,6 +22,8 @@ from lcm.session.file_references import file_ids_in
 from lcm.summarizer.chain import has_words
 
 Asking = Generator[SummaryRequest, SummaryResult, "Made | None"]
+TechnicalityOf = Literal["scored_turns", "all_turns"]
+"""Whose admission scores a cluster's technicality is the mean of; among all turns one without a score has 0."""
 Folding = Generator[SummaryRequest, SummaryResult, bool]
 """Whether the cluster left the context."""
 
@@ -66,6 +68,7 @@ class ClusterSummary:
     confidence: ClusterConfidence
     ladder: Ladder
     sanitizer: Sanitizer
+    technicality_of: TechnicalityOf
 
     def fold(self, progress: Progress, cluster: Cluster) -> Folding:
         """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is
@@ -149,8 +152,6 @@ class ClusterSummary:
         is_aggressive: bool = False,
         is_extractive: bool = False,
     ) -> SummaryRequest:
-        scores = progress.window.admission_scores([message.message_id for message in cluster.messages])
-        technicality = sum(scores.get(message.message_id, 0.0) for message in cluster.messages) / len(cluster.messages)
         return SummaryRequest(
             text="\n".join(said for turn in turns if (said := turn.strip())),
             target_tokens=rung.target_tokens,
@@ -158,9 +159,17 @@ class ClusterSummary:
             is_aggressive=is_aggressive,
             turns=tuple(turns),
             density=rung.density,
-            technicality=clamped(technicality),
+            technicality=self._technicality(progress, cluster),
             is_extractive=is_extractive,
         )
+
+    def _technicality(self, progress: Progress, cluster: Cluster) -> float:
+        """The mean admission score of the turns; 0 where none has a score."""
+        ids = [message.message_id for message in cluster.messages]
+        found = progress.window.admission_scores(ids)
+        scores = [found[message_id] for message_id in ids if message_id in found]
+        count = len(scores) if self.technicality_of == "scored_turns" else len(ids)
+        return clamped(sum(scores) / count) if count else 0.0
 
     def _is_less(self, result: SummaryResult, cluster: Cluster) -> bool:
         tokens = self.token_estimator.count([well_formed(result.text)])[0]

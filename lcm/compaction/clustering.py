@@ -15,7 +15,7 @@ from lcm.compaction.cluster_confidence import ClusterConfidence, Confidence
 from lcm.compaction.cluster_counting import ClusterCounting, Counting
 from lcm.compaction.cluster_ladder import Ladder, Rung
 from lcm.compaction.cluster_partition import partition
-from lcm.compaction.cluster_summary import Cluster, ClusterSummary
+from lcm.compaction.cluster_summary import Cluster, ClusterSummary, TechnicalityOf
 from lcm.compaction.ledger import ledger_of
 from lcm.compaction.prior_context import PriorContext, made_before, prior_context
 from lcm.compaction.progress import Progress
@@ -23,6 +23,7 @@ from lcm.compaction.sanitizer import Sanitizer
 from lcm.errors import LcmError
 from lcm.instants import EPOCH
 from lcm.protocols import ContextWindow, Embedder, Guidance, Reporting, Summarizer, TokenEstimator, Work
+from lcm.recorded_metadata import recorded_bundle
 from lcm.records import CompactionReport, ContextEntry, Message, SummaryRequest, SummaryResult
 from lcm.summarizer.routed import Routed
 
@@ -33,6 +34,7 @@ _log = logging.getLogger(__name__)
 _MOST_REMEMBERED = 100_000
 _CHOICES: dict[str, Any] = {
     "bundles": Bundles, "confidence": Confidence, "counting": Counting, "prior": Prior,
+    "technicality_of": TechnicalityOf,
 }  # fmt: skip
 _LEAST = {
     "target_cluster_size": 1, "min_turns": 0, "tail_budget_tokens": 0, "prior_context_tokens": 0,
@@ -58,9 +60,10 @@ class Clustering:
     Beside the original's values stand corrected ones: `bundles` one_unit | unbounded: its tail takes in whatever
     alternates between user and assistant, mostly all; `counting` context | original: it holds words or a model's
     tokens against characters; `prior` standing_before | made_before: it looks for summaries that were written before
-    the cluster was said, so never finds the one just before it. For all values alike: what is compacted is not
-    compacted again, which the original does; and where a model fails, words of the turns stand in, if the summarizer
-    has them, instead of ending the run.
+    the cluster was said, so never finds the one just before it; `technicality_of` scored_turns | all_turns: it counts a
+    turn without an admission score, as all but the user's are, as 0, so that hardly a dialogue is ever technical.
+    For all values alike: what is compacted is not compacted again, which the original does; and where a model fails,
+    words of the turns stand in, if the summarizer has them, instead of ending the run, which refused credentials end.
     """
 
     summarizer: Summarizer
@@ -84,6 +87,7 @@ class Clustering:
     last_density: float = 0.25
     prior: Prior = "standing_before"
     prior_context_tokens: int = 96
+    technicality_of: TechnicalityOf = "scored_turns"
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
     tail: RecentTail = field(init=False, repr=False, compare=False)
@@ -115,7 +119,9 @@ class Clustering:
             self.confidence, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
             self._own_incidents,
         )  # fmt: skip
-        summary = ClusterSummary(self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer)
+        summary = ClusterSummary(
+            self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer, self.technicality_of
+        )  # fmt: skip
         object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None, self.bundles))
         object.__setattr__(self, "summary", summary)
 
@@ -191,7 +197,6 @@ class Clustering:
             tried.add(name)
             if self.summary.is_silent(cluster):
                 self._decline(progress.window.conversation_id, cluster)
-                self._refuse(name)
                 continue
             made, failure = len(progress.made), progress.failure
             try:
@@ -232,7 +237,9 @@ class Clustering:
             return len(said)
         messages = window.messages([entry.item_id for entry in said])
         tokens = self.summary.counting.turn_tokens(said, messages)
-        turns = [Turn(count, message.role, _bundle(message)) for count, message in zip(tokens, messages, strict=True)]
+        turns = [
+            Turn(count, message.role, recorded_bundle(message)) for count, message in zip(tokens, messages, strict=True)
+        ]
         return self.tail.select(turns, self.tail_budget_tokens).recent
 
     def _cluster(self, progress: Progress, entries: Sequence[ContextEntry]) -> Cluster:
@@ -274,15 +281,6 @@ class Clustering:
 def _before(entries: Sequence[ContextEntry], ordinal: int) -> list[ContextEntry]:
     ledger = ledger_of(entries)
     return ledger[: ledger.place(ordinal)]
-
-
-def _bundle(message: Message) -> str:
-    """What the recorded message says that it belongs to."""
-    metadata = message.envelope.get("metadata")
-    said = message.envelope.get("continuity_bundle_id") or (
-        metadata.get("continuity_bundle_id") if isinstance(metadata, dict) else None
-    )
-    return said if isinstance(said, str) else ""
 
 
 def _name(conversation_id: str, cluster: Cluster) -> str:

@@ -18,7 +18,7 @@ class Sanitizer:
 
     Lengths are of UTF-8 bytes. A fence begins at a line that starts with three backticks after blanks, and reaches to
     the next such line, or to the end of the text. An opaque run is one of base64 characters, also in its form for
-    URLs, or of hexadecimal digits.
+    URLs, or of hexadecimal digits, between ends of words, whose letters are ASCII's.
 
     Source: libravdb memory 1.4.4.
     """
@@ -74,8 +74,8 @@ class Sanitizer:
 
     def _is_opaque(self, line: str) -> bool:
         return bool(
-            re.search(rf"\b[A-Za-z0-9+/=_-]{{{self.base64_run},}}\b", line)
-            or re.search(rf"\b[0-9a-fA-F]{{{self.hex_run},}}\b", line)
+            re.search(rf"\b[A-Za-z0-9+/=_-]{{{self.base64_run},}}\b", line, re.ASCII)
+            or re.search(rf"\b[0-9a-fA-F]{{{self.hex_run},}}\b", line, re.ASCII)
         )
 
 

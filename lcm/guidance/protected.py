@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from lcm.guidance.booster import has_surface_hint, similarities
 from lcm.guidance.reading import Frame
 from lcm.protocols import Embedder
+from lcm.recorded_metadata import recorded
 from lcm.records import Message, Shard
 
 CHARACTERS_PER_TOKEN = 4
@@ -40,7 +41,7 @@ class ProtectedGuidance:
     they state none but hold a surface hint, if an embedder puts it at `booster_threshold` or nearer to a prototype
     (`protection.yaml`). A model can therefore only add protection; where it fails it adds none.
 
-    Stability is what the recorded message says itself (`stability_weight` in its envelope, or in `metadata` there; a
+    Stability is what the recorded message says itself (`stability_weight` in its record, or in `metadata` there; a
     number or a decimal text, clamped to [0, 1]; anything else counts as 0), or else goes by role.
 
     Source: libravdb memory 1.3.17; numbers, roles, prototypes and failure rules 1.4.4.
@@ -77,7 +78,7 @@ class ProtectedGuidance:
                 created_at=now,
                 protected_by=verdict.protected_by,
                 stability=verdict.stability,
-                provenance=str(_recorded(message, "provenance_class", "session_turn")),
+                provenance=str(recorded(message, "provenance_class", "session_turn")),
                 tokens=max(1, len(message.content.strip()) // CHARACTERS_PER_TOKEN),
             )
             for message, verdict in zip(messages, self.verdicts(messages), strict=True)
@@ -105,20 +106,11 @@ class ProtectedGuidance:
         return Verdict(stability, is_stable, by_words, not by_words and has_surface_hint(text))
 
     def _stability(self, message: Message) -> float:
-        recorded = _recorded(message, "stability_weight", _UNSAID)
-        if recorded is not _UNSAID:
-            return _in_unit(recorded)
+        said = recorded(message, "stability_weight", _UNSAID)
+        if said is not _UNSAID:
+            return _in_unit(said)
         by_role = {"user": self.user_stability, "assistant": self.assistant_stability}
         return by_role.get(message.role, self.other_stability)
-
-
-def _recorded(message: Message, key: str, otherwise: Any) -> Any:
-    """What the recorded message itself says under a key."""
-    metadata = message.envelope.get("metadata")
-    for place in (message.envelope, metadata):
-        if isinstance(place, Mapping) and key in place:
-            return place[key]
-    return otherwise
 
 
 def _in_unit(value: Any) -> float:

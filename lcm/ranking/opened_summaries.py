@@ -1,7 +1,8 @@
 """What lies beneath the summaries of an answer, added to it: query-time expansion, as a step of a ranking."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -25,9 +26,9 @@ class ClosedSummaries:
 class OpenedSummaries:
     """Add the documents beneath each summary that is sure of itself, with a share of the summary's own score.
 
-    Beneath a summary lie the visible documents all of whose messages it stands for. `depth` levels down: of a summary
-    of summaries that lies deeper, the summaries at that level; else what was said itself. A document that is a row
-    already stays as it is.
+    Beneath a summary lie the documents all of whose messages it stands for: visible ones, and those hidden behind it
+    that the asker may find. `depth` levels down: of a summary of summaries that lies deeper, the summaries at that
+    level; else what was said itself. A document that is a row already stays as it is.
 
     Source: the summary expansion of libravdb memory 1.3.17, which scores a child by the child's own score; that a
     document which no search found takes its parent's is ours.
@@ -39,7 +40,7 @@ class OpenedSummaries:
         summaries = best_first(frame).filter(pl.col("kind") == "summary")
         if summaries.is_empty():
             return best_first(frame)
-        beneath = _Beneath(batch.documents)
+        beneath = _Beneath(batch)
         rows: dict[str, list[object]] = {"query_id": [], "asked_at": [], "document_id": [], "score": []}
         columns = ("query_id", "asked_at", "document_id", "score", "confidence")
         for (query_id,), of_query in summaries.select(columns).group_by("query_id", maintain_order=True):
@@ -52,9 +53,9 @@ class OpenedSummaries:
                 summary_id: str, depth: int, scores: dict[str, float] = scores, held: set[str] = held
             ) -> Sequence[Child]:
                 score = scores[summary_id] or _DEFAULT_SCORE
-                found = [name for name in beneath.of(summary_id, depth) if name not in held]
+                found = {name: n for name, n in beneath.of(summary_id, depth).items() if name not in held}
                 held.update(found)
-                return [Child(name, score, beneath.tokens[name]) for name in found]
+                return [Child(name, score, tokens) for name, tokens in found.items()]
 
             for one in self.policy.expand(opened, children):
                 for name, value in zip(rows, (query_id, asked_at, one.item_id, one.score), strict=True):
@@ -71,26 +72,60 @@ class OpenedSummaries:
         return best_first(both)
 
 
+class _Lying(NamedTuple):
+    """A document, as it lies beneath a summary or is one."""
+
+    kind: str
+    sources: frozenset[str]
+    tokens: int
+
+
 class _Beneath:
-    """Which documents lie beneath which summary."""
+    """Which documents lie beneath which summary: looked up for those that are opened, once a batch."""
 
-    def __init__(self, documents: pl.DataFrame) -> None:
+    def __init__(self, batch: Batch) -> None:
         columns = ("document_id", "kind", "source_message_ids", "tokens")
-        rows = [row for row in documents.select(columns).iter_rows() if row[2]]
-        self.tokens: dict[str, int] = {name: tokens for name, _, _, tokens in rows}
-        self._sources = {name: frozenset(sources) for name, _, sources, _ in rows}
-        self._summaries = {name for name, kind, _, _ in rows if kind == "summary"}
-        self._said = [name for name, kind, _, _ in rows if kind == "message"]
+        known = batch.documents.select(columns)
+        if batch.turns is not None:
+            known = pl.concat([known, _findable(batch, batch.turns).select(columns)])
+        self._known = known
+        self._first = known["source_message_ids"].list.first()
+        self._found: dict[tuple[str, int], dict[str, int]] = {}
 
-    def of(self, summary_id: str, depth: int) -> list[str]:
-        """At most `depth` levels down: what was said, or the summaries that are not opened."""
-        covered = self._sources.get(summary_id, frozenset())
-        inner = [name for name in self._summaries if self._sources[name] < covered]
-        tops = [name for name in inner if not any(self._sources[name] < self._sources[other] for other in inner)]
-        tops.sort(key=list(self._sources).index)
-        if depth == 1 and tops:
-            return tops
-        below = [name for top in tops for name in self.of(top, depth - 1)]
-        opened = frozenset[str]().union(*(self._sources[top] for top in tops))
-        direct = [name for name in self._said if self._sources[name] <= covered and not self._sources[name] <= opened]
-        return [*below, *direct]
+    def of(self, summary_id: str, depth: int) -> Mapping[str, int]:
+        """At most `depth` levels down: what was said, or the summaries that are not opened; with their tokens."""
+        key = summary_id, depth
+        if key not in self._found:
+            lying = self._lying(summary_id)
+            self._found[key] = {name: lying[name].tokens for name in _below(lying, summary_id, depth)}
+        return self._found[key]
+
+    def _lying(self, summary_id: str) -> dict[str, _Lying]:
+        """The summary, and all that lies beneath it on any level."""
+        sources = self._known.filter(pl.col("document_id") == summary_id)["source_message_ids"].explode().drop_nulls()
+        covered = frozenset(sources)
+        near = self._known.filter(self._first.is_in(sources.implode()))
+        rows = ((name, _Lying(kind, frozenset(own), tokens)) for name, kind, own, tokens in near.iter_rows())
+        return {name: row for name, row in rows if row.sources <= covered}
+
+
+def _findable(batch: Batch, turns: pl.DataFrame) -> pl.DataFrame:
+    """Without what was said in another session and is not durable; where such is known, a batch asks from one."""
+    asker = batch.queries.row(0, named=True)
+    if asker["session_id"] is not None:
+        return turns.filter(pl.col("is_durable") | (pl.col("session_id") == asker["session_id"]))
+    return turns.filter(pl.col("is_durable") | (pl.col("conversation_id") == (asker["conversation_id"] or "")))
+
+
+def _below(lying: Mapping[str, _Lying], summary_id: str, depth: int) -> list[str]:
+    if summary_id not in lying:
+        return []
+    covered = lying[summary_id].sources
+    inner = [name for name, row in lying.items() if row.kind == "summary" and row.sources < covered]
+    tops = [name for name in inner if not any(lying[name].sources < lying[other].sources for other in inner)]
+    if depth == 1 and tops:
+        return tops
+    below = [name for top in tops for name in _below(lying, top, depth - 1)]
+    opened = frozenset[str]().union(*(lying[top].sources for top in tops))
+    said = [(name, row.sources) for name, row in lying.items() if row.kind == "message"]
+    return [*below, *(name for name, sources in said if sources <= covered and not sources <= opened)]

@@ -22,8 +22,8 @@ class ByScope:
     """The nearest documents by cosine of each pool, in this order: the asker's own session, guidance, what its user
     said elsewhere, what everybody shares, authored documents.
 
-    A query about dreams is answered by dreams alone, and no other query by a dream. A size is the documents of a pool
-    for each query; null: all of it.
+    A query about dreams is answered by dreams alone, where there are any, and no other query by a dream. A size is the
+    documents of a pool for each query; null: all of it.
 
     Source: libravdb memory 1.4.4, whose sizes are topK (8), 2 topK, topK / 2, topK / 4, 2 topK, and topK dreams.
     """
@@ -78,14 +78,15 @@ class _Asker:
     positions: pl.Series
     """Of the queries in their batch."""
     dreams: bool
-    """They ask for dreams."""
+    """They ask for dreams, and there are some."""
     session_id: str | None
     conversation_id: str | None
 
 
 def _askers(batch: Batch) -> Iterator[_Asker]:
     asked = batch.queries.select("session_id", "conversation_id").with_row_index("position")
-    dreams = pl.Series("dreams", [asks_for_dreams(text) for text in batch.queries["text"]], pl.Boolean)
+    has_dreams = bool((batch.documents["kind"] == "dream").any())
+    dreams = pl.Series("dreams", [has_dreams and asks_for_dreams(text) for text in batch.queries["text"]], pl.Boolean)
     keys = ["dreams", "session_id", "conversation_id"]
     groups = asked.with_columns(dreams).group_by(keys, maintain_order=True).agg("position")
     for is_dream, session_id, conversation_id, positions in groups.iter_rows():

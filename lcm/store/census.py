@@ -17,7 +17,8 @@ _COUNTS = {
         SELECT coalesce(sum(coalesce(m.token_count, s.token_count)), 0) FROM context_items i
         LEFT JOIN messages m USING (message_id) LEFT JOIN summaries s USING (summary_id)""",
     "summaries": "SELECT count(*) FROM summaries",
-    "compaction failures": "SELECT count(*) FROM compaction_events WHERE summary_id IS NULL",
+    "compaction failures": "SELECT count(*) FROM compaction_events WHERE event IN ('failure', 'auth failure')",
+    "summaries refused": "SELECT count(*) FROM compaction_events WHERE event = 'refusal'",
     "protected messages": "SELECT count(*) FROM guidance_shards",
     "large files": "SELECT count(*) FROM large_files",
     "decisions": "SELECT count(*) FROM decisions",

@@ -101,7 +101,10 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
 
 
 def document_frame(
-    connection: sqlite3.Connection, scopes: Sequence[str] | None, known_at: datetime | None
+    connection: sqlite3.Connection,
+    scopes: Sequence[str] | None,
+    known_at: datetime | None,
+    document_ids: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """Read documents as `DOCUMENT_SCHEMA`; see `Store.documents`."""
     conditions = ["TRUE"]
@@ -112,6 +115,9 @@ def document_frame(
     if known_at is not None:
         conditions.append(f"{_KNOWN_FROM} <= ? AND (d.invalidated_at IS NULL OR d.invalidated_at > ?)")
         values += [format_instant(known_at)] * 2
+    if document_ids is not None:
+        conditions.append("d.document_id IN (SELECT value FROM json_each(?))")
+        values.append(to_json(list(document_ids)))
     read = connection.execute(_SELECT + " AND ".join(conditions) + f" ORDER BY {_KNOWN_FROM}, d.rowid", values)
     return frame(read, DOCUMENT_SCHEMA)
 

@@ -365,9 +365,9 @@ class Store:
         rows = self._connection.execute(
             """
             SELECT c.session_key, coalesce(e.extracted_seq, 0) AS extracted
-            FROM conversations c JOIN messages m USING (conversation_id)
-            LEFT JOIN extraction_state e USING (conversation_id)
-            GROUP BY c.conversation_id HAVING extracted < max(m.seq) ORDER BY c.conversation_id
+            FROM conversations c LEFT JOIN extraction_state e USING (conversation_id)
+            WHERE extracted < (SELECT max(m.seq) FROM messages m WHERE m.conversation_id = c.conversation_id)
+            ORDER BY c.conversation_id
             """
         )
         return dict(rows.fetchall())
@@ -411,14 +411,25 @@ class Store:
         with transaction(self._connection):
             return add_documents(self._connection, documents)
 
-    def documents(self, scopes: Sequence[str] | None = None, known_at: datetime | None = None) -> pl.DataFrame:
+    def documents(
+        self,
+        scopes: Sequence[str] | None = None,
+        known_at: datetime | None = None,
+        document_ids: Sequence[str] | None = None,
+    ) -> pl.DataFrame:
         """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding.
 
         Args:
             scopes: the scopes that may be read: None = all, empty = none.
             known_at: leave out documents that did not exist then, or in whose place another stood; None = read all.
+            document_ids: leave out all others; None = read all.
         """
-        return document_frame(self._connection, scopes, known_at)
+        return document_frame(self._connection, scopes, known_at, document_ids)
+
+    def written_elsewhere(self) -> int:
+        """A number that changes whenever another connection has written to the file, and at no write of this one."""
+        version: tuple[int] = self._connection.execute("PRAGMA data_version").fetchone()
+        return version[0]
 
     def document(self, document_id: str, scopes: Sequence[str] | None = None) -> Document:
         """Read one document whole.

@@ -146,6 +146,17 @@ def read_summaries(connection: sqlite3.Connection, conversation: int | None) -> 
     return [found[summary_id] for summary_id in ids]
 
 
+def undocumented(connection: sqlite3.Connection) -> list[str]:
+    """The ids of the summaries of which there is no document, in the order of making."""
+    rows = connection.execute(
+        """
+        SELECT summary_id FROM summaries s
+        WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.document_id = s.summary_id) ORDER BY rowid
+        """
+    )
+    return [summary_id for (summary_id,) in rows]
+
+
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     read = connection.execute(
         """

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from lcm.errors import LcmError, ModelError, UnrecordedReplyError
+from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
 from lcm.protocols import Reporting, Summarizer
 from lcm.records import SummaryRequest, SummaryResult
 from lcm.summarizer.chain import has_words
+from lcm.summarizer.t5 import T5
 
 _log = logging.getLogger(__name__)
 _counting = Lock()
@@ -19,6 +20,9 @@ _counting = Lock()
 class Routed:
     """`abstractive` summarises turns whose mean admission score is at least the threshold; `extractive` the others,
     those asked to be extractive, and whatever `abstractive` gives no words for. A batch stays a batch.
+
+    Nothing stands in for refused credentials: they are the failure of this result and of each later one that
+    `abstractive` would have made, without asking it again.
 
     Source: libravdb memory 1.3.5; 1.4.4, where no turn carries the score, so that nothing is ever routed, and where a
     failing model ends the compaction.
@@ -31,6 +35,8 @@ class Routed:
     prepends_previous: bool = True
     """The previous summary becomes the first turn of what `abstractive` reads, for models without a place for it."""
     _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    _refusals: list[AuthError] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The first one; empty while none is known."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -38,8 +44,13 @@ class Routed:
 
     @property
     def reads_admission(self) -> bool:
-        """Whether anything depends on how technical turns are."""
-        return self.abstractive is not None
+        """Whether it depends on how technical turns are which summarizer is asked."""
+        return self.abstractive is not None and self.threshold > 0
+
+    @property
+    def is_routing(self) -> bool:
+        """Whether summaries do: without a model those of `abstractive` are extractive, too."""
+        return self.reads_admission and not (isinstance(self.abstractive, T5) and self.abstractive.model is None)
 
     @property
     def incidents(self) -> Counter[str]:
@@ -62,11 +73,11 @@ class Routed:
         abstract = [place for place, request in enumerate(requests) if self._is_abstractive(request)]
         if self.abstractive is not None and abstract:
             asked = [self._worded(requests[place]) for place in abstract]
-            found = _asked(self.abstractive, asked)
+            found = self._asked(self.abstractive, asked)
             results = {
                 place: result
                 for place, result in zip(abstract, found, strict=True)
-                if result.failure is None and has_words(result.text)
+                if isinstance(result.failure, AuthError) or (result.failure is None and has_words(result.text))
             }
             self._report(len(abstract) - len(results), found)
         left = [place for place in range(len(requests)) if place not in results]
@@ -77,6 +88,20 @@ class Routed:
     def _is_abstractive(self, request: SummaryRequest) -> bool:
         return not request.is_extractive and request.technicality >= self.threshold
 
+    def _asked(self, summarizer: Summarizer, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        with _counting:
+            known = list(self._refusals)
+        found = _failed(known[0], len(requests)) if known else _asked(summarizer, requests)
+        refusals = [result.failure for result in found if isinstance(result.failure, AuthError)]
+        if refusals:
+            with _counting:
+                is_first = not self._refusals
+                self._refusals[:] = self._refusals or refusals[:1]
+                self._own_incidents["abstractive was refused: no summary"] += len(refusals)
+            if is_first:
+                _log.warning("the credentials of abstractive were refused, it is asked no more: %s", refusals[0])
+        return found
+
     def _worded(self, request: SummaryRequest) -> SummaryRequest:
         if not self.prepends_previous or not request.previous:
             return request
@@ -86,7 +111,8 @@ class Routed:
     def _report(self, count: int, found: Sequence[SummaryResult]) -> None:
         if not count:
             return
-        why = next((result.failure for result in found if result.failure is not None), "it wrote no words")
+        failures = (result.failure for result in found if not isinstance(result.failure, AuthError))
+        why = next((failure for failure in failures if failure is not None), "it wrote no words")
         _log.warning("no abstractive summary of %d of %d texts, extractive ones stand in: %s", count, len(found), why)
         with _counting:
             self._own_incidents["abstractive gave no summary: extractive stood in"] += count
@@ -98,5 +124,8 @@ def _asked(summarizer: Summarizer, requests: Sequence[SummaryRequest]) -> list[S
     except UnrecordedReplyError:
         raise
     except ModelError as error:
-        failure: LcmError = error
-        return [SummaryResult("", 0.0, "abstractive", failure=failure)] * len(requests)
+        return _failed(error, len(requests))
+
+
+def _failed(failure: LcmError, count: int) -> list[SummaryResult]:
+    return [SummaryResult("", 0.0, "abstractive", failure=failure)] * count

@@ -245,7 +245,7 @@ class HnswTiersIndex:
             return [_NOTHING] * len(queries)
         try:
             if self._settings.rescoring == "none":
-                return [self._own_answer(tier, queries[i : i + 1], wanted, visible) for i in range(len(queries))]
+                return self._own_answers(tier, queries, wanted, visible)
             return self._rescored(queries, tier.nearest(queries, count, visible), wanted)
         except (RuntimeError, MemoryError) as err:
             _log.warning("the index tier of width %d did not answer (%s): its queries go on", tier.width, err)
@@ -268,17 +268,20 @@ class HnswTiersIndex:
             for answer, one in zip(answers, nearest, strict=True)
         ]
 
-    def _own_answer(self, tier: TierCache, query: Vectors, wanted: int, visible: Rows | None) -> Reached:
+    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[Reached]:
         seen = tier.count if visible is None else len(visible)
-        count = wanted
-        while True:  # several rows of one id may crowd out others
-            (nearest,) = tier.nearest(query, count, visible)
-            names, firsts = self._lower.order.owners_of(nearest.rows)
-            if len(names) >= wanted or count >= seen:
-                break
-            count = min(2 * count, seen)
-        answer = names[:wanted], nearest.scores[firsts][:wanted].tolist()
-        return Reached(answer, _first(answer))
+        answers: list[Ranked] = [([], [])] * len(queries)
+        count, waiting = wanted, np.arange(len(queries))
+        while len(waiting):  # several rows of one id may crowd out others
+            crowded = []
+            for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, visible), strict=True):
+                names, firsts = self._lower.order.owners_of(nearest.rows)
+                if len(names) >= wanted or count >= seen:
+                    answers[query] = names[:wanted], nearest.scores[firsts][:wanted].tolist()
+                else:
+                    crowded.append(query)
+            count, waiting = min(2 * count, seen), np.array(crowded, np.int64)
+        return [Reached(answer, _first(answer)) for answer in answers]
 
 
 def _first(answer: Ranked) -> float:

@@ -146,6 +146,8 @@ class TierCache:
         if width > self._count * _LARGEST_SHARE or width > seen:
             return nothing
         nearest = self.graph.nearest(queries, width)
+        if nearest is None and len(queries) > 1:  # one that it could not answer must not decide for the others
+            return [self._ask_graph(queries[i : i + 1], count, visible)[0] for i in range(len(queries))]
         if nearest is None:
             return nothing
         rows, products = nearest

@@ -1,6 +1,8 @@
 """An experiment over a small workspace: what it counts and what it warns of."""
 
+import re
 from dataclasses import replace
+from fnmatch import fnmatch
 
 import polars as pl
 import pytest
@@ -12,7 +14,7 @@ from eval.datasets.dataset import (
     SESSION_QRELS_SCHEMA,
     Dataset,
 )
-from eval.experiment import SYSTEM_ARM, Experiment, Outcome
+from eval.experiment import SYSTEM_ARM, Experiment, Outcome, _over_budget
 from eval.measures.latency import PARTS, Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
@@ -27,6 +29,7 @@ from lcm.ranking.min_score import MinScore
 from lcm.ranking.pipeline import Ranking
 from lcm.records import Query
 from lcm.source.recent import Recent
+from pipelines import configuration
 from tests.workspaces import minute, queries, system, transcript
 
 
@@ -201,3 +204,13 @@ def test_queries_without_any_answer_are_flagged() -> None:
     nothing = Ranking(Recent(), {"cut": MinScore(2.0)})
     assert "4 of 4 queries were answered with no document" in run(system=system(ranking=nothing)).flags
     assert not any("no document" in flag for flag in run().flags)
+
+
+@pytest.mark.parametrize("choice", ["lossless", "lossless_claw", "continuity", "libravdb", "libravdb_1_4_4"])
+def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(choice: str) -> None:
+    values = pl.DataFrame({"measure": ["context_tokens@10"] * 3, "value": [11.0, 10.0, 9.0]})
+    (told,) = _over_budget(values)
+    assert told.startswith("1 of 3 contexts cost more than the budget of 10 tokens")
+    named = [pattern.removesuffix(".*") for pattern in re.findall(r"assembly\.([\w.*]+)", told)]
+    keys = configuration.composed([f"assembly={choice}"]).assembly
+    assert any(fnmatch(key, pattern) for key in keys for pattern in named)

@@ -18,6 +18,7 @@ from lcm.recovery.fetch import Fetch
 from lcm.recovery.overlay import Overlay
 from lcm.store.guidance import read_nodes, read_shards
 from lcm.summary_documents.searchable import SearchableSummaries
+from tests.lcm.test_turns import compacting, turns
 from tests.workspaces import LINES, minute, system, transcript
 
 ASKED = Query("q", "kitchen goats", minute(60))
@@ -282,6 +283,8 @@ def test_a_context_is_what_is_assembled_for_a_query() -> None:
     with opened() as memory:
         context = memory.context(replace(ASKED, conversation_id="talk"), 1000)
         assert [item.item_id for item in context.items] == [f"talk:{i}" for i in range(8)]
+        with pytest.raises(ValueError, match="before the last message of its conversation"):
+            memory.context(replace(ASKED, conversation_id="talk", asked_at=minute(5)), 1000)
         with pytest.raises(ValueError, match="must name the conversation"):
             memory.context(ASKED, 1000)
 
@@ -290,3 +293,15 @@ def test_a_system_names_the_part_that_is_none() -> None:
     with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
         replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
     assert isinstance(system(), System)
+
+
+def test_a_replacing_summary_hides_what_was_said_in_turns_that_no_document_was_made_of_yet() -> None:
+    replacing = replace(compacting(), summary_documents=SearchableSummaries("hidden"))
+    with replacing.open() as memory:
+        turns(memory, LINES * 8)
+        memory.compact(is_forced=True)
+        memory.catch_up()
+        covered = set(memory.store.edges("talk").filter("is_message")["source_id"])
+        messages = memory.documents.filter(kind="message")
+        hidden = messages.filter(pl.col("invalidated_at").is_not_null())["source_message_ids"].explode()
+        assert messages.height == 64 and len(covered) > 30 and set(hidden) == covered

@@ -213,6 +213,37 @@ def test_a_wrong_setting_is_one_line(lcm: Lcm, tmp_path: Path, arguments: list[s
     assert len(finished.stderr.strip().splitlines()) == 1
 
 
+ROUTED = ("summarizer=routed", "embedder=hashing", "compaction.min_turns=0")
+TRUNCATE = "summarizer@summarizer.abstractive=truncate"
+
+
+def test_a_summarizer_that_admission_would_choose_is_refused_in_one_line(lcm: Lcm, tmp_path: Path) -> None:
+    path = str(chat(tmp_path / "a.jsonl", 12, units=200))
+    finished = compact(lcm, path, *ROUTED, TRUNCATE, compaction="clustering")
+    assert finished.code == BAD_INPUT
+    assert "a batch scores none" in finished.stderr
+    assert len(finished.stderr.strip().splitlines()) == 1
+    assert not (finished.place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "method"),
+    [
+        (("summarizer=centroid", "embedder=hashing", "compaction.min_turns=0"), "extractive"),
+        (ROUTED, "extractive"),  # whose T5 has no model
+        ((*ROUTED, "summarizer.abstractive=null"), "extractive"),
+        ((*ROUTED, TRUNCATE, "summarizer.threshold=0"), "truncate"),
+    ],
+)
+def test_a_summarizer_that_needs_no_admission_compacts(
+    lcm: Lcm, tmp_path: Path, summarizer: Sequence[str], method: str
+) -> None:
+    path = str(chat(tmp_path / "a.jsonl", 12, units=200))
+    finished = compact(lcm, path, *summarizer, compaction="clustering")
+    assert finished.code == 0, finished.stderr
+    assert [list(json.loads(row)) for row in report(finished)["methods"]] == [[method]]
+
+
 def test_without_workers_nothing_can_be_done(lcm: Lcm, tmp_path: Path) -> None:
     finished = compact(lcm, str(chat(tmp_path / "a.jsonl", 4)), "executor.workers=0", executor="local")
     assert finished.code == BAD_INPUT

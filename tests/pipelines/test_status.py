@@ -21,6 +21,8 @@ def path(tmp_path: Path) -> Path:
         first = window.entries[2].ordinal
         window.protect(first, first, [Shard("talk:2", "talk", LINES[2], minute(9), "words", 0.5, "session_turn", 9)])
         memory.catch_up()
+        for event in ("quality", "guidance", "turn"):
+            memory.store.note_compaction("talk", minute(9), event, "fine")
         for number, session in enumerate(("s1", "s2", "s1")):
             memory.note_lifecycle(
                 JournalEntry(f"session_end:{session}:{number}", minute(number), "session_end", session, {"n": number})
@@ -35,6 +37,7 @@ def test_status_counts_what_is_there(lcm: Lcm, path: Path) -> None:
     assert (found["messages"], found["context items"], found["protected messages"]) == (8, 7, 1)
     assert found["documents"] == {"guidance": 1, "message": 8}
     assert found["journal entries"] == 3
+    assert (found["compaction failures"], found["summaries refused"]) == (0, 0)
     assert found["messages without documents made of them yet"] == 0
     assert "documents: guidance" in lcm("status", f"store={path}").stdout
 

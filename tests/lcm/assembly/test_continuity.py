@@ -1,19 +1,22 @@
 """Contexts of authored text, the newest turns, rules and what was recalled: worked cases."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from lcm.assembly.budget_shares import BudgetShares, OversizedHardError
 from lcm.assembly.continuity import Continuity
+from lcm.assembly.memory_header import Remembered, closing, opening, sections
 from lcm.assembly.recent_tail import RecentTail
 from lcm.errors import LcmError
 from lcm.protocols import Ask
 from lcm.records import Context
 from lcm.recovery.overlay import Overlay
 from lcm.tokens import Utf16Units
-from tests.lcm.assembly.recorded import assistant, call, result, summary, user
+from pipelines import configuration
+from tests.lcm.assembly.recorded import NOW, assistant, call, result, summary, user
 from tests.lcm.assembly.remembered import node, recalled
 
 PLAIN = Continuity(Utf16Units(), tail=RecentTail(min_turns=2, budget_tokens=0, budget_fraction=None))
@@ -71,7 +74,9 @@ def test_the_original_shows_everything_twice() -> None:
 
 def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -> None:
     nodes = [node("hard", "x" * 400, "h")]
-    with pytest.raises(OversizedHardError, match=r"hard authored text takes \d+ tokens, more than the 50 ") as caught:
+    with pytest.raises(
+        OversizedHardError, match=r"hard authored text .*takes \d+ tokens.*, more than the 50 "
+    ) as caught:
         PLAIN.assemble(TALK, [Ask(50)], nodes)
     assert isinstance(caught.value, LcmError)
     assert caught.value.tokens > 100  # 400 / 4, and the frame of its section
@@ -148,6 +153,66 @@ def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone()
     assert "d" not in [item.item_id for item in awake.items]
 
 
+def test_a_question_about_dreams_is_answered_as_any_other_where_no_dream_is_recalled() -> None:
+    found = [recalled("m"), recalled("g", kind="guidance")]
+    dreaming, awake = PLAIN.assemble(TALK, [Ask(1000, "what did I dream?", found), Ask(1000, "what did I?", found)])
+    assert [item.item_id for item in dreaming.items] == ["u2", "a2", "g", "m"]
+    assert dreaming == awake
+
+
+def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_does_not() -> None:
+    talk = [(assistant if i % 2 else user)("x" * 100, f"t{i}") for i in range(80)]
+    shown = {}
+    for choice in ("libravdb", "libravdb_1_4_4"):
+        assembly = configuration.build(configuration.composed(["system=libravdb", f"assembly={choice}"]), "assembly")
+        [context] = assembly.assemble(talk, [Ask(4000, "key", [recalled("r")])])
+        shown[choice] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
+    # A turn's entry costs 40 tokens: 4 turns always, more than the 128 of a tail, whose boundary stands before u76.
+    assert shown == {"libravdb": (4, ["r"], False), "libravdb_1_4_4": (80, [], True)}
+
+
+def test_a_context_above_the_budget_of_the_memory_is_degraded_though_it_is_below_what_was_asked_for() -> None:
+    [context] = ORIGINAL.assemble(TALK, [Ask(1000, "key")], [node("soft", "x", "s", 300)])
+    assert context.notes["memory_tokens"] == 250 < 300 < context.tokens < 1000
+    assert not context.notes["degraded"]
+    assert context.is_degraded
+
+
+def test_the_original_injects_soft_text_between_the_base_of_the_tail_and_the_rest() -> None:
+    nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
+    assembly = replace(ORIGINAL, tail=replace(ORIGINAL.tail, min_turns=2))
+    [context] = assembly.assemble(TALK, [Ask(4000, "key", [recalled("r")])], nodes)
+    assert context.notes["injection_order"] == ["h", "u2", "a2", "s", "u1", "a1", "r"]
+    assert [item.item_id for item in context.items] == ["h", "s", "u1", "a1", "u2", "a2", "r"]
+
+
+def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversation() -> None:
+    """Its answer has not failed, and its context has a session: that it was fetched tells that it names none."""
+    fetched = recalled("raw", "the key is blue", is_recovered=True, cosine=0.9)
+    assembly = replace(PLAIN, recovery=Overlay(Wide()))
+    with_it, without = assembly.assemble(
+        TALK, [Ask(500, "key", [recalled("r"), fetched]), Ask(500, "key", [recalled("r")])]
+    )
+    assert not with_it.notes["has_failed"]
+    assert (with_it.notes["is_elsewhere"], with_it.notes["reserve_tokens"]) == (True, 500 // 10)
+    assert (ids(with_it, "recalled"), ids(with_it, "recovered")) == (["r"], ["raw"])
+    assert (without.notes["is_elsewhere"], without.notes["reserve_tokens"]) == (False, 0)
+
+
+def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_recalled() -> None:
+    fetched = [recalled(f"raw {i}", "the key is blue", is_recovered=True, cosine=0.9) for i in range(2)]
+    fetched[1] = replace(fetched[1], text="the key is gone")
+    [context] = replace(PLAIN, recovery=Overlay(Wide())).assemble(TALK, [Ask(2000, "key", fetched)])
+    frame, line = Utf16Units().count(
+        [
+            opening("recalled_memories") + closing("recalled_memories"),
+            '[M1] <entry role="user" source="recalled">the key is blue</entry>\n',
+        ]
+    )
+    assert ids(context, "recovered") == ["raw 0", "raw 1"]
+    assert [item.tokens for item in context.items if item.context_tier == "recovered"] == [frame + line, line]
+
+
 def test_the_reserve_is_kept_for_what_was_recovered() -> None:
     vague = [recalled(f"s{place}", "x" * 400, "summary", scope_class="session") for place in range(4)]
     lost = recalled("raw", "the key is blue", is_recovered=True, scope_class="session", cosine=0.9)
@@ -188,6 +253,14 @@ def test_the_tail_is_known_before_anything_is_recalled() -> None:
     [context] = PLAIN.assemble(TALK, [Ask(1000, "k", [recalled("r")])], nodes)
     assert PLAIN.tail_message_ids(TALK, 1000, nodes) == ids(context, "tail")
     assert PLAIN.tail_message_ids(TALK, 1000, nodes, "my dreams") == []
+
+
+def test_the_section_of_the_tail_is_in_the_order_of_time_and_what_has_none_is_first() -> None:
+    told = [("late", NOW), ("early", NOW - timedelta(days=1)), ("undated", None)]
+    shown = sections([Remembered("tail", text, "user", said_at) for text, said_at in told])
+    assert [line.body for line in shown["recent_session_tail"]] == [
+        f'<entry role="user" source="session">{text}</entry>' for text in ("undated", "early", "late")
+    ]
 
 
 @pytest.mark.parametrize(

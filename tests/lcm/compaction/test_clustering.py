@@ -17,7 +17,7 @@ from lcm.compaction.lockstep import run
 from lcm.compaction.summary_quality import summary_quality
 from lcm.compaction.window import StoredWindow
 from lcm.embedder.hashing import Hashing
-from lcm.errors import ModelError
+from lcm.errors import AuthError, ModelError
 from lcm.guidance.none import NoGuidance
 from lcm.guidance.protected import ProtectedGuidance
 from lcm.guidance.scanner import ByteScanner
@@ -239,6 +239,40 @@ def test_failing_clusters_of_a_conversation_are_warned_of_once(caplog: pytest.Lo
     assert len(store.compactions().filter(event="failure")) == 2 * 4  # each is noted
 
 
+def test_the_first_failure_is_the_reports_and_the_others_are_noted() -> None:
+    class Failing:
+        count = 0
+
+        def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+            self.count += 1
+            return [SummaryResult("", 0.0, "failing", failure=ModelError(f"failure {self.count}"))] * len(requests)
+
+    store = conversation(TALK[:24])
+    report = compacted(clustering(Failing(), target_cluster_size=5, min_turns=0), store)
+    noted = store.compactions().filter(event="failure")["detail"].to_list()
+    assert noted == [f"failure {number}" for number in (2, 4, 6, 8, 10)]  # each cluster is asked for twice
+    assert (report.failure, report.reason) == ("failure 2", "failure 2")
+
+
+def test_after_refused_credentials_no_other_cluster_is_tried() -> None:
+    refusing = Stub(lambda _: "", AuthError("key refused"))
+    report = compacted(clustering(refusing, target_cluster_size=5, min_turns=0), conversation(TALK[:24]))
+    assert (report.reason, report.has_failed_auth) == ("provider auth failure", True)
+    assert len(refusing.requests) == 1
+
+
+def test_a_cluster_of_which_nothing_is_less_is_not_asked_for_again() -> None:
+    longer = Stub(lambda request: request.text * 2)
+    compaction, store = clustering(longer), conversation(TALK[:24])
+    compacted(compaction, store)
+    asked = len(longer.requests)
+    assert asked
+    assert compacted(compaction, store).reason == "nothing to compact"
+    assert len(longer.requests) == asked
+    compacted(replace(compaction), store)  # a new one does not know yet
+    assert len(longer.requests) == 2 * asked
+
+
 def test_the_incidents_of_guidance_are_those_of_compaction() -> None:
     guidance = ProtectedGuidance(ByteScanner(), booster_embedder=Silent())
     compaction = clustering(guidance=guidance, tail_budget_tokens=1)
@@ -278,6 +312,14 @@ def test_a_turn_compacts_from_the_budget_of_a_session_on() -> None:
     assert not run(compaction.after_turn(StoredWindow(store, "c"), NOW), compaction.summarizer).is_compacted
 
 
+def test_a_single_message_does_not_start_a_run_whatever_it_costs() -> None:
+    store = conversation(["a very long turn " * 200, *TALK[:4]])
+    compaction = clustering(session_token_budget=1, tail_budget_tokens=0)
+    assert [len(one) for one in compaction._runs(StoredWindow(store, "c"))] == [1]
+    report = run(compaction.after_turn(StoredWindow(store, "c"), NOW), compaction.summarizer)
+    assert (report.reason, report.rounds) == ("below threshold", 0)
+
+
 def test_both_confidences_are_noted_and_the_chosen_one_is_the_summarys() -> None:
     for rule, key in (("backend", "backend_confidence"), ("embedding", "embedding_confidence")):
         store = conversation(TALK[:24])
@@ -302,6 +344,9 @@ def test_an_abstractive_summary_far_from_its_turns_is_made_again_from_their_word
         compacted(clustering(routed, confidence=rule), store)
         [summary] = store.summaries()
         methods[rule] = summary.method
+        [detail] = [json.loads(row[1]) for row in store.compactions().select("event", "detail").rows() if row[1]]
+        assert detail["backend_confidence"] == 0.9, "of the abstractive one, though it was rejected"
+        assert detail["rejected_method"] == {"backend": None, "embedding": "onnx-t5"}[rule]
     assert methods == {"backend": "onnx-t5", "embedding": "extractive"}
 
 

@@ -101,6 +101,15 @@ def test_a_question_from_elsewhere_gets_what_users_said() -> None:
     assert nobody.equals(ranked)
 
 
+def test_a_session_all_of_whose_turns_are_shown_anyway_is_no_elsewhere() -> None:
+    shown = tuple(f"talk:{i}" for i in range(4))
+    with memory(summaries=()) as talk:
+        ranked = talk.rank([replace(asked("goats"), shown_message_ids=shown)])
+    assert not {f"turn {i}" for i in range(4)} & set(ranked["document_id"])
+    assert found(ranked, is_recovered=False)
+    assert not found(ranked, is_recovered=True)
+
+
 def test_it_gets_so_many_as_asked_for_and_as_many_more_as_it_holds() -> None:
     lines = [f"goat number {i}" for i in range(60)]
     fetch = Fetch(overlay(), user_k=3)

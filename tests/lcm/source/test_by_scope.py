@@ -85,6 +85,25 @@ def test_a_question_about_dreams_sees_dreams_alone_and_no_other_sees_any(memory:
     assert found(memory, NOTHING, "dream").is_empty()
 
 
+def test_where_nobody_dreamt_a_question_about_dreams_is_answered_as_any_other(memory: Memory) -> None:
+    [asked] = [query for query in kinds.questions() if query.query_id == "dream"]
+    (batch,) = memory._batches([replace(asked, text="where is the kettle")], Ranking(WHOLE), None)
+    dreaming = replace(batch, queries=batch.queries.with_columns(text=pl.lit(asked.text)))
+    assert "dream" not in set(batch.documents["kind"])
+    assert len(WHOLE.candidates(dreaming))
+    assert WHOLE.candidates(dreaming).equals(WHOLE.candidates(batch))
+
+
+def test_who_names_a_conversation_alone_has_its_documents_of_his_own(memory: Memory) -> None:
+    [own] = [query for query in kinds.questions() if query.query_id == "own"]
+    (batch,) = memory._batches([replace(own, session_id=None, conversation_id="talk")], Ranking(WHOLE), None)
+    only = ByScope(**{f"{pool}_pool_size": None if pool == "session" else 0 for pool in NAMES})
+    rows = describe(only.candidates(batch), batch)
+    ordinary = batch.documents.filter(pl.col("kind").is_in(["message", "summary"]), conversation_id="talk")
+    assert set(rows["document_id"]) == set(ordinary["document_id"])
+    assert len(rows) > 2 * kinds.PLACES  # both sessions of it, and summaries
+
+
 def test_pools_are_those_of_the_scope_classes(memory: Memory) -> None:
     """What the pools are made by, and what stages are told of each row, must not part."""
     for query in kinds.questions():

@@ -42,6 +42,12 @@ def filled(settings: HnswTiers, count: int = 1000) -> HnswTiersIndex:
     return index
 
 
+def filled_with(settings: HnswTiers, numbers: range) -> HnswTiersIndex:
+    index = settings.build(DIM)
+    index.add([f"d{number}" for number in numbers], unit(1000, 0)[numbers])
+    return index
+
+
 def recall(index: HnswTiersIndex, count: int = 1000, queries: int = 100) -> float:
     oracle = Exact().build(DIM)
     oracle.add(names(count), unit(count, 0))
@@ -150,6 +156,58 @@ def test_own_scores_count_the_best_of_several_vectors_and_respect_what_is_allowe
     assert len(set(answer[0])) == 5
     assert answer[0][0] == "crowd"
     assert index.search(unit(1, 3), 5, ["d3"])[0][0] == ["d3"]
+
+
+@pytest.mark.parametrize("flat_below", [0, 10_000])
+def test_own_scores_are_asked_of_a_width_for_all_queries_at_once_and_are_as_if_asked_alone(
+    flat_below: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = replace(OWN_SCORES, flat_below=flat_below).build(DIM)
+    crowd = unit(1, 3) + 0.01 * unit(40, 4)
+    index.add(["crowd"] * 40, crowd / np.linalg.norm(crowd, axis=1)[:, None])
+    index.add(names(900), unit(900, 5))
+    asked = np.concatenate([unit(30, 1), unit(1, 3)])  # the last finds the crowd first: 5 rows, then 10, 20, 40, 80
+    alone = [index.search_tiers(asked[i : i + 1], 5)[0] for i in range(len(asked))]
+    calls: list[int] = []
+    narrowest = index._lower.tiers[0]
+    nearest = narrowest.nearest
+
+    def counted(vectors: Vectors, count: int, visible: Any) -> Any:
+        calls.append(len(vectors))
+        return nearest(vectors, count, visible)
+
+    monkeypatch.setattr(narrowest, "nearest", counted)
+    assert index.search_tiers(asked, 5) == alone
+    assert calls == [31, 1, 1, 1, 1]
+
+
+def test_a_query_that_a_graph_cannot_answer_does_not_decide_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(replace(SETTINGS, widths=(8, None), exit_thresholds=(-9.0,), candidates=10))
+    asked = unit(20, 1)
+    tier = index._lower.tiers[0]
+    refused, nearest = tier.derive(asked[7:8]), tier.graph.nearest
+    asked_of_graph: list[int] = []
+
+    def failing(queries: Vectors, count: int) -> Any:
+        found = None if (queries == refused).all(axis=1).any() else nearest(queries, count)
+        asked_of_graph.append(0 if found is None else len(queries))
+        return found
+
+    monkeypatch.setattr(tier.graph, "nearest", failing)
+    alone = [index.search_tiers(asked[i : i + 1], 2)[0] for i in range(len(asked))]
+    asked_of_graph.clear()
+    assert index.search_tiers(asked, 2) == alone
+    assert sum(asked_of_graph) == 19
+
+
+def test_a_graph_of_which_most_is_dead_begins_anew() -> None:
+    index = filled(SETTINGS)
+    tier = index._lower.tiers[0]
+    for gone, size, dead in ((names(500), 1000, 500), (["d999"], 499, 0)):
+        index.remove(gone)
+        index.search(unit(1, 1), 1)
+        assert (tier.graph.size, tier.graph.dead) == (size, dead)
+    assert index.search_tiers(unit(30, 1), 10) == filled_with(SETTINGS, range(500, 999)).search_tiers(unit(30, 1), 10)
 
 
 class Failing:

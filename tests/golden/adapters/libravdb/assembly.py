@@ -132,7 +132,7 @@ def summary_expansion(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def original() -> Continuity:
-    made: Continuity = component("assembly=libravdb", "assembly")
+    made: Continuity = component("assembly=libravdb_1_4_4", "assembly")
     return replace(
         made,
         token_estimator=component("token_estimator=script_chars", "token_estimator"),
