@@ -466,6 +466,6 @@ class Context:
     evicted: int = 0
     """How many items did not fit."""
     is_degraded: bool = False
-    """What must be shown takes more than the budget: nothing else is."""
+    """More is shown than the memory's budget; or what must be shown takes more than it, and nothing else is."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """JSON: what else the assembly decided."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcm.assembly.continuity import Continuity
 from lcm.decay.none import NoDecay
 from lcm.fusion.two_pass import TwoPass
 from lcm.protocols import Batch
@@ -17,6 +18,7 @@ from lcm.ranking.pipeline import Ranking
 from lcm.records import AuthoredNode, Query
 from lcm.source.by_scope import ByScope
 from lcm.source.candidates import branch, describe, merge
+from lcm.tokens import Utf16Units
 from tests.golden.components import documents_batch
 from tests.workspaces import START, system, transcript
 
@@ -172,7 +174,7 @@ class Written:
 @pytest.mark.parametrize("question", ["the kettle", "never touch the kettle", "the kettle is blue", ""])
 def test_what_is_always_shown_is_never_a_candidate(question: str) -> None:
     ranking = Ranking(ByScope(), {"fusion": TwoPass(NoDecay(), theta1=-1.0), "hops": Hops(theta_hop=0.0)})
-    with system(authored=Written(), ranking=ranking).open() as memory:
+    with system(authored=Written(), ranking=ranking, assembly=Continuity(Utf16Units())).open() as memory:
         memory.ingest(transcript(["The kettle broke"]))
         found = memory.rank([Query("q", question, START.replace(year=2030))])["document_id"].to_list()
     assert {i for i in found if i.startswith("rules")} == {"rules#000002", "rules#000003"}
