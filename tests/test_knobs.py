@@ -220,11 +220,13 @@ CHANGED: Mapping[str, Any] = {
             "confidence": "embedding",
             "counting": "context",
             "prior": "standing_before",
+            "technicality_of": "all_turns",
         }.items()
     },
     "compaction/clustering:counting": "original",
     "compaction/clustering:prior": "made_before",
     "compaction/libravdb_1_4_4:confidence": "backend",
+    "compaction/libravdb_1_4_4:technicality_of": "scored_turns",
     "compaction/lossless:source_text": "content",
     "compaction/lossless:condensation_scan": "first_run",
     "compaction/lossless:hard_fanout": "never",
