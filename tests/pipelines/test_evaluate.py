@@ -79,7 +79,7 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
 def test_the_parquet_files_hold_what_the_summary_sums_up(lcm: Lcm) -> None:
     folder = lcm("evaluate", *QUICK).folder
     run, documents, values, means = (pl.read_parquet(folder / f"{name}.parquet") for name in PARQUET)
-    assert run.columns == ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
+    assert run.columns == ["arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier"]
     assert run.group_by("query_id", maintain_order=True).agg(pl.col("rank").min())["rank"].unique().to_list() == [1]
     assert set(run["document_id"]) == set(documents["document_id"])
     per_query = values.filter(measure="recall@10")["value"]
