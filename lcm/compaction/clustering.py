@@ -18,13 +18,13 @@ from lcm.compaction.cluster_partition import partition
 from lcm.compaction.cluster_summary import Cluster, ClusterSummary, TechnicalityOf
 from lcm.compaction.ledger import ledger_of
 from lcm.compaction.prior_context import PriorContext, made_before, prior_context
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import Progress, report
 from lcm.compaction.sanitizer import Sanitizer
 from lcm.errors import LcmError
 from lcm.instants import EPOCH
 from lcm.protocols import ContextWindow, Embedder, Guidance, Reporting, Summarizer, TokenEstimator, Work
 from lcm.recorded_metadata import recorded_bundle
-from lcm.records import CompactionReport, ContextEntry, Message, SummaryRequest, SummaryResult
+from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult
 from lcm.summarizer.routed import Routed
 
 Prior = Literal["standing_before", "made_before"]
@@ -149,9 +149,9 @@ class Clustering:
         waiting = [entry for run in runs for entry in run if last < 0 or entry.ordinal > window.entries[last].ordinal]
         is_due = len(waiting) > 1 and sum(entry.tokens for entry in waiting) >= self.session_token_budget > 0
         if not is_due:
-            return _report(progress, before, "below threshold")
+            return report(progress, before, "below threshold")
         is_changed = yield from self._passes(progress, None)
-        return _report(progress, before, "compacted" if is_changed else "nothing to compact")
+        return report(progress, before, "compacted" if is_changed else "nothing to compact")
 
     def compact(
         self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
@@ -160,11 +160,11 @@ class Clustering:
         progress = Progress(window, now)
         before = progress.ledger.tokens
         if target_tokens is not None and before <= target_tokens:
-            return _report(progress, before, "already under target")
+            return report(progress, before, "already under target")
         is_changed = yield from self._passes(progress, target_tokens)
         if target_tokens is not None and progress.ledger.tokens > target_tokens:
-            return _report(progress, before, "could not reach target")
-        return _report(progress, before, "compacted" if is_changed else "nothing to compact")
+            return report(progress, before, "could not reach target")
+        return report(progress, before, "compacted" if is_changed else "nothing to compact")
 
     def clusters(self, window: ContextWindow) -> list[list[ContextEntry]]:
         """The runs of messages that would be compacted now, oldest first; fewer than two messages are none."""
@@ -288,21 +288,3 @@ def _name(conversation_id: str, cluster: Cluster) -> str:
     said = [part for message in cluster.messages for part in (message.message_id, message.content)]
     parts = [conversation_id, *cluster.prior.summary_ids, cluster.prior.text, *said]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _report(progress: Progress, tokens_before: int, reason: str) -> CompactionReport:
-    if progress.has_failed_auth:
-        reason = f"provider auth failure{' after partial compaction' if progress.made else ''}"
-    elif progress.failure:
-        reason = progress.failure
-    return CompactionReport(
-        conversation_id=progress.window.conversation_id,
-        is_compacted=bool(progress.made),
-        reason=reason,
-        tokens_before=tokens_before,
-        tokens_after=progress.ledger.tokens,
-        summary_ids=tuple(summary.summary_id for summary in progress.made),
-        rounds=progress.rounds,
-        has_failed_auth=progress.has_failed_auth,
-        failure=progress.failure or ("the model's server refused the credentials" if progress.has_failed_auth else ""),
-    )

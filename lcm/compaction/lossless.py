@@ -11,7 +11,7 @@ from lcm.compaction.escalation import Escalation
 from lcm.compaction.modes import Modes
 from lcm.compaction.passes import Passes
 from lcm.compaction.planning import CondensationScan, Limits, leaf_trigger, threshold_trigger
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import Progress, report
 from lcm.compaction.prompt_time import zone_named
 from lcm.compaction.source_text import SourceStyle
 from lcm.protocols import ContextWindow, Summarizer, TokenEstimator, Work
@@ -23,7 +23,6 @@ HardFanout = Literal["never", "overflow"]
 CondensedPrevious = Literal["none", "preceding"]
 Growth = Literal["allowed", "never"]
 
-_REFUSED = "the model's server refused the credentials"
 _LEAST = {
     "fresh_tail_count": 0, "leaf_min_fanout": 1, "condensed_min_fanout": 1, "condensed_min_fanout_hard": 1,
     "incremental_max_depth": -1, "leaf_chunk_tokens": 1, "min_leaf_tokens": 0, "leaf_target_tokens": 1,
@@ -202,22 +201,8 @@ class Lossless:
 
 def _report(progress: Progress, tokens_before: int, reason: str, *, is_reason_final: bool = False) -> CompactionReport:
     """Say what was done; the reason given counts where nothing was, and nothing went wrong."""
-    if progress.has_failed_auth:
-        reason = f"provider auth failure{' after partial compaction' if progress.made else ''}"
-    elif progress.failure:
-        reason = progress.failure
-    elif progress.is_late:
+    if progress.is_late:
         reason = "time limit"
     elif progress.made and not is_reason_final:
         reason = "compacted"
-    return CompactionReport(
-        conversation_id=progress.window.conversation_id,
-        is_compacted=bool(progress.made),
-        reason=reason,
-        tokens_before=tokens_before,
-        tokens_after=progress.ledger.tokens,
-        summary_ids=tuple(summary.summary_id for summary in progress.made),
-        rounds=progress.rounds,
-        has_failed_auth=progress.has_failed_auth,
-        failure=progress.failure or (_REFUSED if progress.has_failed_auth else ""),
-    )
+    return report(progress, tokens_before, reason)

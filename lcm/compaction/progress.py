@@ -9,7 +9,7 @@ from lcm.compaction.lockstep import TimedResult
 from lcm.compaction.planning import Chunk
 from lcm.errors import AuthError, LcmError
 from lcm.protocols import ContextWindow
-from lcm.records import Summary, SummaryResult
+from lcm.records import CompactionReport, Summary, SummaryResult
 
 _log = logging.getLogger(__name__)
 
@@ -81,3 +81,22 @@ class Progress:
         """Note that nothing shorter than its source was to be had."""
         _log.info("conversation %s: no shorter summary of depth %d", self.window.conversation_id, depth)
         self.window.note(self.now, "refusal", f"no summary of depth {depth} that is shorter than its source")
+
+
+def report(progress: Progress, tokens_before: int, reason: str) -> CompactionReport:
+    """Say what a run did; `reason` counts where nothing went wrong."""
+    if progress.has_failed_auth:
+        reason = f"provider auth failure{' after partial compaction' if progress.made else ''}"
+    elif progress.failure:
+        reason = progress.failure
+    return CompactionReport(
+        conversation_id=progress.window.conversation_id,
+        is_compacted=bool(progress.made),
+        reason=reason,
+        tokens_before=tokens_before,
+        tokens_after=progress.ledger.tokens,
+        summary_ids=tuple(summary.summary_id for summary in progress.made),
+        rounds=progress.rounds,
+        has_failed_auth=progress.has_failed_auth,
+        failure=progress.failure or ("the model's server refused the credentials" if progress.has_failed_auth else ""),
+    )
