@@ -30,13 +30,13 @@ import numpy.typing as npt
 from lcm.indexing import Ranked, refuse_negative
 from lcm.protocols import Vectors
 from lcm.vector_index.exact import ExactIndex, pack, to_grid, unpack
+from lcm.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
 from lcm.vector_index.saved_file import read_index, write_index
 
 _log = logging.getLogger(__name__)
 
 CANDIDATES_A_RESULT = 2  # asking for 100, a search 100 wide finds .81 of them and one 200 wide .93 (40,000 vectors)
 LARGEST_SHARE = 1 / 8  # of the vectors that may be asked of the graph before looking at all is faster
-_SMALLEST_CAPACITY = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +218,7 @@ class _Graph:
     def add(self, ids: Sequence[str], rows: Vectors) -> None:
         if not ids:
             return
-        start, end = self.size, self.size + len(ids)
-        if not start:
-            self._graph.init_index(
-                max(end, _SMALLEST_CAPACITY),
-                M=self._settings.m,
-                ef_construction=self._settings.ef_construction,
-                random_seed=self._settings.seed,
-            )
-        elif end > self._graph.get_max_elements():
-            self._graph.resize_index(max(end, 2 * self._graph.get_max_elements()))
-        self._graph.add_items(rows, np.arange(start, end), num_threads=1)
+        add_rows(self._graph, self._settings, rows, self.size)
         self._name(ids)
 
     def remove(self, document_id: str) -> None:
@@ -283,7 +273,7 @@ class _Graph:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "graph"
                 path.write_bytes(data)
-                graph._graph.load_index(str(path), max_elements=max(len(ids), _SMALLEST_CAPACITY))
+                graph._graph.load_index(str(path), max_elements=max(len(ids), SMALLEST_CAPACITY))
             graph._name(ids)
         return graph
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols import Vectors
+from lcm.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
 from lcm.vector_index.tier_order import Rows
 
 _log = logging.getLogger(__name__)
-_SMALLEST_CAPACITY = 1024
 _DEAD = -1
 
 
@@ -57,17 +57,7 @@ class TierGraph:
         """Add rows, counted on from `first_row`."""
         if not len(vectors):
             return
-        start, end = self.size, self.size + len(vectors)
-        if not start:
-            self._graph.init_index(
-                max(end, _SMALLEST_CAPACITY),
-                M=self._settings.m,
-                ef_construction=self._settings.ef_construction,
-                random_seed=self._settings.seed,
-            )
-        elif end > self._graph.get_max_elements():
-            self._graph.resize_index(max(end, 2 * self._graph.get_max_elements()))
-        self._graph.add_items(vectors, np.arange(start, end), num_threads=1)
+        add_rows(self._graph, self._settings, vectors, self.size)
         self._rows = np.concatenate([self._rows, np.arange(first_row, first_row + len(vectors))])
 
     def keep(self, order: Rows, count: int) -> None:
@@ -111,5 +101,5 @@ class TierGraph:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "graph"
                 path.write_bytes(data)
-                graph._graph.load_index(str(path), max_elements=max(graph.size, _SMALLEST_CAPACITY))
+                graph._graph.load_index(str(path), max_elements=max(graph.size, SMALLEST_CAPACITY))
         return graph
