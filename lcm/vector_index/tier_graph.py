@@ -13,27 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols import Vectors
-from lcm.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
+from lcm.vector_index.graph_growth import SMALLEST_CAPACITY, Building, add_rows
 from lcm.vector_index.tier_order import Rows
 
 _log = logging.getLogger(__name__)
 _DEAD = -1
 
 
-class GraphSettings(Protocol):
-    """As `lcm.vector_index.hnsw.Hnsw` explains them."""
-
-    @property
-    def m(self) -> int: ...
-
-    @property
-    def ef_construction(self) -> int: ...
+class GraphSettings(Building, Protocol):
+    """How a graph is built, and how widely it is searched."""
 
     @property
     def ef(self) -> int: ...
-
-    @property
-    def seed(self) -> int: ...
 
 
 class TierGraph:
