@@ -37,7 +37,7 @@ def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(
 
 
 def test_hard_text_has_a_share_of_its_own_where_one_is_set() -> None:
-    with pytest.raises(OversizedHardError, match="takes 41 tokens, more than the 40 that it may"):
+    with pytest.raises(OversizedHardError, match="takes 41 tokens as it is shown, more than the 40 that it may"):
         BudgetShares(hard_fraction=0.4).share(100, [41], NOTHING, TURNS, WHOLE)
     degraded = BudgetShares(hard_fraction=0.4, oversized_hard="degrade").share(100, [41], NOTHING, TURNS, WHOLE)
     assert degraded.degraded == ("hard authored text takes 41 tokens of 40",)
