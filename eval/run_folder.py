@@ -22,6 +22,17 @@ from lcm.whole_file import written_whole
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
+DEFINITIONS = "1"
+"""Of the measures: another number whenever what one of them means changes, so that no two meanings are compared."""
+QUERY_SCHEMA: dict[str, pl.DataType] = {
+    "workspace_id": pl.String(),
+    "query_id": pl.String(),
+    "conversation_id": pl.String(),
+    "category": pl.String(),
+    "text": pl.String(),
+    "asked_at": pl.Datetime("ms", "UTC"),
+}
+"""Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant."""
 _BOUNDED = ("value", "n", "low", "high")
 _PACKAGES = (
     "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
@@ -68,9 +79,12 @@ def write_run(
     outcome.decisions.write_parquet(folder / "decisions.parquet")
     outcome.compression.write_parquet(folder / "compression.parquet")
     outcome.summary_quality.write_parquet(folder / "summary_quality.parquet")
+    _asked(dataset).write_parquet(folder / "queries.parquet")
     summary = {
+        "kind": "run",
         "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
         "config_hash": config_hash(resolved),
+        "definitions": DEFINITIONS,
         "commit": commit(),
         "counts": dict(outcome.counts),
         "decisions": _by_action(outcome.decisions),
@@ -155,6 +169,20 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _asked(dataset: Dataset) -> pl.DataFrame:
+    """The queries, and the ids of the messages that are their evidence: what two runs are compared by."""
+    rows = [(q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at) for q in dataset.queries]
+    evidence = (
+        dataset.qrels.filter(pl.col("relevance") > 0)
+        .group_by("query_id", maintain_order=True)
+        .agg(evidence=pl.col("message_id"))
+    )
+    asked = pl.DataFrame(rows, schema=QUERY_SCHEMA, orient="row")
+    return asked.join(evidence, on="query_id", how="left", maintain_order="left").with_columns(
+        pl.col("evidence").fill_null([])
+    )
 
 
 def _by_action(decisions: pl.DataFrame) -> dict[str, int]:

@@ -22,7 +22,7 @@ from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, shards_of
 from eval.run_folder import SUMMARY, config_hash
-from eval.tracking import Tracking, TrackingError
+from eval.tracking.tracking import Tracking, TrackingError
 from lcm.errors import LcmError
 from lcm.session.hearing import Ears
 from lcm.transcript.folders import is_passed_over, recorded_files

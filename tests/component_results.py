@@ -28,7 +28,7 @@ from lcm.ranking.paths import Paths
 from lcm.ranking.pipeline import Ranking
 from lcm.records import MEMORY_CATEGORIES, SCOPE_CLASSES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
-from pipelines.evaluate import _experiment, identity
+from pipelines.point import experiment_of, identity
 from tests import kinds
 from tests.authored_results import authored
 from tests.clustering_results import clustered
@@ -123,7 +123,7 @@ def _shared(one: str, other: str) -> float:
 
 def outcome(config: DictConfig) -> Outcome:
     """A whole experiment over the small dataset, wired as `lcm evaluate` wires it."""
-    experiment = _experiment(config, dataset(), configuration.build(config, "memory"))
+    experiment = experiment_of(config, dataset())
     return experiment.run(lambda *_: None)
 
 

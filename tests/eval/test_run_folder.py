@@ -20,7 +20,7 @@ from eval.run_folder import commit, config_hash, read_summary, write_run, write_
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
 from pipelines import configuration
-from pipelines.evaluate import identity
+from pipelines.point import identity
 
 Git = Callable[..., str]
 

@@ -18,7 +18,9 @@ from omegaconf import OmegaConf
 
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.run_folder import read_summary
-from eval.tracking import Mlflow, TrackingError, measure_name, metric_name
+from eval.tracking.entry import measure_name, metric_name
+from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.tracking import TrackingError
 from pipelines import cli
 from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 

@@ -30,6 +30,7 @@ FILES = {
     "summary.json",
     "compression.parquet",
     "decisions.parquet",
+    "queries.parquet",
     "summary_quality.parquet",
     *(f"{name}.parquet" for name in PARQUET),
 }
@@ -62,7 +63,7 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "dataset", "config_hash", "commit", "counts", "decisions", "compression", "summary_quality", "incidents",
+        "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "compression", "summary_quality", "incidents",
         "notes", "flags", "interval",
         "measures", "arms", "categories", "timing",
     ]  # fmt: skip

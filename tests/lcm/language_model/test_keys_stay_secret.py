@@ -6,7 +6,7 @@ import pytest
 
 from lcm.errors import LcmError
 from pipelines import configuration
-from pipelines.evaluate import identity
+from pipelines.point import identity
 from tests.lcm.reranker.loopback import Answer, serving
 
 KEY = "sk-very-secret"

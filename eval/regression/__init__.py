@@ -1,0 +1,1 @@
+"""A candidate against a baseline, query by query: has anything become worse?"""

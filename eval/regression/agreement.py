@@ -1,0 +1,67 @@
+"""What two runs must agree in before their numbers are compared."""
+
+from collections.abc import Collection, Sequence
+
+from eval.regression.side import Side
+from lcm.errors import LcmError
+
+_ALIKE = "evaluate both alike"
+
+
+def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str]) -> list[str]:
+    """Refuse runs whose numbers do not mean the same.
+
+    Args:
+        measures: those that are to be compared.
+    Returns:
+        Of these, the ones that both sides have; one that neither has is left out.
+    Raises:
+        LcmError: naming what they differ in, and both values.
+    """
+    ours, theirs = baseline.summary["dataset"], candidate.summary["dataset"]
+    _require_equal("dataset", ours["name"], theirs["name"])
+    _require_equal("protocol", ours["protocol"], theirs["protocol"])
+    _require_equal("dataset digest", ours["digest"], theirs["digest"])
+    _require_equal("measure definitions", baseline.summary["definitions"], candidate.summary["definitions"])
+    _require_equal("levels", ", ".join(baseline.levels), ", ".join(candidate.levels))
+    _require_same_queries("", set(baseline.queries["query_id"]), set(candidate.queries["query_id"]))
+    known = {side.name: set(side.measures) for side in (baseline, candidate)}
+    judged = []
+    for measure in measures:
+        has = [measure in set(side.measures) for side in (baseline, candidate)]
+        if any(has) and not all(has):
+            only = "baseline" if has[0] else "candidate"
+            raise LcmError(
+                f"{measure} was measured of the {only} only: {_ALIKE}, or leave it out with "
+                f"regress.measures={{{measure}:null}}"
+            )
+        if all(has):
+            judged.append(measure)
+    if not judged:
+        there = ", ".join(sorted(known[baseline.name] & known[candidate.name])) or "none"
+        raise LcmError(f"neither run has any of {', '.join(measures)}: choose regress.measures from: {there}")
+    for measure in judged:
+        of_both = [set(side.values.filter(measure=measure)["query_id"]) for side in (baseline, candidate)]
+        _require_same_queries(f"{measure} of ", *of_both)
+    return judged
+
+
+def _require_equal(what: str, ours: str, theirs: str) -> None:
+    if ours != theirs:
+        raise LcmError(f"{what} differs: baseline {_short(ours)}, candidate {_short(theirs)}; {_ALIKE}")
+
+
+def _require_same_queries(what: str, ours: Collection[str], theirs: Collection[str]) -> None:
+    ours, theirs = set(ours), set(theirs)
+    if ours == theirs:
+        return
+    raise LcmError(
+        f"{what}{len(ours):,} queries of the baseline and {len(theirs):,} of the candidate: {len(ours - theirs):,} are "
+        f"missing in the candidate and {len(theirs - ours):,} in the baseline, such as {min(ours ^ theirs)}; {_ALIKE}"
+    )
+
+
+def _short(value: object) -> str:
+    """A digest by its first digits; anything else as it is."""
+    text = str(value)
+    return text[:12] if len(text) == 64 and " " not in text else repr(text)

@@ -1,0 +1,56 @@
+"""What a comparison of two runs found."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from eval.regression.side import Side
+from eval.regression.worse_query import WorseQuery
+
+Verdict = Literal["fine", "regressed", "could not tell"]
+EXIT_CODES: dict[Verdict, int] = {"fine": 0, "regressed": 1, "could not tell": 2}
+ALL = "all"
+
+ROW_SCHEMA: dict[str, pl.DataType] = {
+    "group": pl.String(),
+    "measure": pl.String(),
+    "n": pl.Int64(),
+    "units": pl.Int64(),
+    "changed": pl.Int64(),
+    "baseline": pl.Float64(),
+    "candidate": pl.Float64(),
+    "difference": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "p": pl.Float64(),
+    "p_holm": pl.Float64(),
+    "lower_is_better": pl.Boolean(),
+    "tolerance": pl.Float64(),
+    "detectable": pl.Float64(),
+    "verdict": pl.String(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A verdict, and what it rests on."""
+
+    baseline: Side
+    candidate: Side
+    rows: pl.DataFrame
+    """One a group and measure: n queries judged, how many `units` they are for the statistics (workspaces, where these
+    are drawn as one), `changed` of them with another value, the means of both sides, their difference (candidate minus
+    baseline) with its interval, p before and after Holm's correction (null: too few queries to test), the limits in the
+    measure's units, the verdict."""
+    verdict: Verdict
+    worse: tuple[WorseQuery, ...]
+    """Worst first."""
+    left_out: tuple[str, ...]
+    """Measures that neither run has."""
+    alpha: float
+    confidence: float
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]

@@ -1,0 +1,100 @@
+"""A comparison on disk: what a person, a build server and MLflow each want of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from eval.regression.comparison import ALL, Comparison
+from eval.regression.junit import junit
+from eval.regression.markdown import markdown
+from eval.regression.side import Side
+from eval.run_folder import CONFIG, SUMMARY, commit, write_whole
+
+MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
+_LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
+
+
+def write_comparison(
+    folder: Path, comparison: Comparison, settings: Mapping[str, Any], config_text: str, now: datetime
+) -> dict[str, Any]:
+    """Write every file of a comparison and, last, its summary.
+
+    Args:
+        settings: how it was judged: flat, by key.
+        now: written into the JUnit report.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(config_text)
+    comparison.rows.write_parquet(folder / ROWS)
+    write_whole(folder / MARKDOWN, markdown(comparison))
+    write_whole(folder / JUNIT, junit(comparison, now.isoformat(timespec="seconds").partition("+")[0]))
+    write_whole(folder / JSON, _json(report(comparison, settings)))
+    summary = summary_of(comparison, settings)
+    write_whole(folder / SUMMARY, _json(summary))
+    return summary
+
+
+def report(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that was found, as plain data."""
+    return {
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "dataset": dict(comparison.baseline.summary["dataset"]),
+        "baseline": _side(comparison.baseline),
+        "candidate": _side(comparison.candidate),
+        "settings": dict(settings),
+        "rows": comparison.rows.to_dicts(),
+        "not_measured": list(comparison.left_out),
+        "worse_queries": [
+            asdict(query) | {"values": {name: list(pair) for name, pair in query.values.items()}}
+            for query in comparison.worse
+        ],
+    }
+
+
+def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What MLflow is told: each row's numbers as metrics, rows of a category under `category/`."""
+    metrics = {
+        f"{'' if row['group'] == ALL else f'category/{row["group"]}/'}{row['measure']}.{name}": row[name]
+        for row in comparison.rows.iter_rows(named=True)
+        for name in _LOGGED
+        if row[name] is not None
+    }
+    verdicts = comparison.rows["verdict"]
+    metrics |= {
+        "regressed": float((verdicts == "regressed").sum()),
+        "could_not_tell": float((verdicts == "could not tell").sum()),
+        "exit_code": float(comparison.exit_code),
+    }
+    baseline, candidate = comparison.baseline, comparison.candidate
+    return {
+        "kind": "comparison",
+        "name": f"{candidate.name} against {baseline.name}",
+        "commit": commit(),
+        "metrics": metrics,
+        "params": {
+            "baseline": baseline.name,
+            "candidate": candidate.name,
+            "dataset": baseline.summary["dataset"]["name"],
+            **{key: str(value) for key, value in settings.items()},
+        },
+        "tags": {
+            "verdict": comparison.verdict,
+            "dataset_digest": baseline.summary["dataset"]["digest"],
+            "baseline_config_hash": baseline.summary["config_hash"],
+            "candidate_config_hash": candidate.summary["config_hash"],
+        },
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    known = ("config_hash", "commit", "definitions")
+    latency = side.summary.get("timing", {}).get("latency_ms", {})
+    return {"name": side.name, **{key: side.summary.get(key) for key in known}, "latency_ms": latency}
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,90 @@
+"""The report of a comparison as Markdown: a comment on a pull request."""
+
+import re
+from collections.abc import Iterator
+
+from eval.regression.comparison import Comparison
+from eval.regression.worse_query import Ranked, WorseQuery
+from eval.regression.wording import (
+    allowed,
+    headline,
+    interval,
+    number,
+    probability,
+    run_in_words,
+    signed,
+)
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+
+
+def markdown(comparison: Comparison) -> str:
+    """The verdict, one table, the queries that got worse."""
+    return "\n".join(_lines(comparison)) + "\n"
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    baseline, candidate = comparison.baseline, comparison.candidate
+    dataset = baseline.summary["dataset"]
+    yield f"## lcm regress: {comparison.verdict}"
+    yield ""
+    yield headline(comparison)
+    yield ""
+    yield f"- baseline: {_text(baseline.name)} ({run_in_words(baseline.summary)})"
+    yield f"- candidate: {_text(candidate.name)} ({run_in_words(candidate.summary)})"
+    yield f"- dataset: {_text(dataset['name'])}, {len(baseline.queries):,} queries ({_text(dataset['protocol'])})"
+    if comparison.left_out:
+        yield f"- not measured in either: {', '.join(comparison.left_out)}"
+    yield ""
+    share = f"{100 * comparison.confidence:g} %"
+    yield f"| group | measure | n | changed | baseline | candidate | difference | {share} interval | tolerance | p | |"
+    yield "|---|---|---:|---:|---:|---:|---:|---|---:|---:|---|"
+    for row in comparison.rows.iter_rows(named=True):
+        verdict = f"**{row['verdict']}**" if row["verdict"] != "fine" else "fine"
+        yield (
+            f"| {_text(row['group'])} | {row['measure']} | {row['n']} | {row['changed']} | {number(row['baseline'])} | "
+            f"{number(row['candidate'])} | {signed(row['difference'])} | {interval(row)} | {allowed(row)} | "
+            f"{probability(row['p_holm'])} | {verdict} |"
+        )
+    yield ""
+    yield (
+        "Paired by query; p: permutation test, corrected over all rows (Holm); regressed: p < "
+        f"{comparison.alpha:g} and a loss beyond the tolerance."
+    )
+    if comparison.worse:
+        yield ""
+        yield f"### {len(comparison.worse)} queries that got worse, worst first"
+        for query in comparison.worse:
+            yield ""
+            yield from _query(query)
+
+
+def _query(query: WorseQuery) -> Iterator[str]:
+    yield f"<details><summary>{_html(query.query_id)} ({_html(query.category)}): {_html(query.text)}</summary>"
+    yield ""
+    changes = (f"{measure} {number(before)} -> {number(after)}" for measure, (before, after) in query.values.items())
+    yield f"{', '.join(changes)}; {query.evidence} messages of evidence"
+    if query.baseline is not None and query.candidate is not None:
+        yield ""
+        yield "| rank | baseline | candidate |"
+        yield "|---:|---|---|"
+        for i in range(max(len(query.baseline), len(query.candidate))):
+            yield f"| {i + 1} | {_document(query.baseline, i)} | {_document(query.candidate, i)} |"
+    yield ""
+    yield "</details>"
+
+
+def _document(ranking: tuple[Ranked, ...], i: int) -> str:
+    if i >= len(ranking):
+        return ""
+    found = ranking[i]
+    return f"{_text(found.document_id)}{' **evidence**' if found.covers_evidence else ''}"
+
+
+def _text(text: str) -> str:
+    """Text on one line, with nothing that Markdown reads."""
+    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def _html(text: str) -> str:
+    return _text(text).replace("&", "&amp;").replace(r"\<", "&lt;").replace(r"\>", "&gt;")

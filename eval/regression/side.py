@@ -1,0 +1,89 @@
+"""One side of a comparison: what a run folder holds of the system that was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.experiment import SYSTEM_ARM
+from eval.run_folder import read_summary
+from lcm.errors import LcmError
+
+_AGAIN = "run `lcm evaluate` again with this lcm"
+_QUERY_COLUMNS = ("query_id", "workspace_id", "category", "text", "evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run, as it is compared."""
+
+    name: str
+    """How it was asked for."""
+    folder: Path
+    summary: Mapping[str, Any]
+    queries: pl.DataFrame
+    """query_id, workspace_id, category, text, evidence (message ids)."""
+    values: pl.DataFrame
+    """query_id, measure, value: of the system, one a judged query; nothing where there is no number."""
+    ranking: pl.DataFrame | None
+    """query_id, document_id, rank, source_message_ids; None where only the summary and the values are at hand."""
+
+    @property
+    def measures(self) -> list[str]:
+        return self.values["measure"].unique(maintain_order=True).to_list()
+
+    @property
+    def levels(self) -> list[str]:
+        """At which levels retrieval was measured: some of message, session."""
+        kinds = {"session" if name.startswith("session.") else "message" for name in self.measures if _is_leveled(name)}
+        return sorted(kinds)
+
+
+def read_side(folder: Path, name: str) -> Side:
+    """Read a run folder, or as much of it as a comparison needs: summary.json, per_query.parquet, queries.parquet.
+
+    Raises:
+        LcmError: if it is no run, was written before runs could be compared, or a file is missing or damaged.
+    """
+    summary = read_summary(folder)
+    kind = summary.get("kind", "run")
+    if kind != "run":
+        raise LcmError(f"{name} is a {kind}, not a run: name a folder that `lcm evaluate` wrote")
+    if "definitions" not in summary:
+        raise LcmError(f"{name} does not say by which definitions its measures were made: {_AGAIN}")
+    values = _read(folder / "per_query.parquet", name, ("arm", "query_id", "measure", "value"))
+    values = values.filter(arm=SYSTEM_ARM).drop("arm").filter(pl.col("value").is_finite())
+    twice = values.filter(values.select("query_id", "measure").is_duplicated())
+    if not twice.is_empty():
+        query, measure, _ = twice.row(0)
+        raise LcmError(f"{folder / 'per_query.parquet'} has several values of {measure} for query {query}: {_AGAIN}")
+    queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS)
+    return Side(name, folder, summary, queries.select(_QUERY_COLUMNS), values, _ranking(folder, name))
+
+
+def _is_leveled(measure: str) -> bool:
+    kind = measure.removeprefix("session.").partition("@")[0]
+    return kind in ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP")
+
+
+def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
+    if not ((folder / "run.parquet").is_file() and (folder / "documents.parquet").is_file()):
+        return None
+    run = _read(folder / "run.parquet", name, ("arm", "workspace_id", "query_id", "document_id", "rank"))
+    documents = _read(folder / "documents.parquet", name, ("workspace_id", "document_id", "source_message_ids"))
+    return (
+        run.filter(arm=SYSTEM_ARM)
+        .join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+        .select("query_id", "document_id", "rank", "source_message_ids")
+    )
+
+
+def _read(path: Path, name: str, columns: tuple[str, ...]) -> pl.DataFrame:
+    if not path.is_file():
+        raise LcmError(f"{name} has no {path.name} beside its summary: copy it there, or {_AGAIN}")
+    try:
+        return pl.read_parquet(path, columns=list(columns))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error

@@ -1,0 +1,209 @@
+"""MLflow: a folder is logged from what lies in it, so it can be logged again later."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shlex
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from eval.run_folder import SUMMARY, read_summary, write_whole
+from eval.tracking import entry
+from eval.tracking.tracking import Log, TrackingError
+
+_REASON_LENGTH = 160
+_LOCK = "mlflow.lock"
+RECEIPT = "mlflow.json"
+"""Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
+"""
+_OURS = (RECEIPT, _LOCK)
+GROWING = ("sweep", "study")
+"""Kinds of folders to which more is added after they were logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mlflow:
+    """Logs to a SQLite file or a server. The same folder is logged once to a place, however often it is asked."""
+
+    uri: str = "sqlite:///mlflow.db"
+    experiment: str = "lcm"
+    timeout_s: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("uri", "experiment"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must not be empty")
+        if self.timeout_s < 1:
+            raise ValueError(f"timeout_s must be >= 1, got {self.timeout_s}")
+
+    def log(self, folder: Path, parent: Path | None = None) -> str:
+        """Raises TrackingError if MLflow cannot be reached or refuses."""
+        summary = read_summary(folder)
+        here = self._here()
+        digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+        told = {**here, "summary_sha256": digest}
+        receipts = _receipts(folder)
+        for known in receipts:
+            if told.items() <= known.items():
+                return self._where(str(known["run_id"]))
+        self._quieten()
+        import mlflow.exceptions  # here, because importing MLflow takes over a second
+        from alembic.util import CommandError
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            with self._alone():
+                run_id = self._log(folder, summary, digest, parent)
+        except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
+            reason = " ".join(str(err).split())
+            reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
+            elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
+            raise TrackingError(
+                f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
+                f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
+            ) from err
+        kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
+        _keep_receipts(folder, [*kept, {**told, "run_id": run_id}])
+        return self._where(run_id)
+
+    @contextmanager
+    def logger(self) -> Iterator[Log]:
+        """`log` in a process of its own.
+
+        Importing MLflow and opening its tables takes as long as a whole run whose embeddings are cached, so it begins
+        now, on another core.
+        """
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_leave_interrupts_to_the_caller) as beside:
+            beside.submit(self._prepare)
+            yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
+
+    def _quieten(self) -> None:
+        """Settings that MLflow reads from the environment when it is imported."""
+        os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(self.timeout_s)
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
+        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
+    def _prepare(self) -> None:
+        self._quieten()
+        from mlflow.tracking import MlflowClient
+
+        if self._database() is not None:  # a server that is away would keep the run waiting twice
+            with self._alone():
+                MlflowClient(tracking_uri=self.uri).get_experiment_by_name(self.experiment)
+
+    def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, parent: Path | None) -> str:
+        from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        client = MlflowClient(tracking_uri=self.uri)
+        found = client.get_experiment_by_name(self.experiment)
+        experiment_id = found.experiment_id if found else self._create(client)
+        tags = {**entry.tags(summary), "summary_sha256": digest}
+        if parent is not None:
+            tags["mlflow.parentRunId"] = self._parent(client, experiment_id, parent)
+        run_id = self._begun(client, experiment_id, folder, digest, grows=summary.get("kind") in GROWING)
+        if run_id is None:
+            name = entry.run_name(summary, folder)
+            run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
+        else:
+            client.update_run(run_id, status="RUNNING", name=entry.run_name(summary, folder))
+            for key, value in tags.items():
+                client.set_tag(run_id, key, value)
+        status = "FAILED"
+        try:
+            now = int(time.time() * 1000)
+            metrics = [Metric(key, value, now, 0) for key, value in entry.metrics(summary)]
+            params = [Param(key, value) for key, value in entry.params(folder, summary)]
+            for start in range(0, len(params), 100):
+                client.log_batch(run_id, params=params[start : start + 100])
+            for start in range(0, len(metrics), 1000):
+                client.log_batch(run_id, metrics=metrics[start : start + 1000])
+            if "dataset" in summary:
+                dataset = Dataset(
+                    name=summary["dataset"]["name"],
+                    digest=summary["dataset"]["digest"][:36],
+                    source_type="lcm",
+                    source=json.dumps(summary["dataset"]),
+                    profile=json.dumps(summary.get("counts", {})),
+                )
+                tag = InputTag(key="mlflow.data.context", value="evaluation")
+                client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
+            for file in sorted(path for path in folder.iterdir() if path.is_file() and path.name not in _OURS):
+                client.log_artifact(run_id, str(file))
+            status = "FINISHED"
+        finally:
+            client.set_terminated(run_id, status=status)
+        return run_id
+
+    def _begun(self, client: Any, experiment_id: str, folder: Path, digest: str, *, grows: bool) -> str | None:
+        """The run that this folder has here already: one below which others were logged, one that has grown since, or
+        one whose logging was cut short."""
+        for known in _receipts(folder):
+            if self._here().items() <= known.items() and (grows or known["summary_sha256"] is None):
+                return str(known["run_id"])
+        cut_short = client.search_runs([experiment_id], f"tags.summary_sha256 = '{digest}'", max_results=1)
+        return str(cut_short[0].info.run_id) if cut_short else None
+
+    def _parent(self, client: Any, experiment_id: str, folder: Path) -> str:
+        """The run of a sweep or study, begun here where it is not there yet."""
+        with FileLock(folder / _LOCK):
+            receipts = _receipts(folder)
+            for known in receipts:
+                if self._here().items() <= known.items():
+                    return str(known["run_id"])
+            run_id = str(client.create_run(experiment_id, run_name=f"{folder.resolve().name}").info.run_id)
+            _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
+            return run_id
+
+    def _here(self) -> dict[str, str | None]:
+        return {"uri": self._place(), "experiment": self.experiment}
+
+    def _create(self, client: Any) -> str:
+        local = self._database()
+        location = None if local is None else (local.parent / "mlruns").absolute().as_uri()
+        return str(client.create_experiment(self.experiment, artifact_location=location))
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """One process at a time makes the tables and the experiment of a local database."""
+        local = self._database()
+        if local is None:
+            return nullcontext()
+        local.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(f"{local}.lock")
+
+    def _database(self) -> Path | None:
+        return Path(self.uri.removeprefix("sqlite:///")) if self.uri.startswith("sqlite:///") else None
+
+    def _place(self) -> str:
+        """The URI, with the whole path where it names a file of the current folder."""
+        local = self._database()
+        return self.uri if local is None else f"sqlite:///{local.absolute()}"
+
+    def _where(self, run_id: str) -> str:
+        return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+def _receipts(folder: Path) -> list[dict[str, str | None]]:
+    path = folder / RECEIPT
+    receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
+    return receipts
+
+
+def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
+    write_whole(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
+
+
+def _leave_interrupts_to_the_caller() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

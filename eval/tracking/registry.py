@@ -1,0 +1,127 @@
+"""MLflow's runs and its model registry: fetch a run, register it under a name, promote a version to an alias.
+
+What is registered is the artifacts of a run, as they are; no model is logged and no flavour is needed.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eval.run_folder import SUMMARY
+from eval.tracking.mlflow_log import RECEIPT
+from lcm.errors import LcmError
+
+_REASON_LENGTH = 160
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
+_SQLITE = "sqlite:///"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether this looks like the id of an MLflow run rather than a folder or an alias."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def fetch_run(uri: str, run_id: str, into: Path) -> Path:
+    """Download the folder of a run.
+
+    Args:
+        into: a folder, made where it is missing; files of the run replace those of the same name.
+    Returns:
+        The folder, which holds the summary of the run and whatever was logged with it.
+    Raises:
+        LcmError: if there is no such server or run, or the run was not logged by this program.
+    """
+    with _client(uri, f"run {run_id}") as client:
+        client.get_run(run_id)
+        if SUMMARY not in {artifact.path for artifact in client.list_artifacts(run_id)}:
+            raise LcmError(f"MLflow run {run_id} at {uri} has no {SUMMARY}: name a run that lcm logged")
+        into.mkdir(parents=True, exist_ok=True)
+        client.download_artifacts(run_id, "", str(into))
+    return into
+
+
+def run_of_alias(uri: str, name: str, alias: str) -> str:
+    """The run that a registered name and its alias stand for, as `unified` and `champion` may.
+
+    Raises:
+        LcmError: if there is no such server, name or alias.
+    """
+    with _client(uri, f"{name}@{alias}") as client:
+        version = client.get_model_version_by_alias(name, alias)
+    if not version.run_id:
+        raise LcmError(f"{name}@{alias} at {uri} was registered without a run: register it with lcm export register=")
+    return str(version.run_id)
+
+
+def register(uri: str, name: str, run_id: str, description: str = "", tags: Mapping[str, str] | None = None) -> str:
+    """Make a run the next version of a registered name.
+
+    Returns:
+        The version. A run that is a version of this name already stays that version.
+    Raises:
+        LcmError: if there is no such server or run, or MLflow refuses the name.
+    """
+    from mlflow.exceptions import MlflowException
+
+    with _client(uri, f"registered name {name!r}") as client:
+        source = f"{client.get_run(run_id).info.artifact_uri}"
+        try:
+            client.get_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            client.create_registered_model(name)
+        known = [found for found in client.search_model_versions(f"name = '{name}'") if found.run_id == run_id]
+        if known:
+            return str(min(known, key=lambda found: int(found.version)).version)
+        made = client.create_model_version(
+            name, source=source, run_id=run_id, tags=dict(tags or {}), description=description
+        )
+    return str(made.version)
+
+
+def promote(uri: str, name: str, version: str, alias: str = "champion") -> None:
+    """Let an alias stand for a version from now on, whichever it stood for before.
+
+    Raises:
+        LcmError: if there is no such server, name or version.
+    """
+    with _client(uri, f"{name} version {version}") as client:
+        client.set_registered_model_alias(name, alias, version)
+
+
+def logged_run(uri: str, folder: Path) -> str | None:
+    """The run that a folder was logged as at this place, by its receipt; None where it was not."""
+    path = folder / RECEIPT
+    receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
+    here = f"{_SQLITE}{Path(uri.removeprefix(_SQLITE)).absolute()}" if uri.startswith(_SQLITE) else uri
+    whole = (known["run_id"] for known in reversed(receipts) if known["uri"] == here and known["summary_sha256"])
+    return next(whole, None)
+
+
+@contextmanager
+def _client(uri: str, wanted: str) -> Iterator[Any]:
+    """A client of a place that exists; what it refuses becomes one line that names the place and what was wanted."""
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    if uri.startswith(_SQLITE) and not (path := Path(uri.removeprefix(_SQLITE))).is_file():
+        raise LcmError(f"tracking.uri={uri}: no such file {path}; name the database that runs were logged to")
+    from alembic.util import CommandError
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield MlflowClient(tracking_uri=uri, registry_uri=uri)
+    except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
+        reason = " ".join(str(error).split())
+        reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
+        raise LcmError(f"tracking.uri={uri}: {wanted}: {reason}") from error

@@ -1,0 +1,48 @@
+"""Tracking: where complete folders are told of, besides the disk that they lie on."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lcm.errors import LcmError
+
+
+class TrackingError(LcmError):
+    """The server did not take the folder; the folder still holds all of it."""
+
+
+class Log(Protocol):
+    def __call__(self, folder: Path, parent: Path | None = None) -> str | None:
+        """Log a complete folder; says where to look, or None where nothing is logged.
+
+        Args:
+            folder: of a run, a sweep, a study, a comparison or a preset: whatever has a summary.
+            parent: the folder of the sweep or study that it belongs to, which may be complete later.
+        Raises:
+            TrackingError: if the server cannot be reached or refuses.
+        """
+        ...
+
+
+class Tracking(Protocol):
+    """A `tracking` choice."""
+
+    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+        """`Log`, now and here."""
+        ...
+
+    def logger(self) -> AbstractContextManager[Log]:
+        """`log`, made ready while something else is done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Untracked:
+    """The folder is all."""
+
+    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+        return None
+
+    def logger(self) -> AbstractContextManager[Log]:
+        return nullcontext(self.log)
