@@ -2,54 +2,28 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from eval.answers import REPORT_TOKENS, RUN_SCHEMA, SYSTEM_ARM, Answers, Asking
 from eval.arms import Oracle
+from eval.cache.identity import Identity, digest
+from eval.cache.kept import Kept, Made
+from eval.cache.stage_cache import StageCache
 from eval.datasets.dataset import Dataset
-from eval.measures.compression import CONVERSATION_SCHEMA, compressed
 from eval.measures.latency import Latency, percentiles
 from eval.measures.retention import RETENTION_SCHEMA, Retention
-from eval.measures.retrieval import Retrieval, judged_queries
+from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA, Retrieval, judged_queries
 from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
+from eval.replayed import Replay
 from lcm.errors import DatasetError
-from lcm.memory import Memory, System
-from lcm.protocols import Embedder, Ranker, Reporting
-from lcm.records import Query, Transcript
-from lcm.store.decisions import DECISION_SCHEMA
-from lcm.tokens import Utf16Units
-
-SYSTEM_ARM = "system"
-REPORT_TOKENS = Utf16Units()
-"""The one estimator behind every reported token count, whatever the system under test uses."""
+from lcm.memory import System
+from lcm.protocols import Embedder, Ranker
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
-
-
-class Replay(Protocol):
-    """A `replay` choice: how transcripts reach a memory.
-
-    Laws: every query is yielded once; when it is, the memory has heard what was said before it, and no more.
-    """
-
-    def play(
-        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
-    ) -> Iterator[list[Query]]: ...
-
-
-RUN_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "workspace_id": pl.String(),
-    "query_id": pl.String(),
-    "document_id": pl.String(),
-    "rank": pl.Int64(),
-    "score": pl.Float64(),
-    "index_tier": pl.Int64(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +76,8 @@ class Experiment:
     """The system's embedder without a cache, for timing live queries."""
     arms: Mapping[str, Ranker | Oracle] = field(default_factory=dict)
     """Control arms: other rankings over the very same memory."""
+    cache: StageCache | None = None
+    """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
 
     def __post_init__(self) -> None:
         dataset = self.dataset
@@ -119,91 +95,74 @@ class Experiment:
 
     def run(self, progress: Progress) -> Outcome:
         started = time.perf_counter()
-        runs: list[pl.DataFrame] = []
-        documents: list[pl.DataFrame] = []
-        samples: list[dict[str, float]] = []
-        sizes: dict[str, list[int]] = {"message": [], "session": []}
-        timed = {query.query_id for query in self.latency.chosen(self.dataset.queries)}
-        workspaces = list(dict.fromkeys(t.workspace_id for t in self.dataset.transcripts))
-        evidence = dict(
-            self.dataset.qrels.filter(pl.col("relevance") > 0)
-            .group_by("query_id", maintain_order=True)
-            .agg("message_id")
-            .iter_rows()
-        )
-        retained: list[pl.DataFrame] = [pl.DataFrame(schema=RETENTION_SCHEMA)]
-        compression = [_told(pl.DataFrame(schema=CONVERSATION_SCHEMA), "")]
-        decisions: list[pl.DataFrame] = [_told(pl.DataFrame(schema=DECISION_SCHEMA), "")]
-        incidents: Counter[str] = Counter()
         rankings: dict[str, Ranker] = {SYSTEM_ARM: self.system.ranking}
         for arm, control in self.arms.items():
             rankings[arm] = control.ranking(self.dataset) if isinstance(control, Oracle) else control
+        asking = Asking(
+            self.dataset,
+            self.system,
+            self.replay,
+            rankings,
+            self.retention,
+            self.latency,
+            self.live_embedder,
+            self.cache,
+        )
+        found: list[Answers] = []
         answered = 0
-        widths: set[int] = set()
-        for workspace in workspaces:
-            transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
-            queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
-            with self.system.open() as memory:
-                for asked in self.replay.play(memory, transcripts, queries):
-                    recalled = memory.recall(asked)
-                    for arm, ranking in rankings.items():
-                        ranked = recalled if arm == SYSTEM_ARM else memory.rank(asked, ranking)
-                        runs.append(
-                            ranked.with_columns(arm=pl.lit(arm), workspace_id=pl.lit(workspace)).select(
-                                list(RUN_SCHEMA)
-                            )
-                        )
-                    retained.append(self.retention.values(memory, asked, evidence, recalled))
-                    answered += len(asked)
-                    progress("replaying", answered, len(self.dataset.queries))
-                documents.append(_reported(memory.documents, workspace))
-                widths |= set(getattr(memory.vector_index, "widths", ()))
-                sizes["message"].append(len(memory.documents))
-                sizes["session"].append(memory.documents["session_id"].n_unique())
-                live = [query for query in queries if query.query_id in timed]
-                others = [query for query in queries if query.query_id not in timed]
-                decisions.append(_told(memory.store.decisions(), workspace))
-                compression.append(_told(compressed(memory.store, REPORT_TOKENS), workspace))
-                incidents += memory.incidents
-                if isinstance(memory.vector_index, Reporting):
-                    incidents += Counter(memory.vector_index.incidents)
-                samples += self.latency.measure(memory, self.live_embedder, live, others) if live else []
+        for workspace in dict.fromkeys(t.workspace_id for t in self.dataset.transcripts):
+
+            def asked(queries: int) -> None:
+                nonlocal answered
+                answered += queries
+                progress("replaying", answered, len(self.dataset.queries))
+
+            found.append(asking.answers(workspace, asked))
         replayed = time.perf_counter()
         progress("measuring", 0, 1)
-        run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *runs])
-        every_document = pl.concat(documents)
-        values = pl.concat(
-            [
-                self.retrieval.values(run, every_document, self.dataset, list(rankings)),
-                pl.concat(retained).select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all()),
-            ]
-        )
+        outcome = self._measured(found, list(rankings))
+        progress("measuring", 1, 1)
+        return replace(outcome, seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed})
+
+    def _measured(self, found: Sequence[Answers], arms: Sequence[str]) -> Outcome:
+        documents = pl.concat([one.documents for one in found])
+        values = [pl.DataFrame(schema=VALUES_SCHEMA)]
+        means = [pl.DataFrame(schema=MEANS_SCHEMA)]
+        for arm in arms:
+            of_arm = self._values(found, arm, documents)
+            values.append(of_arm[0])
+            means.append(of_arm[1])
+        incidents = sum((one.incidents for one in found), Counter[str]())
         quality = pl.DataFrame(schema=QUALITY_SCHEMA)
         if self._has_summaries():
             quality, failures = self.summary_quality.values(
                 self.dataset, self.system.compaction.summarizer, REPORT_TOKENS
             )
             incidents += failures
-        means = self.retrieval.means(values, self.dataset)
-        progress("measuring", 1, 1)
+        run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in found for arm in arms)])
         judged = len(judged_queries(self.dataset))
+        sizes = {
+            "message": [len(one.documents) for one in found],
+            "session": [one.documents["session_id"].n_unique() for one in found],
+        }
+        every_value = pl.concat(values)
         return Outcome(
             run=run,
-            documents=every_document.drop("kind", "is_durable").join(
+            documents=documents.drop("kind", "is_durable", "session_id").join(
                 run.select("document_id").unique(), on="document_id", how="semi"
             ),
-            values=values,
-            means=means,
+            values=every_value,
+            means=pl.concat(means),
             confidence=self.retrieval.confidence,
-            compression=pl.concat(compression),
+            compression=pl.concat([one.compression for one in found]),
             summary_quality=quality,
             summary_means=self.summary_quality.means(
                 quality, self.retrieval.resamples, self.retrieval.confidence, self.retrieval.seed
             ),
-            decisions=pl.concat(decisions),
+            decisions=pl.concat([one.decisions for one in found]),
             incidents=dict(sorted(incidents.items())),
             counts={
-                "workspaces": len(workspaces),
+                "workspaces": len(found),
                 "messages": sum(len(t.messages) for t in self.dataset.transcripts),
                 "documents": sum(sizes["message"]),
                 "queries": len(self.dataset.queries),
@@ -213,13 +172,33 @@ class Experiment:
             flags=(
                 *self._flags(sizes),
                 *_unanswered(run, len(self.dataset.queries)),
-                *_of_documents(every_document, self.system),
-                *_of_index_tiers(run, widths),
-                *_over_budget(values),
+                *_of_documents(documents, self.system),
+                *_of_index_tiers(run, {width for one in found for width in one.widths}),
+                *_over_budget(every_value),
             ),
-            latency=percentiles(samples),
-            seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed},
+            latency=percentiles([sample for one in found for sample in one.samples]),
+            seconds={},
         )
+
+    def _values(self, found: Sequence[Answers], arm: str, documents: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The values of an arm, a row a query and measure, and their means."""
+        kept = Kept(self.cache)
+        keys = [one.keys.get(arm) for one in found]
+        key = None
+        if None not in keys:
+            identity = Identity({Retrieval.__module__})
+            key = digest([keys, self.dataset.digest, identity.of(self.retrieval)], identity.modules)
+
+        def values() -> Made:
+            run = pl.concat([one.run(arm) for one in found])
+            return self.retrieval.values(run, documents, self.dataset, [arm]), Counter()
+
+        of_arm, _ = kept.frame("values", key, values)
+        if arm != SYSTEM_ARM:
+            return of_arm, kept.frame("means", key, lambda: (self.retrieval.means(of_arm, self.dataset), Counter()))[0]
+        retained = pl.concat([pl.DataFrame(schema=RETENTION_SCHEMA), *(one.retained for one in found)])
+        of_arm = pl.concat([of_arm, retained.select(pl.lit(arm).alias("arm"), pl.all())])
+        return of_arm, self.retrieval.means(of_arm, self.dataset)
 
     def _flags(self, sizes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
@@ -281,13 +260,3 @@ def _over_budget(values: pl.DataFrame) -> tuple[str, ...]:
         "what they always show, as their fresh tail (assembly.fresh_tail_* or assembly.tail.*)"
         for budget, n in over.iter_rows()
     )
-
-
-def _told(decisions: pl.DataFrame, workspace: str) -> pl.DataFrame:
-    return decisions.select(pl.lit(workspace).alias("workspace_id"), pl.all())
-
-
-def _reported(documents: pl.DataFrame, workspace: str) -> pl.DataFrame:
-    tokens = pl.Series("tokens", REPORT_TOKENS.count(documents["text"].to_list()), dtype=pl.Int64)
-    told = ("document_id", "source_message_ids", "kind", "is_durable")
-    return documents.select(*told, workspace_id=pl.lit(workspace)).with_columns(tokens)

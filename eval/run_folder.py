@@ -13,8 +13,9 @@ from typing import Any
 
 import polars as pl
 
+from eval.answers import SYSTEM_ARM
 from eval.datasets.dataset import Dataset
-from eval.experiment import SYSTEM_ARM, Outcome
+from eval.experiment import Outcome
 from eval.measures.compression import totals
 from lcm.errors import LcmError
 from lcm.records import ACTIONS

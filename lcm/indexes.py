@@ -98,6 +98,11 @@ class Indexes:
                 if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
                     stale.unlink(missing_ok=True)
 
+    def copy_to(self, path: Path) -> None:
+        """Keep the vectors beside a file that holds the same documents."""
+        if 0 < len(self.vector_index) == len(self._documents):
+            self.vector_index.save(self._vector_file(path, self._documents))
+
     def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:
         """Named by what it must hold, so that a stale one is simply not found."""
         content = hashlib.sha256(self.embedder.name.encode())

@@ -131,6 +131,10 @@ class System:
         """
         return Memory(self, Store(path), None if str(path) == ":memory:" else Path(path))
 
+    def open_copy(self, path: Path) -> "Memory":
+        """Open a copy of the workspace in a file, in this process alone: the file stays as it is."""
+        return Memory(self, Store.copied_from(path), vectors_beside=path)
+
 
 class Memory:
     """One workspace: what was said in it, and what can be found again.
@@ -139,7 +143,14 @@ class Memory:
     process at a time should write to a workspace while others hold it open for searching.
     """
 
-    def __init__(self, system: System, store: Store, path: Path | None = None) -> None:
+    def __init__(
+        self, system: System, store: Store, path: Path | None = None, vectors_beside: Path | None = None
+    ) -> None:
+        """
+        Args:
+            path: the workspace's file, beside which the vectors are kept; None = it is in this process alone.
+            vectors_beside: another file that they are beside.
+        """
         self.system = system
         self.store = store
         self.incidents: Counter[str] = Counter()
@@ -159,7 +170,7 @@ class Memory:
         if self._known.sanitised:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", self._known.sanitised)
             self.incidents["ratings that are no number"] += self._known.sanitised
-        self.indexes.fill(self._known.frame, path)
+        self.indexes.fill(self._known.frame, vectors_beside or path)
         self.catch_up()
 
     def close(self) -> None:
@@ -167,6 +178,11 @@ class Memory:
         if self._path is not None:
             self.indexes.save(self._path)
         self.store.close()
+
+    def copy_to(self, path: Path) -> None:
+        """Keep the workspace as it is now in a new file, the vectors beside it: `System.open` goes on from there."""
+        self.store.copy_to(path)
+        self.indexes.copy_to(path)
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -339,6 +339,13 @@ class Extraction(Protocol):
             known: how many of the first messages were extracted before; each candidate names a newer one.
         """
         ...
+
+
+@runtime_checkable
+class Online(Protocol):
+    """A component that asks a server: what it gives may differ tomorrow, so nothing made with it is kept."""
+
+    is_online: ClassVar[bool]
 
 
 @runtime_checkable

@@ -38,7 +38,7 @@ def evaluated(config: DictConfig, folder: Path, show: Progress) -> dict[str, Any
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
     whole = configuration.resolved(config)
-    return {key: value for key, value in whole.items() if key not in ("tracking", "latency", "cache")}
+    return {key: value for key, value in whole.items() if key not in ("tracking", "latency", "cache", "stages")}
 
 
 def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experiment:
@@ -53,7 +53,9 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         dataset = loader.load()
     system: System = configuration.build(config, "memory")
     live_embedder = system.embedder
+    stages = None
     if configuration.flag(config, "cache"):
+        stages = configuration.build(config, "stages")
         system = replace(system, embedder=CachedEmbedder(live_embedder, cache_dir() / "embeddings"))
     latency: Latency = configuration.build(config, "latency")
     return Experiment(
@@ -66,4 +68,5 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         latency=latency,
         live_embedder=live_embedder,
         arms=configuration.build(config, "arms") or {},
+        cache=stages,
     )

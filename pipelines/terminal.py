@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Table
 
 from eval import experiment
-from eval.experiment import SYSTEM_ARM
+from eval.answers import SYSTEM_ARM
 from lcm.encoding import well_formed
 from lcm.records import LEVELS
 

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from eval.experiment import REPORT_TOKENS
+from eval.answers import REPORT_TOKENS
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
 from lcm.records import Message, Transcript

@@ -281,10 +281,15 @@ def _calculate(measures: set[Measure], qrels: pl.DataFrame, units: pl.DataFrame)
     """Rows query_id, measure, value, by ir-measures."""
     judgements = _nested(qrels, pl.col("relevance"))
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
-    rows = [
-        (metric.query_id, str(metric.measure), float(metric.value))
-        for metric in ir_measures.iter_calc(list(measures), judgements, ranking)
-    ]
+    asked: list[Measure] = []
+    names: list[str] = []
+    rows = []
+    for metric in ir_measures.iter_calc(list(measures), judgements, ranking):
+        place = next((i for i, measure in enumerate(asked) if measure is metric.measure), len(asked))
+        if place == len(asked):  # a measure writes its name anew each time, which takes as long as measuring
+            asked.append(metric.measure)
+            names.append(str(metric.measure))
+        rows.append((metric.query_id, names[place], float(metric.value)))
     return pl.DataFrame(rows, schema={"query_id": pl.String, "measure": pl.String, "value": pl.Float64}, orient="row")
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import sleep
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -40,6 +40,7 @@ class OpenAiCompatible:
     to the next one. The keys appear in no message.
     """
 
+    is_online: ClassVar[bool] = True
     base_url: str
     """Up to where /chat/completions follows."""
     model: str = "openai/gpt-oss-120b"

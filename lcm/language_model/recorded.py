@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
@@ -47,6 +47,7 @@ class Recorded:
     for again when recording, and an error in a replay.
     """
 
+    is_online: ClassVar[bool] = True
     model: IdentifiedModel
     directory: str | None = None
     """None = the folder `replies` of the cache."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import polars as pl
@@ -52,6 +52,7 @@ class Remote:
     Source: memory-lancedb-pro, rerankResults, buildRerankRequest and parseRerankResponse.
     """
 
+    is_online: ClassVar[bool] = True
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"

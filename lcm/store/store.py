@@ -131,6 +131,33 @@ class Store:
         with transaction(self._connection, "DEFERRED"):
             yield self._connection
 
+    @classmethod
+    def copied_from(cls, path: Path) -> Self:
+        """A store in this process alone that holds what a file holds.
+
+        Raises:
+            StoreError: if there is no such file, or it is no SQLite database.
+        """
+        store = cls()
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as original:
+                original.backup(store._connection)
+        except sqlite3.Error as error:
+            store.close()
+            raise StoreError(f"cannot copy the store {str(path)!r}: {error}") from error
+        migrate(store._connection, datetime.now(UTC))
+        return store
+
+    def copy_to(self, path: Path) -> None:
+        """Write all that is here into a new file."""
+        with closing(sqlite3.connect(path)) as copy:
+            self._connection.backup(copy)
+
+    @property
+    def changes(self) -> int:
+        """A count that rises whenever something is written through this object."""
+        return self._connection.total_changes
+
     def serialised(self, conversation_id: str) -> AbstractContextManager[object]:
         """Let nobody else work on the conversation meanwhile, in whichever thread or process.
 

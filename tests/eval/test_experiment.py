@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 import polars as pl
 import pytest
 
+from eval.answers import SYSTEM_ARM
 from eval.datasets.dataset import (
     OPTIONS_SCHEMA,
     QRELS_SCHEMA,
@@ -14,7 +15,7 @@ from eval.datasets.dataset import (
     SESSION_QRELS_SCHEMA,
     Dataset,
 )
-from eval.experiment import SYSTEM_ARM, Experiment, Outcome, _over_budget
+from eval.experiment import Experiment, Outcome, _over_budget
 from eval.measures.latency import PARTS, Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval

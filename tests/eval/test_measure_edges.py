@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from eval.answers import SYSTEM_ARM
 from eval.datasets.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment import SYSTEM_ARM, Experiment
+from eval.experiment import Experiment
 from eval.measures.latency import Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval

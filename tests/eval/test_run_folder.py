@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from eval import run_folder
+from eval.answers import RUN_SCHEMA
 from eval.datasets.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment import RUN_SCHEMA, Outcome
+from eval.experiment import Outcome
 from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
 from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA

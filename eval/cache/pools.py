@@ -1,0 +1,70 @@
+"""Candidate pools that are kept: a ranking whose sources look first."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from eval.cache.identity import Identity, Unidentified, digest
+from eval.cache.kept import Kept
+from lcm.protocols import Batch, Ranker, Source
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSource:
+    """A source whose candidates are found again where the same was asked of the same memory."""
+
+    source: Source
+    kept: Kept
+    memory_key: str
+    """Of what the memory has heard."""
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.source.needs_vectors
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        identity = Identity()
+        try:
+            settings = identity.of(self.source)
+        except Unidentified:
+            return self.source.candidates(batch)
+        asked = [identity.of(batch.queries), batch.scopes, batch.is_in_session, batch.embedding_error is None]
+        seen = batch.documents.select("document_id").hash_rows(seed=0).to_numpy()
+        key = digest([self.memory_key, settings, asked, identity.of(seen)], identity.modules)
+
+        def made() -> tuple[pl.DataFrame, Counter[str]]:
+            before = Counter(batch.incidents)
+            frame = self.source.candidates(batch)
+            incidents = batch.incidents - before
+            batch.incidents.subtract(incidents)
+            return frame, incidents
+
+        frame, incidents = self.kept.frame("pools", key, made, at_hand=True)
+        batch.incidents.update(incidents)
+        return frame
+
+
+def with_kept_pools(ranking: Ranker, kept: Kept, memory_key: str) -> Ranker:
+    """The same ranking, every source in it, however deep, looking into the cache first."""
+    changed: Ranker = _rebuilt(ranking, lambda source: KeptSource(source, kept, memory_key))
+    return changed
+
+
+def _rebuilt(part: Any, wrapped: Callable[[Source], Source]) -> Any:
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    changes: dict[str, Any] = {}
+    for one in fields(part):
+        value = getattr(part, one.name)
+        if one.name == "source" and callable(getattr(value, "candidates", None)):
+            changes[one.name] = wrapped(value)
+        elif is_dataclass(value) and not isinstance(value, type) and _holds_source(value):
+            changes[one.name] = _rebuilt(value, wrapped)
+    return replace(part, **changes) if changes else part
+
+
+def _holds_source(part: Any) -> bool:
+    return any(one.name == "source" for one in fields(part))

@@ -1,0 +1,191 @@
+"""The stage cache: results on disk, each named by the digest of all that it was made from."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from lcm.paths import cache_dir
+from lcm.whole_file import written_whole
+
+_log = logging.getLogger(__name__)
+_Value = TypeVar("_Value")
+_GIB = 1 << 30
+_SUM_BYTES = 32
+_MANIFEST = "SHA256SUMS"
+_ABANDONED_S = 86_400
+
+
+class Entry(NamedTuple):
+    """One result that is kept."""
+
+    stage: str
+    path: Path
+    size_bytes: int
+    used_at: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageCache:
+    """Results by stage and key. A stale one is not found, for its key is another; a damaged one is made again.
+
+    Any number of processes may use a folder at once: an entry is there whole or not at all, and who comes second finds
+    what the first has made, or makes the same.
+    """
+
+    directory: Path | None = None
+    """None = the folder `stages` of the cache."""
+    max_gib: float = 10.0
+    """What is kept on disk; the entries that were not used for longest go first."""
+    memory_gib: float = 1.0
+    """What this process keeps at hand besides."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_gib", "memory_gib"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+
+    @property
+    def folder(self) -> Path:
+        return self.directory or cache_dir() / "stages"
+
+    def at_hand(self, stage: str, key: str, make: Callable[[], tuple[_Value, int]]) -> _Value:
+        """A value that is kept in this process alone; `make` gives it with its size in bytes."""
+        return _at_hand(self.folder, int(self.memory_gib * _GIB)).get((stage, key), make)
+
+    def read(self, stage: str, key: str) -> bytes | None:
+        """What was kept, or None where nothing was, or what is there is damaged."""
+        path = self._path(stage, key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(content[_SUM_BYTES:]).digest() != content[:_SUM_BYTES]:
+            _log.warning("%s is damaged: made again", path)
+            path.unlink(missing_ok=True)
+            return None
+        _touch(path)
+        return content[_SUM_BYTES:]
+
+    def write(self, stage: str, key: str, content: bytes) -> None:
+        with written_whole(self._path(stage, key)) as file:
+            file.write(hashlib.sha256(content).digest())
+            file.write(content)
+
+    def read_folder(self, stage: str, key: str) -> Path | None:
+        """The folder of files that was kept, every one as it was written, or None."""
+        path = self._path(stage, key)
+        try:
+            sums = dict(line.split("  ", 1)[::-1] for line in (path / _MANIFEST).read_text().splitlines())
+            is_whole = all(_sum_of(path / name) == told for name, told in sums.items())
+        except (OSError, ValueError):
+            is_whole = False
+        if is_whole:
+            _touch(path)
+            return path
+        if path.exists():
+            _log.warning("%s is damaged: made again", path)
+            shutil.rmtree(path, ignore_errors=True)
+        return None
+
+    @contextlib.contextmanager
+    def written_folder(self, stage: str, key: str) -> Iterator[Path]:
+        """Give a folder whose files are kept at the end, all at once; an error in between keeps nothing."""
+        path = self._path(stage, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
+        try:
+            yield made
+            if not any(made.iterdir()):
+                return
+            sums = [f"{_sum_of(file)}  {file.name}" for file in sorted(made.iterdir())]
+            with written_whole(made / _MANIFEST) as manifest:
+                manifest.write("".join(f"{line}\n" for line in sums).encode())
+            # A folder that has files cannot be renamed onto: another process was first, with the same.
+            with contextlib.suppress(OSError):
+                made.rename(path)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def entries(self) -> list[Entry]:
+        """All that is kept, what was not used for longest first."""
+        found = []
+        for stage in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
+            for path in stage.iterdir() if stage.is_dir() else ():
+                with contextlib.suppress(OSError):  # another process may take it away meanwhile
+                    size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else (path,)))
+                    found.append(Entry(stage.name, path, size, path.stat().st_mtime))
+        return sorted(found, key=lambda entry: entry.used_at)
+
+    def prune(self, max_gib: float | None = None, stage: str | None = None) -> list[Entry]:
+        """Remove what was not used for longest until the rest fits; returns what was removed.
+
+        Args:
+            max_gib: that may stay; None = as the cache is set.
+            stage: of which to remove; None = of all.
+        """
+        entries = [entry for entry in self.entries() if stage in (None, entry.stage)]
+        room = (self.max_gib if max_gib is None else max_gib) * _GIB
+        total = sum(entry.size_bytes for entry in entries)
+        removed = []
+        for entry in entries:
+            is_unfinished = entry.path.name.endswith(".tmp")
+            if is_unfinished and time.time() - entry.used_at < _ABANDONED_S and room > 0:
+                continue
+            if total <= room and not is_unfinished:
+                break
+            if entry.path.is_dir():
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                entry.path.unlink(missing_ok=True)
+            total -= entry.size_bytes
+            removed.append(entry)
+        return removed
+
+    def _path(self, stage: str, key: str) -> Path:
+        return self.folder / stage / key
+
+
+@cache
+def _at_hand(folder: Path, max_bytes: int) -> "_AtHand":
+    """One a process, for the points of a sweep each have settings of their own."""
+    return _AtHand(max_bytes)
+
+
+class _AtHand:
+    """The values used last, as many as fit."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[tuple[str, str], tuple[Any, int]] = OrderedDict()
+
+    def get(self, key: tuple[str, str], make: Callable[[], tuple[_Value, int]]) -> _Value:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            value: _Value = self._kept[key][0]
+            return value
+        value, size = make()
+        if size <= self._max_bytes:
+            self._kept[key] = value, size
+        while sum(size for _, size in self._kept.values()) > self._max_bytes:
+            self._kept.popitem(last=False)
+        return value
+
+
+def _sum_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _touch(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(path)
