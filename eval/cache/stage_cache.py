@@ -23,6 +23,9 @@ _GIB = 1 << 30
 _SUM_BYTES = 32
 _MANIFEST = "SHA256SUMS"
 _ABANDONED_S = 86_400
+_LOOK_EVERY_BYTES = 256 << 20
+_GROWN: dict[Path, int] = {}
+"""Folder -> bytes that this process has written since it last looked whether they fit."""
 
 
 class Entry(NamedTuple):
@@ -43,7 +46,7 @@ class StageCache:
     what the first has made, or makes the same.
     """
 
-    directory: Path | None = None
+    directory: str | None = None
     """None = the folder `stages` of the cache."""
     max_gib: float = 10.0
     """What is kept on disk; the entries that were not used for longest go first."""
@@ -57,7 +60,7 @@ class StageCache:
 
     @property
     def folder(self) -> Path:
-        return self.directory or cache_dir() / "stages"
+        return cache_dir() / "stages" if self.directory is None else Path(self.directory).expanduser()
 
     def at_hand(self, stage: str, key: str, make: Callable[[], tuple[_Value, int]]) -> _Value:
         """A value that is kept in this process alone; `make` gives it with its size in bytes."""
@@ -81,6 +84,7 @@ class StageCache:
         with written_whole(self._path(stage, key)) as file:
             file.write(hashlib.sha256(content).digest())
             file.write(content)
+        self._grew(len(content))
 
     def read_folder(self, stage: str, key: str) -> Path | None:
         """The folder of files that was kept, every one as it was written, or None."""
@@ -114,6 +118,7 @@ class StageCache:
             # A folder that has files cannot be renamed onto: another process was first, with the same.
             with contextlib.suppress(OSError):
                 made.rename(path)
+                self._grew(sum(file.stat().st_size for file in path.iterdir()))
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
@@ -151,6 +156,15 @@ class StageCache:
             total -= entry.size_bytes
             removed.append(entry)
         return removed
+
+    def _grew(self, size_bytes: int) -> None:
+        """Looking through the whole folder takes a while: it is done at the first write of a process and then now and
+        again."""
+        since = _GROWN.get(self.folder)
+        _GROWN[self.folder] = (since or 0) + size_bytes
+        if since is None or since > _LOOK_EVERY_BYTES:
+            _GROWN[self.folder] = 0
+            self.prune()
 
     def _path(self, stage: str, key: str) -> Path:
         return self.folder / stage / key

@@ -1,0 +1,110 @@
+"""Show what is kept between runs, and remove what is not worth its room."""
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.table import Table
+
+from eval.cache.stage_cache import Entry, StageCache
+from lcm.errors import LcmError
+from lcm.paths import cache_dir
+from pipelines import configuration
+from pipelines.terminal import console
+
+HELP = """lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
+
+Show what is kept between runs: stages (what was heard, candidate pools, answers, measures), embeddings, models,
+recorded replies. Whatever is removed is made again when it is needed, save recorded replies, which are asked for again.
+
+  lcm cache                             what is there, by name
+  lcm cache prune                       remove the stages that were not used for longest, down to stages.max_gib
+  lcm cache prune stages.max_gib=1      down to 1 GiB
+  lcm cache clear pools ranked          remove all stages of these names
+  lcm cache clear                       remove all stages
+  lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
+
+_MIB = 1 << 20
+_STAGES = {
+    "heard": "workspaces as they were when questions were asked",
+    "pools": "candidates of every source",
+    "ranked": "answers of every arm",
+    "retained": "what contexts held of the evidence",
+    "facts": "documents, decisions and compression of workspaces",
+    "values": "measures by query",
+    "means": "measures with their intervals",
+}
+_OTHERS = {
+    "embeddings": "vectors of texts",
+    "models": "exported models",
+    "replies": "recorded replies of language models",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm cache [prune | clear] [NAME ...] [KEY=VALUE ...]`."""
+    if {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    overrides = [argument for argument in arguments if "=" in argument]
+    action, *names = [argument for argument in arguments if "=" not in argument] or ["show"]
+    cache: StageCache = configuration.build(configuration.composed(overrides), "stages")
+    match action:
+        case "show":
+            _show(cache)
+        case "prune":
+            _told(cache.prune())
+        case "clear":
+            _clear(cache, names)
+        case _:
+            raise LcmError(f"no such action: {action!r}; choose one of: prune, clear, or none to see what is there")
+    return 0
+
+
+def _show(cache: StageCache) -> None:
+    table = Table("name", "what", "entries", "MiB", "last used", title=None)
+    entries = cache.entries()
+    for name, what in _STAGES.items():
+        of_it = [entry for entry in entries if entry.stage == name]
+        if of_it:
+            used = datetime.fromtimestamp(of_it[-1].used_at, UTC)
+            size = sum(entry.size_bytes for entry in of_it)
+            table.add_row(name, what, f"{len(of_it):,}", f"{size / _MIB:,.1f}", f"{used:%Y-%m-%d %H:%M} UTC")
+    for name, what in _OTHERS.items():
+        files = [file for file in (cache_dir() / name).rglob("*") if file.is_file()]
+        if files:
+            size = sum(file.stat().st_size for file in files)
+            table.add_row(name, what, f"{len(files):,}", f"{size / _MIB:,.1f}", "")
+    console().print(table, highlight=False)
+    total = sum(entry.size_bytes for entry in entries)
+    console().print(
+        f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)",
+        highlight=False,
+        markup=False,
+    )
+
+
+def _clear(cache: StageCache, names: Sequence[str]) -> None:
+    known = {**_STAGES, **_OTHERS}
+    for name in names:
+        if name not in known:
+            raise LcmError(f"nothing called {name!r} is kept; choose from: {', '.join(known)}")
+    removed: list[Entry] = []
+    for name in names or _STAGES:
+        if name in _STAGES:
+            removed += cache.prune(0.0, name)
+        else:
+            _remove(cache_dir() / name)
+            console().print(f"Removed: {cache_dir() / name}", highlight=False, markup=False)
+    _told(removed)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_dir():
+        shutil.rmtree(folder)
+
+
+def _told(removed: Sequence[Entry]) -> None:
+    size = sum(entry.size_bytes for entry in removed) / _MIB
+    console().print(f"Removed: {len(removed):,} stages, {size:,.1f} MiB", highlight=False, markup=False)

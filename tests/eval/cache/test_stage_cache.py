@@ -1,0 +1,145 @@
+"""What is kept is found again as it was, or not at all."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.cache.kept import Kept
+from eval.cache.stage_cache import StageCache
+
+CONTENT = b"what was worked out" * 100
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> StageCache:
+    return StageCache(str(tmp_path / "stages"))
+
+
+def test_what_was_written_is_read_back(cache: StageCache) -> None:
+    assert cache.read("pools", "k") is None
+    cache.write("pools", "k", CONTENT)
+    assert cache.read("pools", "k") == CONTENT
+    assert cache.read("pools", "other") is cache.read("ranked", "k") is None
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_a_damaged_entry_is_not_trusted(cache: StageCache, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    cache.write("pools", "k", CONTENT)
+    (entry,) = cache.entries()
+    whole = entry.path.read_bytes()
+    damaged = {"cut": whole[:-1], "flipped": whole[:50] + bytes([whole[50] ^ 1]) + whole[51:], "emptied": b""}[damage]
+    entry.path.write_bytes(damaged)
+    assert cache.read("pools", "k") is None
+    assert "damaged" in caplog.text
+    assert cache.entries() == []
+
+
+def test_a_folder_is_kept_whole_or_not_at_all(cache: StageCache) -> None:
+    with pytest.raises(RuntimeError), cache.written_folder("heard", "k") as folder:
+        (folder / "0.db").write_bytes(CONTENT)
+        raise RuntimeError
+    assert cache.read_folder("heard", "k") is None
+    with cache.written_folder("heard", "k") as folder:
+        (folder / "0.db").write_bytes(CONTENT)
+        assert cache.read_folder("heard", "k") is None
+    kept = cache.read_folder("heard", "k")
+    assert kept is not None
+    assert (kept / "0.db").read_bytes() == CONTENT
+    (kept / "0.db").write_bytes(CONTENT[1:])
+    assert cache.read_folder("heard", "k") is None
+
+
+def test_who_comes_second_keeps_what_the_first_has_made(cache: StageCache) -> None:
+    with cache.written_folder("heard", "k") as mine:
+        (mine / "a").write_bytes(b"1")
+        with cache.written_folder("heard", "k") as theirs:
+            (theirs / "a").write_bytes(b"1")
+    assert [path.name for path in (cache.folder / "heard").iterdir()] == ["k"]
+
+
+def test_an_empty_folder_is_not_kept(cache: StageCache) -> None:
+    with cache.written_folder("heard", "k"):
+        pass
+    assert cache.entries() == []
+
+
+def test_what_was_not_used_for_longest_goes_first(cache: StageCache) -> None:
+    for age, key in enumerate(("new", "middle", "old")):
+        cache.write("pools", key, bytes(1000))
+        os.utime(cache.folder / "pools" / key, (1_000_000 - age, 1_000_000 - age))
+    assert cache.read("pools", "old") is not None  # used again
+    removed = cache.prune(max_gib=2 * 1032 / (1 << 30))
+    assert [entry.path.name for entry in removed] == ["middle"]
+    assert {entry.path.name for entry in cache.entries()} == {"new", "old"}
+
+
+def test_the_folder_stays_within_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eval.cache.stage_cache._LOOK_EVERY_BYTES", 3000)
+    cache = StageCache(str(tmp_path), max_gib=10_000 / (1 << 30))
+    for i in range(50):
+        cache.write("pools", str(i), bytes(1000))
+        assert sum(entry.size_bytes for entry in cache.entries()) <= 10_000 + 5 * 1032
+
+
+def test_at_hand_stays_what_was_used_last(tmp_path: Path) -> None:
+    cache = StageCache(str(tmp_path), memory_gib=25 / (1 << 30))
+    made = []
+
+    def value(key: str) -> int:
+        def make() -> tuple[int, int]:
+            made.append(key)
+            return len(made), 10
+
+        return cache.at_hand("pools", key, make)
+
+    assert [value(key) for key in ("a", "b", "a", "c", "a", "b")] == [1, 2, 1, 3, 1, 4]  # c drove b out, not a
+
+
+def test_a_frame_comes_back_with_what_was_survived(cache: StageCache) -> None:
+    frame = pl.DataFrame({"query_id": ["q", None], "score": [0.1, float("nan")], "sources": [["a"], []]})
+    times = []
+
+    def make() -> tuple[pl.DataFrame, object]:
+        times.append(1)
+        return frame, {"dense branch failed": 2}
+
+    for _ in range(2):
+        found, incidents = Kept(cache).frame("ranked", "k", make)  # type: ignore[arg-type]
+        assert found.equals(frame)
+        assert found.schema == frame.schema
+        assert dict(incidents) == {"dense branch failed": 2}
+    assert times == [1]
+    Kept(None).frame("ranked", "k", make)  # type: ignore[arg-type]
+    Kept(cache).frame("ranked", None, make)  # type: ignore[arg-type]
+    assert times == [1, 1, 1]
+
+
+def _write_often(folder: Path, seed: int) -> None:
+    cache = StageCache(str(folder))
+    for i in range(40):
+        content = bytes([i]) * 5000
+        assert cache.read("pools", str(i)) in (None, content)
+        cache.write("pools", str(i), content)
+        with cache.written_folder("heard", str(i)) as made:
+            (made / "a").write_bytes(content)
+        if (i + seed) % 10 == 0:
+            cache.prune(max_gib=0.0)
+
+
+def test_many_processes_may_write_read_and_prune_at_once(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("fork")
+    writers = [spawn.Process(target=_write_often, args=(tmp_path, seed)) for seed in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_gib", -1.0), ("max_gib", float("nan")), ("memory_gib", -0.5)])
+def test_bounds_are_checked(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be >= 0, got"):
+        StageCache(**{name: value})  # type: ignore[arg-type]
