@@ -21,6 +21,10 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
+    "tune": "search a space of settings for the best, cross-validated by conversation",
+    "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
+    "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
+    "import": "read a preset or a plugin's configuration back",
     "ingest": "take recorded transcripts of any format into a store or a Parquet file",
     "compact": "compact recorded transcripts into stores, many at once, and report on each conversation",
     "doctor": "check a store, and repair what can be worked out anew",
@@ -30,10 +34,13 @@ PIPELINES = {
     "expand-query": "have a question answered from what summaries were made of",
     "status": "count what a store holds, and what waits to be done in it",
     "journal": "show what hosts said of their sessions",
+    "cache": "show what is kept between runs, and remove what is not worth its room",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
     "log": "log run folders to MLflow that did not get there",
     "benchmark": "time lcm against the libraries it stands on",
 }
+_MODULES = {"import": "import_preset"}
+"""Pipeline -> its module, where Python does not take its name."""
 BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
 
 
@@ -63,7 +70,8 @@ def run(arguments: list[str]) -> int:
     if name not in PIPELINES:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
     try:
-        code = importlib.import_module(f"pipelines.{name.replace('-', '_')}").main(rest)
+        module = _MODULES.get(name, name.replace("-", "_"))
+        code = importlib.import_module(f"pipelines.{module}").main(rest)
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except SystemExit as stop:  # how Hydra ends after --help
