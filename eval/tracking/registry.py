@@ -103,6 +103,18 @@ def logged_run(uri: str, folder: Path) -> str | None:
     return next(whole, None)
 
 
+def attach(uri: str, run_id: str, folder: Path, place: str) -> None:
+    """Add a folder, with all below it, to the artifacts of a run.
+
+    Args:
+        place: below which they are kept; empty: among those of the run itself.
+    Raises:
+        LcmError: if there is no such server or run.
+    """
+    with _client(uri, f"run {run_id}") as client:
+        client.log_artifacts(run_id, str(folder), place or None)
+
+
 @contextmanager
 def _client(uri: str, wanted: str) -> Iterator[Any]:
     """A client of a place that exists; what it refuses becomes one line that names the place and what was wanted."""

@@ -1,0 +1,148 @@
+"""The table of a plugin's settings: what each is called there, what may stand there, and which keys of ours it is.
+
+Export, import and the plugin's JSON Schema are all read off this one table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ABSENT: Any = object()
+"""In the place of a value: the setting is not there, or the plugin has no default of its own."""
+
+
+class InexpressibleError(ValueError):
+    """A value of ours that the plugin has no value for; its text says why."""
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of our configuration that a setting stands for."""
+
+    path: str
+    read: Callable[[Any], Any] = same
+    """The plugin's value -> ours; ABSENT leaves the key as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting of a plugin."""
+
+    path: str
+    """As the plugin names it, `retrieval.vectorWeight`."""
+    schema: Mapping[str, Any]
+    """JSON Schema of its value."""
+    default: Any = ABSENT
+    """What the plugin takes where it is not set; a function of the whole document where that depends on others."""
+    keys: tuple[Key, ...] = ()
+    """Ours; the first is exported, all are imported. Empty: `no_key` says why."""
+    write: Callable[[Any], Any] = same
+    """Our value -> the plugin's; raises InexpressibleError; ABSENT leaves the setting out."""
+    no_key: str = ""
+    """Why no key of ours stands for it."""
+    needs: tuple[str, str] | None = None
+    """The choice (group, name) without which the setting means nothing; a file that has the setting makes it."""
+    when: tuple[str, Any] | None = None
+    """A key of ours and its value without which this setting is not the one that is meant."""
+    unless_false: str = ""
+    """A switch of the plugin beside it, which export sets and import obeys."""
+    without_effect: str = ""
+    """Why the plugin's code does nothing with it, though its manifest has it."""
+    environment: str = ""
+    """The variable that sets it, above the plugin's configuration."""
+    in_manifest: bool = True
+    """False: the variable alone can set it."""
+    is_required: bool = False
+
+    def default_in(self, document: Mapping[str, Any]) -> Any:
+        return self.default(document) if callable(self.default) else self.default
+
+    @property
+    def is_whole(self) -> bool:
+        return self.schema.get("type") == "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of a group, and what the plugin must be told to make it."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All settings of a plugin."""
+
+    name: str
+    """Ours, as in `system=lancedb_pro`."""
+    plugin: str
+    """As its host knows it."""
+    version: str
+    base: tuple[str, ...]
+    """The overrides that make our configuration behave as the plugin's code does by default."""
+    rows: tuple[Row, ...]
+    choices: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
+    """Group -> the choices of it that the plugin can make."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """A key of ours, or what it begins with -> why the plugin cannot be told of it."""
+    absent: tuple[str, ...] = ()
+    """Groups that are no part of the plugin at all."""
+    absent_reason: str = ""
+
+    @property
+    def by_path(self) -> dict[str, Row]:
+        return {row.path: row for row in self.rows}
+
+    def reason(self, key: str) -> str:
+        """Why a key cannot be expressed."""
+        if key not in self.reasons:
+            for row in self.rows:
+                if key in [other.path for other in row.keys[1:]]:
+                    return f"{row.path} sets it, as it sets {row.keys[0].path}"
+        known = [prefix for prefix in self.reasons if key == prefix or key.startswith(f"{prefix}.")]
+        return self.reasons[max(known, key=len)] if known else f"{self.plugin} has no setting for it"
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema (draft 2020-12) of the plugin's configuration; no object takes a key that it does not list."""
+        whole: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object()}
+        for row in self.rows:
+            if not row.in_manifest:
+                continue
+            node = whole
+            *parents, name = row.path.split(".")
+            for parent in parents:
+                if row.is_required:
+                    node.setdefault("required", []).append(parent)
+                node = node["properties"].setdefault(parent, _object())
+            if row.is_required:
+                node.setdefault("required", []).append(name)
+            default = row.default if row.default is not ABSENT and not callable(row.default) else None
+            node["properties"][name] = {**row.schema, **({} if default is None else {"default": default})}
+        return whole
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def at(node: Mapping[str, Any], path: str) -> Any:
+    """What stands at a dotted path; ABSENT where nothing does."""
+    found: Any = node
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return ABSENT
+        found = found[name]
+    return found
+
+
+def put(node: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value at a dotted path, making what is missing on the way."""
+    *parents, name = path.split(".")
+    for parent in parents:
+        node = node.setdefault(parent, {})
+    node[name] = value

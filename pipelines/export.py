@@ -1,0 +1,331 @@
+"""Export a configuration: as choices of ours, as the plugins' own files, and where it comes from."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.table import Table as Shown
+
+from eval.preset.check import check
+from eval.preset.choices import Choices, Restored
+from eval.preset.differences import differences, reachable
+from eval.preset.environment import rendered, variables
+from eval.preset.folder import check_name, write_choices, write_json, write_summary
+from eval.preset.reading import read
+from eval.preset.table import ABSENT, Table, at
+from eval.preset.tables import TABLES
+from eval.preset.writing import written
+from eval.run_folder import CONFIG, commit, read_summary
+from eval.tracking.mlflow_log import Mlflow
+from lcm.errors import LcmError
+from lcm.host.daemon_environment import daemon_environment
+from pipelines import configuration
+from pipelines.preset_config import (
+    RECALL,
+    composed_of,
+    hash_of,
+    override,
+    plugin_default,
+    restored_choices,
+    system_groups,
+    with_references,
+)
+from pipelines.terminal import console
+
+HELP = """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
+           [register=NAME] [alias=champion] [tracking.uri=URI]
+
+Write a configuration down for use elsewhere. SOURCE is the folder of a run or of an exported preset, the id of an
+MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as for `lcm evaluate`.
+
+  target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
+                       lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
+  target=lancedb_pro   lancedb_pro.json, the configuration of memory-lancedb-pro
+  target=lossless_claw lossless_claw.json and lossless_claw.env, of lossless-claw
+  target=libravdb      libravdb.json and libravdb.env (for its daemon), of libravdb memory
+
+All four are written unless targets are named. What a plugin has no setting for is named on the terminal and in
+provenance.json, with the reason. The preset is logged to MLflow (tracking=none: it is not), and register=NAME makes it
+the next version of a registered name, alias=champion the one that the alias stands for from now on."""
+
+YAML = "yaml"
+_OWN = ("to", "name", "target", "register", "alias")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command line of `lcm export`."""
+
+    source: str | None
+    overrides: tuple[str, ...]
+    tracking: tuple[str, ...]
+    to: Path
+    name: str
+    targets: tuple[str, ...]
+    register: str | None
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is exported."""
+
+    config: dict[str, Any]
+    """Every reference worked out."""
+    origin: dict[str, Any]
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    """Of a run on disk."""
+    run_id: str | None = None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm export [SOURCE] to=FOLDER [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    asked = read_command(arguments)
+    tracking = configuration.build(configuration.composed(asked.tracking), "tracking")
+    if asked.register and not isinstance(tracking, Mlflow):
+        raise LcmError("register= needs MLflow: leave tracking=none out")
+    with tempfile.TemporaryDirectory() as scratch:
+        source = _source(asked, tracking, Path(scratch))
+        told = export(source, asked.to, asked.name, asked.targets)
+        for target, entry in told["targets"].items():
+            _show(target, entry)
+        console().print(f"Exported: {asked.to} ({', '.join(asked.targets)})", highlight=False, markup=False)
+        if isinstance(tracking, Mlflow):
+            _log(asked, source, tracking)
+    return 0
+
+
+def read_command(arguments: Sequence[str]) -> Asked:
+    """Tell the source, the command's own settings and overrides apart."""
+    sources = [argument for argument in arguments if "=" not in argument]
+    own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
+    rest = [argument for argument in arguments if "=" in argument and argument.partition("=")[0] not in _OWN]
+    tracking = tuple(argument for argument in rest if argument.partition("=")[0].partition(".")[0] == "tracking")
+    overrides = tuple(argument for argument in rest if argument not in tracking)
+    if len(sources) > 1 or (sources and overrides):
+        raise LcmError(f"name one source, or overrides alone, got: {' '.join([*sources, *overrides])}")
+    if not own.get("to"):
+        raise LcmError("to=FOLDER says where the preset is written: it is missing")
+    targets = tuple(own.get("target", ",".join([YAML, *TABLES])).strip("[]").split(","))
+    for target in targets:
+        if target not in (YAML, *TABLES):
+            raise LcmError(f"target={target}: no such target; choose of: {', '.join([YAML, *TABLES])}")
+    if own.get("alias") and not own.get("register"):
+        raise LcmError(f"alias={own['alias']} needs a registered name: add register=NAME")
+    to = Path(own["to"])
+    name = own.get("name") or to.resolve().name.replace("-", "_")
+    check_name(name, configuration.groups())
+    return Asked(
+        source=sources[0] if sources else None,
+        overrides=overrides,
+        tracking=tracking,
+        to=to,
+        name=name,
+        targets=targets,
+        register=own.get("register") or None,
+        alias=own.get("alias") or None,
+    )
+
+
+def export(source: Source, to: Path, name: str, targets: Sequence[str]) -> dict[str, Any]:
+    """Write a preset.
+
+    Returns:
+        Its provenance, with what each target cannot express.
+    Raises:
+        LcmError: if the folder holds something already.
+    """
+    if to.exists() and any(to.iterdir()):
+        raise LcmError(f"to={to} is not empty: name another folder, or remove that one first")
+    to.mkdir(parents=True, exist_ok=True)
+    preset, choices = restored_choices(source.config)
+    beside = _beside(source.config)
+    provenance = {
+        "name": name,
+        "lcm": version("lcm"),
+        "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": source.origin,
+        "commit": source.summary.get("commit") or commit(),
+        "dataset": source.summary.get("dataset"),
+        "config_hash": hash_of(source.config),
+        "measures": source.summary.get("measures", {}),
+        "interval": source.summary.get("interval"),
+        "overrides_beside": beside,
+        "targets": {
+            target: _write_plugin(TABLES[target], to, name, source.config, preset, choices)
+            for target in targets
+            if target != YAML
+        },
+    }
+    if YAML in targets:
+        _write_yaml(to, name, source, preset, beside)
+    evaluated = {key: value for key, value in source.config.items() if key != RECALL}
+    write_summary(to, name, evaluated, yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True), provenance)
+    return provenance
+
+
+def _write_yaml(to: Path, name: str, source: Source, preset: Restored, beside: Sequence[str]) -> None:
+    groups = [group for group in system_groups(source.config) if group != RECALL]
+    write_choices(to, name, preset, groups, beside, _sentence(source))
+    again = hash_of(composed_of(to, f"experiment={name}", *beside))
+    if again != hash_of(source.config):
+        raise LcmError(
+            f"{to}: experiment={name} does not compose to what was exported ({again} instead of "
+            f"{hash_of(source.config)}): what stands below memory, and is no reference to a group, cannot be exported"
+        )
+
+
+def _beside(config: Mapping[str, Any]) -> list[str]:
+    """What no choice of a group can hold, as overrides: keys of the root that are not as they are by default."""
+    default = with_references([])
+    known = (*configuration.groups(), "memory", "stages")
+    return [
+        override(found.key, at(config, found.key))
+        for key, value in config.items()
+        if key not in known
+        for found in differences(key, value, default.get(key, ABSENT))
+    ]
+
+
+def _write_plugin(
+    table: Table, to: Path, name: str, config: Mapping[str, Any], preset: Restored, choices: Choices
+) -> dict[str, Any]:
+    """Write a plugin's files, and tell what they do not say."""
+    told = written(table, config, preset.config, choices)
+    check(told.document, table.schema(), table.plugin)
+    write_json(to / f"{table.name}.json", told.document)
+    files = [f"{table.name}.json"]
+    lines = variables(table, told.document, told.by_variable)
+    if table.name == "libravdb":
+        lines = daemon_environment(told.document)
+    if lines:
+        files.append(f"{table.name}.env")
+        what = f"{name}: {table.plugin} {table.version}"
+        (to / files[-1]).write_text(rendered(lines, what))
+    again = read(table, told.document, told.by_variable)
+    theirs, _ = plugin_default(table, again)
+    taken_up = [*reachable(preset.config), *([RECALL] if RECALL in config else [])]
+    absent = [group for group in taken_up if group in table.absent]
+    missing = [_missing(", ".join(absent), table.absent_reason)] if absent else []
+    for group in (group for group in taken_up if group not in absent):
+        for found in differences(group, preset.config[group], theirs.get(group)):
+            reason = told.refused.get(found.key) or table.reason(found.key)
+            missing.append(_missing(found.key, reason, found.ours, found.theirs))
+    missing += [_missing(key, f"written, without effect: {why}") for key, why in told.without_effect.items()]
+    return {"plugin": table.plugin, "version": table.version, "files": files, "not_expressible": missing}
+
+
+def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict[str, Any]:
+    return {"key": key, "value": here, "plugin_value": there, "reason": reason}
+
+
+def _source(asked: Asked, tracking: Any, scratch: Path) -> Source:
+    if asked.source is None:
+        command = configuration.command(asked.overrides)
+        plain = [override for override in command.overrides if not _is_recall(override)]
+        config = configuration.composed(plain)
+        configuration.refuse_unused(config, plain)
+        resolved = configuration.resolved(config)
+        if searching := [override for override in command.overrides if _is_recall(override)]:
+            resolved[RECALL] = with_references(searching, RECALL)[RECALL]
+        return Source(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})
+    folder = Path(asked.source)
+    if folder.is_dir():
+        run_id = None
+        if isinstance(tracking, Mlflow):
+            from eval.tracking.registry import logged_run
+
+            run_id = logged_run(tracking.uri, folder)
+        return _of_folder(folder, {"kind": "folder", "folder": str(folder), "run_id": run_id}, run_id)
+    return _fetched(asked.source, tracking, scratch)
+
+
+def _fetched(text: str, tracking: Any, scratch: Path) -> Source:
+    from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
+
+    run_id = text.removeprefix("runs:/").removeprefix("models:/")
+    name, _, alias = run_id.partition("@")
+    if not is_run_id(run_id) and not (name and alias):
+        raise LcmError(f"{text}: no such folder; name a run folder, the id of an MLflow run, or NAME@ALIAS")
+    if not isinstance(tracking, Mlflow):
+        raise LcmError(f"{text} is looked up in MLflow: leave tracking=none out")
+    if not is_run_id(run_id):
+        run_id = run_of_alias(tracking.uri, name, alias)
+    folder = fetch_run(tracking.uri, run_id, scratch / "run")
+    return _of_folder(folder, {"kind": "mlflow", "asked": text, "run_id": run_id}, run_id)
+
+
+def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Source:
+    summary = read_summary(folder)
+    path = folder / CONFIG
+    if not path.is_file():
+        raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
+    config = yaml.safe_load(path.read_text())
+    if summary.get("kind") == "preset":
+        kept = json.loads((folder / "provenance.json").read_text())
+        summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}
+    return Source(config, origin, summary, folder, run_id)
+
+
+def _log(asked: Asked, source: Source, tracking: Mlflow) -> None:
+    """Log the preset: with the run that it is of, else as a run of its own."""
+    from eval.tracking.registry import attach, logged_run, promote, register
+
+    run_id = source.run_id
+    if run_id is None and source.folder is not None:
+        tracking.log(source.folder)
+        run_id = logged_run(tracking.uri, source.folder)
+    if run_id is None:
+        tracking.log(asked.to)
+        run_id = logged_run(tracking.uri, asked.to)
+        assert run_id is not None
+        attach(tracking.uri, run_id, asked.to, "")
+    else:
+        attach(tracking.uri, run_id, asked.to, f"presets/{asked.name}")
+    out = console()
+    out.print(f"Logged: with MLflow run {run_id} at {tracking.uri}", highlight=False, markup=False)
+    if asked.register:
+        number = register(tracking.uri, asked.register, run_id, tags={"preset": asked.name})
+        out.print(f"Registered: {asked.register} version {number}", highlight=False, markup=False)
+        if asked.alias:
+            promote(tracking.uri, asked.register, number, asked.alias)
+            out.print(f"Promoted: {asked.register}@{asked.alias} is version {number}", highlight=False, markup=False)
+
+
+def _show(target: str, told: Mapping[str, Any]) -> None:
+    missing = told["not_expressible"]
+    plugin = f"{told['plugin']} {told['version']}"
+    if not missing:
+        console().print(f"{target}: {plugin} can be told of everything", highlight=False, markup=False)
+        return
+    shown = Shown(title=f"{target}: not expressible in {plugin}", title_justify="left")
+    for column in ("key", "here", "there", "why"):
+        shown.add_column(column, overflow="fold")
+    for entry in missing:
+        shown.add_row(entry["key"], _brief(entry["value"]), _brief(entry["plugin_value"]), entry["reason"])
+    console().print(shown, highlight=False, markup=False)
+
+
+def _brief(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+
+
+def _sentence(source: Source) -> str:
+    told = source.summary.get("measures", {}).get("recall@10")
+    measured = f"; recall@10 {told['value']:.3f} on {source.summary['dataset']['name']}" if told else ""
+    origin = source.origin.get("run_id") or source.origin.get("folder") or " ".join(source.origin.get("overrides", []))
+    return f"Exported from {origin or 'the default configuration'}{measured}."
+
+
+def _is_recall(override: str) -> bool:
+    return override.partition("=")[0].partition(".")[0] == RECALL

@@ -1,0 +1,191 @@
+"""Import a plugin's configuration, or an exported preset: as overrides, and as choices of ours."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from eval.preset.differences import differences
+from eval.preset.environment import settings
+from eval.preset.folder import PROVENANCE, check_name
+from eval.preset.reading import Read, read
+from eval.preset.table import ABSENT, Table, at
+from eval.preset.tables import TABLES
+from eval.run_folder import SUMMARY
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.export import YAML, Source, export
+from pipelines.preset_config import RECALL, composed_of, hash_of, override, plugin_default, searched, with_references
+from pipelines.terminal import console
+
+HELP = """lcm import FILE ... [plugin=NAME] [to=FOLDER] [name=NAME]
+
+Read the configuration of memory-lancedb-pro, lossless-claw or libravdb memory: its JSON file, the host's openclaw.json
+that holds it, and for lossless-claw a file of LCM_* variables beside it, which stand above. Or read a preset that
+`lcm export` wrote: its folder, its provenance.json or its system/NAME.yaml.
+
+Without to=FOLDER the overrides for `lcm evaluate` are printed; with it they become system/NAME.yaml there, for
+lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'. plugin=lancedb_pro, lossless_claw or libravdb says whose
+file it is, where neither its name nor its keys tell.
+What nothing here stands for is named. Exit code 2: the file is not valid; one line says where and by which rule."""
+
+_OWN = ("plugin", "to", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was read."""
+
+    config: dict[str, Any]
+    """Ours, every reference worked out."""
+    overrides: tuple[str, ...]
+    """That make it."""
+    origin: dict[str, Any]
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What could not be taken over as it stands -> why."""
+    searching: tuple[str, ...] = ()
+    """Overrides for the commands that search, beside the choice of the plugin's own recall."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm import FILE ... [KEY=VALUE ...]`."""
+    if not arguments or {"-h", "--help"} & set(arguments):
+        console().print(HELP, highlight=False, markup=False)
+        return 0
+    own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
+    files = [Path(argument) for argument in arguments if argument.partition("=")[0] not in _OWN]
+    if not files:
+        raise LcmError("name a file to import")
+    if unknown := next((path for path in files if "=" in str(path) and not path.exists()), None):
+        raise LcmError(f"no such key: {str(unknown).partition('=')[0]!r}; choose from: {', '.join(_OWN)}")
+    name = own.get("name") or files[0].resolve().stem.replace("-", "_")
+    found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
+    out = console()
+    for setting, why in found.told.items():
+        out.print(f"Not taken over: {setting}: {why}", highlight=False, markup=False)
+    if own.get("to"):
+        to = Path(own["to"])
+        check_name(name, configuration.groups())
+        export(Source(found.config, found.origin), to, name, (YAML,))
+        out.print(f"Imported: {to}/system/{name}.yaml", highlight=False, markup=False)
+    if found.searching:
+        told = shlex.join([f"{RECALL}=lossless_claw", *found.searching])
+        out.print(f"lcm grep, describe, expand and expand-query: {told}", highlight=False, markup=False)
+    if not own.get("to"):
+        out.print(shlex.join(["lcm", "evaluate", *found.overrides]), highlight=False, markup=False)
+    return 0
+
+
+def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Imported:
+    """Read a plugin's files.
+
+    Raises:
+        LcmError: if one of them is not valid, or nothing tells whose they are.
+    """
+    documents = [_document(path) for path in files if path.suffix != ".env"]
+    if len(documents) > 1:
+        raise LcmError(f"{files[0]} and {files[1]} are two configurations: name one")
+    table, document = _whose(documents[0] if documents else {}, files[0], plugin)
+    by_variable: dict[str, Any] = {}
+    for path in files:
+        if path.suffix == ".env":
+            by_variable |= settings(table, _text(path), str(path))
+    found = read(table, document, by_variable)
+    config, overrides = plugin_default(table, found)
+    searching = _changed(found, [f"{RECALL}={table.name}"], config, RECALL) if RECALL in config else ()
+    config.pop(RECALL, None)
+    resolved = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+    told = {**found.ignored, **{path: f"taken over, though {why}" for path, why in found.without_effect.items()}}
+    overrides = [*overrides, *_changed(found, overrides, config)]
+    origin = {"kind": "plugin", "plugin": table.plugin, "files": [str(path) for path in files]}
+    return Imported(resolved, tuple(overrides), origin, told, tuple(searching))  # type: ignore[arg-type]
+
+
+def imported_preset(path: Path) -> Imported:
+    """Compose an exported preset again.
+
+    Raises:
+        LcmError: if its choices are not there.
+    """
+    folder = path if path.is_dir() else path.parent.parent if path.parent.name == "system" else path.parent
+    systems = [path] if path.parent.name == "system" else sorted((folder / "system").glob("*.yaml"))
+    if len(systems) != 1:
+        raise LcmError(f"{folder} holds {len(systems)} files system/*.yaml: export it with target=yaml, or name one")
+    name = systems[0].stem
+    choice = f"experiment={name}" if (folder / "experiment" / f"{name}.yaml").is_file() else f"system={name}"
+    was = json.loads(_text(folder / PROVENANCE)) if (folder / PROVENANCE).is_file() else None
+    beside = was["overrides_beside"] if was is not None and choice.startswith("experiment=") else []
+    config = composed_of(folder, choice, *beside)
+    told = {}
+    if was is not None and (now := hash_of(config)) != was["config_hash"]:
+        told[choice] = (
+            f"its configuration was {was['config_hash']} when it was exported and is {now} now: choices have changed"
+        )
+    overrides = (searched(folder), choice, *beside)
+    return Imported(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
+
+
+def _is_preset(path: Path) -> bool:
+    return path.is_dir() or path.name in (PROVENANCE, SUMMARY) or path.suffix in (".yaml", ".yml")
+
+
+def _changed(
+    found: Read, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = configuration.EVALUATE
+) -> list[str]:
+    """The values that differ from what the choices hold, as overrides for a pipeline."""
+    default = with_references(overrides, pipeline)
+    changed = []
+    for key in found.values:
+        value = at(config, key)
+        is_meant = value is not ABSENT and (key.partition(".")[0] == RECALL) == (pipeline == RECALL)
+        if is_meant and list(differences(key, value, at(default, key))):
+            changed.append(override(key, value))
+    return changed
+
+
+def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mapping[str, Any]]:
+    """Which plugin's configuration it is; of a host's file, the part that is the plugin's."""
+    if plugin is not None and plugin not in TABLES:
+        raise LcmError(f"plugin={plugin}: no such plugin; choose from: {', '.join(TABLES)}")
+    if not isinstance(document, Mapping):
+        raise LcmError(f"{path} must hold an object, got {type(document).__name__}")
+    if isinstance(plugins := document.get("plugins"), Mapping):
+        held = {}
+        for table in TABLES.values():
+            entry = at(plugins, f"entries.{table.plugin}.config")
+            entry = at(plugins, f"configs.{table.plugin}") if entry is ABSENT else entry
+            if entry is not ABSENT and plugin in (None, table.name):
+                held[table.name] = entry
+        if len(held) != 1:
+            raise LcmError(
+                f"{path} holds configurations of {', '.join(held) or 'no plugin known here'}: say plugin=NAME"
+            )
+        name = next(iter(held))
+        return TABLES[name], held[name]
+    if plugin is None:
+        plugin = next((name for name in TABLES if path.stem.replace("-", "_").startswith(name)), None)
+    if plugin is None:
+        shared = {name: len(document.keys() & table.schema()["properties"].keys()) for name, table in TABLES.items()}
+        best = max(shared.values())
+        if best == 0 or list(shared.values()).count(best) > 1:
+            raise LcmError(f"{path}: nothing tells whose configuration it is: say plugin={' or '.join(TABLES)}")
+        plugin = max(shared, key=lambda name: shared[name])
+    return TABLES[plugin], document
+
+
+def _document(path: Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except ValueError as error:
+        raise LcmError(f"{path} is no JSON: {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise LcmError(f"{path} is no UTF-8 text: {error}") from error

@@ -1,0 +1,223 @@
+"""Exported presets compose to what was exported, say what plugins cannot be told, and are read back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eval.run_folder import config_hash, read_summary
+from eval.tracking.registry import fetch_run, run_of_alias
+from lcm.errors import LcmError
+from pipelines import configuration, export, import_preset
+from pipelines.export import Source, read_command
+from pipelines.point import evaluated, identity
+from pipelines.preset_config import composed_of, hash_of
+
+TURNED = {
+    "lancedb_pro": ["fusion.dense_weight=0.61", "decay.beta_core=0.9", "ranking.stages.noise_filter=null"],
+    "lossless_claw": [
+        "compaction.context_threshold=0.6",
+        "summarizer=llm",
+        "language_model=openai_compatible",
+        'summarizer.custom_instructions="Keep \\${NAME} as it is."',  # looks like a reference, and is words
+    ],
+    "libravdb": ["fusion.theta1=0.3", "admission.threshold=0.2", "retention.budgets=[500]"],
+}
+
+
+def exported(to: Path, *overrides: str, name: str = "turned", targets: tuple[str, ...] = ("yaml",)) -> dict[str, Any]:
+    config = configuration.resolved(configuration.composed(overrides))
+    return export.export(Source(config, {"kind": "overrides", "overrides": list(overrides)}), to, name, targets)
+
+
+def named(provenance: dict[str, Any], target: str) -> dict[str, str]:
+    return {entry["key"]: entry["reason"] for entry in provenance["targets"][target]["not_expressible"]}
+
+
+@pytest.mark.parametrize("system", TURNED)
+def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> None:
+    overrides = (f"system={system}", *TURNED[system])
+    provenance = exported(tmp_path / "preset", *overrides)
+    again = composed_of(tmp_path / "preset", "experiment=turned", *provenance["overrides_beside"])
+    config = configuration.composed(overrides)
+    assert again == configuration.resolved(config)
+    assert hash_of(again) == provenance["config_hash"] == config_hash(identity(config))
+    assert composed_of(tmp_path / "preset", "system=turned")["memory"] == again["memory"]
+
+
+def test_a_preset_can_still_be_swapped_and_turned(tmp_path: Path) -> None:
+    """Numbers stand in files of their groups, and stages still refer to the groups."""
+    exported(tmp_path, "system=lancedb_pro", "fusion.dense_weight=0.61", "decay.beta_core=0.9")
+    assert {path.name for path in (tmp_path / "decay").iterdir()} == {"turned.yaml"}
+    assert not (tmp_path / "ranking").exists()  # like the choice of ours, and so named
+    text = (tmp_path / "system" / "turned.yaml").read_text()
+    assert set(yaml.safe_load(text)) == {"defaults"}
+    place = f"hydra.searchpath=['file://{tmp_path}']"
+    config = configuration.resolved(configuration.composed([place, "system=turned", "decay=weibull_slow"]))
+    assert config["ranking"]["stages"]["fusion"]["dense_weight"] == 0.61
+    assert config["ranking"]["stages"]["decay"]["decay"] == config["decay"]
+    assert config["decay"]["beta_core"] == 0.8
+
+
+def test_what_a_plugin_cannot_be_told_is_named(tmp_path: Path) -> None:
+    provenance = exported(
+        tmp_path,
+        "system=lancedb_pro",
+        "ranking=lancedb_pro_code",
+        "fusion.floor_ratio=0.8",
+        "decay.importance_modulation=12",
+        "source.dense_pool_size=50",
+        "reinforcement=recall",
+        targets=("lancedb_pro", "lossless_claw", "libravdb"),
+    )
+    document = json.loads((tmp_path / "lancedb_pro.json").read_text())
+    assert "importanceModulation" not in document["decay"]
+    told = named(provenance, "lancedb_pro")
+    assert told["fusion.floor_ratio"] == "it is a constant of the plugin's code"
+    assert told["decay.importance_modulation"] == ("decay.importanceModulation: 12 is greater than the maximum of 10")
+    assert told["source.dense_pool_size"] == "the plugin's store gives no more than 20, whatever candidatePoolSize says"
+    assert told["reinforcement.tiers.core_access_threshold"].startswith("written, without effect")
+    assert {"extraction", "deduplication"} < set(told)
+    assert "fusion.dense_weight" not in told
+    assert named(provenance, "libravdb")["fusion"].startswith("the plugin ranks by two passes")
+    assert any("ranking" in key for key in named(provenance, "lossless_claw"))
+
+
+def test_the_code_of_a_plugin_can_be_told_of_all_but_its_keys(tmp_path: Path) -> None:
+    """What stands for the plugins' own behaviour has nothing that they could not be told."""
+    from eval.preset.tables import TABLES
+
+    for name in ("lancedb_pro", "libravdb"):
+        provenance = exported(tmp_path / name, *TABLES[name].base, targets=(name,))
+        assert named(provenance, name) == {}
+
+
+def test_two_keys_of_one_setting_must_agree(tmp_path: Path) -> None:
+    provenance = exported(
+        tmp_path, "system=lossless_claw", "compaction.fresh_tail_count=10", targets=("lossless_claw",)
+    )
+    told = named(provenance, "lossless_claw")
+    assert told["assembly.fresh_tail_count"] == "freshTailCount sets it, as it sets compaction.fresh_tail_count"
+    lines = (tmp_path / "lossless_claw.env").read_text().splitlines()
+    assert "LCM_FRESH_TAIL_COUNT=10" in lines
+    assert "LCM_CIRCUIT_BREAKER_COOLDOWN_MS=1800000" in lines  # no setting of the manifest
+
+
+def test_a_file_of_a_plugin_becomes_overrides_that_compose(tmp_path: Path) -> None:
+    document = {
+        "embedding": {"apiKey": "k"},
+        "retrieval": {"vectorWeight": 0.6, "rerank": "none", "filterNoise": False},
+        "scopes": {"default": "team", "definitions": {"team": {"description": 'all, "of" us'}}},
+    }
+    path = tmp_path / "lancedb_pro.json"
+    path.write_text(json.dumps(document))
+    found = import_preset.imported_plugin([path])
+    config = configuration.resolved(configuration.composed(found.overrides))
+    assert config == found.config
+    assert config["fusion"]["dense_weight"] == 0.6
+    assert config["reranker"]["_target_"].endswith("NoReranker")
+    assert config["ranking"]["stages"]["noise_filter"] is None
+    assert config["scopes"]["definitions"] == {"team": 'all, "of" us'}
+
+
+def test_a_hosts_file_is_looked_into(tmp_path: Path) -> None:
+    path = tmp_path / "openclaw.json"
+    held = {"libravdb-memory": {"topK": 5, "alpha": 0.9}}
+    path.write_text(json.dumps({"plugins": {"configs": held}}))
+    found = import_preset.imported_plugin([path])
+    assert found.config["fusion"]["k2"] == 5
+    assert found.config["fusion"]["k1"] == 2 * 5
+    assert found.told["alpha"].startswith("no code of the plugin reads it")
+
+
+def test_variables_beside_a_file_stand_above_it(tmp_path: Path) -> None:
+    (tmp_path / "lossless_claw.json").write_text('{"contextThreshold": 0.5, "maxExpandTokens": 5000}')
+    (tmp_path / "lossless_claw.env").write_text("LCM_CONTEXT_THRESHOLD=0.4\n")
+    found = import_preset.imported_plugin([tmp_path / "lossless_claw.json", tmp_path / "lossless_claw.env"])
+    assert found.config["compaction"]["context_threshold"] == 0.4
+    assert found.searching == ("recall.max_expand_tokens=5000",)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "must hold an object, got list"),
+        ('{"a": 1}', "nothing tells whose configuration it is"),
+        ('{"plugins": {}}', "holds configurations of no plugin known here"),
+        ('{"topK": "8", "alpha": 1}', "libravdb-memory: topK: '8' is not of type 'number'"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(text: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(LcmError, match=problem):
+        import_preset.imported_plugin([path])
+
+
+def test_an_exported_preset_is_composed_again(tmp_path: Path) -> None:
+    overrides = ("system=lancedb_pro", "decay.beta_core=0.9")
+    exported(tmp_path, *overrides)
+    found = import_preset.imported_preset(tmp_path / "provenance.json")
+    assert found.told == {}
+    assert found.config["decay"]["beta_core"] == 0.9
+    (tmp_path / "decay" / "turned.yaml").write_text(
+        (tmp_path / "decay" / "turned.yaml").read_text().replace("beta_core: 0.9", "beta_core: 0.7")
+    )
+    assert "choices have changed" in import_preset.imported_preset(tmp_path).told["experiment=turned"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["system=libravdb"], "to=FOLDER"),
+        (["run", "decay=none", "to=x"], "name one source, or overrides alone"),
+        (["to=x", "target=mem0"], "target=mem0: no such target; choose of: yaml, lancedb_pro, lossless_claw, libravdb"),
+        (["to=x", "alias=champion"], "add register=NAME"),
+        (["to=x", "name=weibull"], "name=weibull is a choice of decay already"),
+        (["to=x", "name=a b"], "must be letters, digits and underscores"),
+    ],
+)
+def test_a_command_that_says_too_little_or_too_much_is_refused(arguments: list[str], problem: str) -> None:
+    with pytest.raises(LcmError, match=problem):
+        read_command(arguments)
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("mine")
+    with pytest.raises(LcmError, match="is not empty"):
+        exported(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
+def test_a_run_is_exported_registered_and_fetched_by_its_alias(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = ("embedder=hashing", "arms=none", "latency.queries=0", "retention.budgets=[]", "cache=false")
+    config = configuration.composed([*quick, "measures.resamples=20", "fusion.dense_weight=0.6"])
+    evaluated(config, tmp_path / "run", lambda *_: None)
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    told = [f"tracking.uri={uri}", "target=yaml,lancedb_pro"]
+    asked = [str(tmp_path / "run"), f"to={tmp_path}/ours", "register=memory", "alias=champion", *told]
+    assert export.main(asked) == 0
+    assert "memory@champion is version 1" in capsys.readouterr().out
+    provenance = json.loads((tmp_path / "ours" / "provenance.json").read_text())
+    summary = read_summary(tmp_path / "run")
+    for key in ("commit", "dataset", "config_hash", "measures", "interval"):
+        assert provenance[key] == summary[key]
+    run_id = run_of_alias(uri, "memory", "champion")
+    fetched = fetch_run(uri, run_id, tmp_path / "fetched")
+    assert (fetched / "per_query.parquet").is_file()
+    assert (fetched / "presets" / "ours" / "system" / "ours.yaml").is_file()
+    assert export.main(["memory@champion", f"to={tmp_path}/again", *told]) == 0
+    again = json.loads((tmp_path / "again" / "provenance.json").read_text())
+    assert again["config_hash"] == provenance["config_hash"]
+    assert again["source"]["run_id"] == run_id
+    preset = ["embedder=hashing", f"to={tmp_path}/made", "register=memory", "alias=champion", *told]
+    assert export.main(preset) == 0  # of overrides: a run of its own, the next version
+    made = fetch_run(uri, run_of_alias(uri, "memory", "champion"), tmp_path / "fetched_too")
+    assert read_summary(made)["kind"] == "preset"
+    assert (made / "system" / "made.yaml").is_file()
