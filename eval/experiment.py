@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from eval.answers import REPORT_TOKENS, RUN_SCHEMA, SYSTEM_ARM, Answers, Asking
+from eval.apart import Apart
 from eval.arms import Oracle
 from eval.cache.identity import Identity, digest
 from eval.cache.kept import Kept, Made
@@ -18,7 +19,7 @@ from eval.measures.retention import RETENTION_SCHEMA, Retention
 from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA, Retrieval, judged_queries
 from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
 from eval.replayed import Replay
-from lcm.errors import DatasetError
+from lcm.errors import DatasetError, LcmError
 from lcm.memory import System
 from lcm.protocols import Embedder, Ranker
 
@@ -78,8 +79,15 @@ class Experiment:
     """Control arms: other rankings over the very same memory."""
     cache: StageCache | None = None
     """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
+    apart: Apart | None = None
+    """Who asks the workspaces; None = this process, one after the other. The numbers are equal."""
 
     def __post_init__(self) -> None:
+        if self.apart is not None and self.latency.queries:
+            raise LcmError(
+                f"latency.queries={self.latency.queries}: queries cannot be timed while workers share the machine; set "
+                "latency.queries=0, or time them with executor=none"
+            )
         dataset = self.dataset
         if judged_queries(dataset).is_empty() and not self._has_summaries():
             raise DatasetError(
@@ -95,34 +103,32 @@ class Experiment:
 
     def run(self, progress: Progress) -> Outcome:
         started = time.perf_counter()
-        rankings: dict[str, Ranker] = {SYSTEM_ARM: self.system.ranking}
-        for arm, control in self.arms.items():
-            rankings[arm] = control.ranking(self.dataset) if isinstance(control, Oracle) else control
+        answered = 0
+
+        def asked(queries: int) -> None:
+            nonlocal answered
+            answered += queries
+            progress("replaying", answered, len(self.dataset.queries))
+
+        found = self._answers(asked) if self.apart is None else self.apart.answers(self.dataset, asked)
+        replayed = time.perf_counter()
+        progress("measuring", 0, 1)
+        outcome = self._measured(found, [SYSTEM_ARM, *self.arms])
+        progress("measuring", 1, 1)
+        return replace(outcome, seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed})
+
+    def _answers(self, asked: Callable[[int], None]) -> list[Answers]:
         asking = Asking(
             self.dataset,
             self.system,
             self.replay,
-            rankings,
+            rankings_of(self.system, self.arms, self.dataset),
             self.retention,
             self.latency,
             self.live_embedder,
             self.cache,
         )
-        found: list[Answers] = []
-        answered = 0
-        for workspace in dict.fromkeys(t.workspace_id for t in self.dataset.transcripts):
-
-            def asked(queries: int) -> None:
-                nonlocal answered
-                answered += queries
-                progress("replaying", answered, len(self.dataset.queries))
-
-            found.append(asking.answers(workspace, asked))
-        replayed = time.perf_counter()
-        progress("measuring", 0, 1)
-        outcome = self._measured(found, list(rankings))
-        progress("measuring", 1, 1)
-        return replace(outcome, seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed})
+        return [asking.answers(one, asked) for one in dict.fromkeys(t.workspace_id for t in self.dataset.transcripts)]
 
     def _measured(self, found: Sequence[Answers], arms: Sequence[str]) -> Outcome:
         documents = pl.concat([one.documents for one in found])
@@ -213,6 +219,12 @@ class Experiment:
             for k in cutoffs
             if (small := sum(size <= k for size in sizes[level]))
         )
+
+
+def rankings_of(system: System, arms: Mapping[str, Ranker | Oracle], dataset: Dataset) -> dict[str, Ranker]:
+    """Arm -> what it ranks with; the system's own stands first."""
+    controls = {arm: one.ranking(dataset) if isinstance(one, Oracle) else one for arm, one in arms.items()}
+    return {SYSTEM_ARM: system.ranking, **controls}
 
 
 def _unanswered(run: pl.DataFrame, queries: int) -> tuple[str, ...]:

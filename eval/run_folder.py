@@ -37,7 +37,7 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
 _BOUNDED = ("value", "n", "low", "high")
 _PACKAGES = (
     "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
-    "optimum", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
+    "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 
 

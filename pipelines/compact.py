@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,13 +15,13 @@ from typing import Any, get_args
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
-from eval.batch.executor import Executor, Failed
 from eval.batch.replay import Parts, Triggers, require_no_admission
 from eval.batch.report import REPORT, read_rows, write_report
 from eval.batch.run_folder import incidents_of, write_compaction_run
 from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, shards_of
+from eval.executor.executor import Executor, Failed
 from eval.run_folder import SUMMARY, config_hash
 from eval.tracking.tracking import Tracking, TrackingError
 from lcm.errors import LcmError
@@ -39,8 +40,9 @@ conversation: as a live session would have been, after each turn (triggers=per_t
 before the fresh tail (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
 
 What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly,
-session, tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once; there are
-as many shards as there were workers at first, or shards=N. --cfg job shows every key.
+session, tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once, on this
+machine (executor=local, the default) or on those of a cluster (executor=ray); there are as many shards as there were
+workers at first, or shards=N. --cfg job shows every key.
 A file is split between shards only if it is Parquet with a column conversation_id.
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
@@ -188,8 +190,8 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Outco
     started = time.perf_counter()
     done: dict[int, tuple[float, int]] = {}
     total = max(1, sum(source.size_bytes for shard in shards for source in shard.sources) // _MIB)
-    with progress() as show:
-        for said in executor.map(work, shards):
+    with progress() as show, closing(executor.map(work, shards)) as told:
+        for said in told:
             match said:
                 case Progress(shard, bytes_done, messages):
                     done[shard] = (bytes_done, messages)

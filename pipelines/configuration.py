@@ -1,7 +1,4 @@
-"""Configuration: where it lives, how it becomes objects, and how its errors become one line.
-
-The only module that imports Hydra.
-"""
+"""Configuration: what a command line asks for, how it becomes objects, and how its errors become one line."""
 
 import argparse
 import copy
@@ -18,55 +15,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, not to Hydra's printer; read when Hydra is imported
-
 import hydra
-from hydra import initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.utils import get_args_parser
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import (
     ConfigCompositionException,
-    HydraException,
     InstantiationException,
     MissingConfigException,
     OverrideParseException,
 )
 from hydra.types import RunMode
 from hydra.utils import get_object, instantiate
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lcm.errors import LcmError
 from lcm.session.plugin_config import unusable, variable_of, yaml_overrides
+from pipelines import unused
+from pipelines.composition import CONFIGURATION_ERRORS as CONFIGURATION_ERRORS
+from pipelines.composition import EVALUATE as EVALUATE
+from pipelines.composition import composed_whole, config_name, slots, without_hydra
+from pipelines.composition import conf_dir as conf_dir
+from pipelines.composition import groups as groups
+from pipelines.instantiation import RefusedError, instantiated, is_ours
 from pipelines.setting_types import expected, fits, misfits
 
 _log = logging.getLogger(__name__)
 
-CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
-EVALUATE = "evaluate"
-_CONFIG_NAMES = {EVALUATE: "config"}
-"""Pipeline -> its file in `conf`, where that is not named like it."""
-
-
-def conf_dir() -> Path:
-    """The `conf` folder: at the top of a checkout, inside this package once installed."""
-    here = Path(__file__).resolve().parent
-    for path in (here / "conf", here.parent / "conf"):
-        if (path / "config.yaml").is_file():
-            return path
-    raise LcmError(f"no conf/config.yaml beside {here}: install lcm again")
-
-
+_RUN_DIR = "hydra.run.dir"
 _ELSEWHERE = {
     "answerer": "`lcm expand-query`",
     "executor": "`lcm compact`",
     "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
 }
 """Group -> the commands that it belongs to, where that is not all."""
-_SLOT = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +67,17 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One run that a command asks for."""
+class Multirun:
+    """What a command asks for that asks for many runs."""
 
-    config: DictConfig
-    folder: Path
-    """Below the folder of the command."""
+    points: list[tuple[str, ...]]
+    """The overrides of each run."""
+    folder: Path | None
+    """Where they are to be kept, if the command or a preset says so."""
+    launcher: str
+    """The `_target_` of the launcher."""
+    sweep: str | None
+    """The ready sweep that is chosen."""
 
 
 def command(arguments: Sequence[str], pipeline: str = EVALUATE) -> Command:
@@ -129,13 +118,13 @@ def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) ->
         if group in known:
             choices = ", ".join(groups()[group])
             _log.warning("%s has no key %s here: choose another %s of: %s", variable_of(key), key, group, choices)
-    return tuple(f"{key}={_quoted(value)}" for key, value in wanted.items() if key in known)
+    return tuple(f"{key}={quoted(value)}" for key, value in wanted.items() if key in known)
 
 
-def _quoted(value: Any) -> str:
+def quoted(value: Any) -> str:
     """A value as Hydra reads it back, letter by letter."""
     if isinstance(value, list):
-        return f"[{','.join(map(_quoted, value))}]"
+        return f"[{','.join(map(quoted, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     text = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
@@ -143,10 +132,7 @@ def _quoted(value: Any) -> str:
 
 
 def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | None = None) -> None:
-    """Hand the command to Hydra, which calls the task once a run, or once a point of a multirun.
-
-    All points of a multirun are tried; the first failure is raised.
-    """
+    """Hand the command to Hydra, which calls the task, or does what its options ask for instead."""
     failures: list[Exception] = []
 
     def attempt(config: DictConfig) -> None:
@@ -155,11 +141,10 @@ def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | N
         except Exception as error:
             failures.append(error)
 
-    pinned = [] if folder is None else ["{}='{}'".format(_folder_key(asked), str(folder).replace("'", r"\'"))]
+    pinned = [] if folder is None else [f"{_RUN_DIR}={quoted(str(folder))}"]
     sys.argv = [f"lcm {asked.pipeline}", *asked.options, *_for_hydra(asked), *pinned]
-    # Hydra writes a line of its own about a task that raises: of use only where it says which point did.
-    called = task if asked.is_multirun else attempt
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=_config_name(asked.pipeline))(called)()
+    # Hydra writes a line of its own about a task that raises.
+    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name(asked.pipeline))(attempt)()
     if failures:
         raise failures[0]
 
@@ -179,11 +164,17 @@ def build(config: DictConfig, key: str) -> Any:
         wrong = {_written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
         if wrong:
             raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
+        if is_ours(plain):
+            try:
+                return instantiated(plain, key, get_object)
+            except RefusedError as error:
+                raise LcmError(_refused(error, error.path, config)) from error
         try:
             # `_convert_: all`: components get plain lists and dicts. A copy: Hydra resolves references in place.
             return instantiate(copy.deepcopy(config)[key], _convert_="all")
         except InstantiationException as error:
-            raise LcmError(_refused(error, config, key)) from error
+            found = re.search(r"full_key: (\S+)", str(error))
+            raise LcmError(_refused(error, found.group(1) if found else key, config)) from error
 
 
 def flag(config: DictConfig, key: str) -> bool:
@@ -229,97 +220,62 @@ def _is_key_of(override: str, swept: set[str]) -> bool:
 
 
 def overrides_of_points(asked: Command) -> list[tuple[str, ...]]:
-    """The overrides of each run, as Hydra's basic sweeper will make them."""
-    if not asked.is_multirun:
-        return [asked.overrides]
-    sweeper = _composed_whole(_for_hydra(asked), RunMode.MULTIRUN).hydra.sweeper
-    swept = [f"{key}={values}" for key, values in (sweeper.get("params") or {}).items()]
-    with explained(asked.overrides):
+    """The overrides of each run."""
+    return multirun(asked).points if asked.is_multirun else [asked.overrides]
+
+
+def presets(asked: Command) -> list[str]:
+    """The overrides that decide how points are made and run: Hydra's own, and choices that all points share."""
+    with explained(asked.overrides, asked.pipeline):
+        parsed = OverridesParser.create().parse_overrides(list(asked.overrides))
+    return [
+        str(override.input_line)
+        for override in parsed
+        if override.key_or_group.startswith(("hydra.", "hydra/"))
+        or (override.key_or_group in groups() and not override.is_sweep_override())
+    ]
+
+
+def multirun(asked: Command) -> Multirun:
+    """Work out the points of a command, as Hydra's basic sweeper makes them."""
+    whole = _composed_whole(presets(asked), RunMode.MULTIRUN, asked.pipeline)
+    swept = [f"{key}={values}" for key, values in (whole.hydra.sweeper.get("params") or {}).items()]
+    with explained(asked.overrides, asked.pipeline):
         parsed = OverridesParser.create().parse_overrides([*swept, *asked.overrides])
         for override in parsed:
             if override.is_delete() and override.value() is None:
                 key = override.key_or_group
                 raise LcmError(f"~{key}: a multirun cannot take a key out; write {key}=null where null is allowed")
         batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    return [tuple(point) for batch in batches for point in batch]
-
-
-def point(asked: Command, overrides: Sequence[str], number: int) -> Point:
-    """Compose one run of a command, without running anything."""
-    whole = _composed_whole([*overrides, f"hydra.job.num={number}"])
-    folder = Path(whole.hydra.sweep.subdir if asked.is_multirun else "")
-    return Point(_without_hydra(whole), folder)
+    if any(override.key_or_group == "hydra.sweep.subdir" for override in parsed):
+        raise LcmError("hydra.sweep.subdir: the folder of a point is named by what the point is; leave it out")
+    is_named = any(override.key_or_group == "hydra.sweep.dir" for override in parsed)
+    sweep: Any = OmegaConf.to_container(whole.hydra.sweep, resolve=False)
+    return Multirun(
+        points=[tuple(point) for batch in batches for point in batch],
+        folder=Path(whole.hydra.sweep.dir) if is_named or "${now:" not in str(sweep["dir"]) else None,
+        launcher=str(whole.hydra.launcher._target_),
+        sweep=whole.hydra.runtime.choices.get("sweep"),
+    )
 
 
 def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
     """Refuse what was asked for and what nothing in the configuration takes up, and what is taken up and not there.
 
     Raises:
-        LcmError: as with `decay=weibull ranking=neighbours`, for that ranking has no place for a decay; with a number
-            of a stage that stands in no order; with a part that asks a language model where there is none.
+        LcmError: naming the override or the part.
     """
-    plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
-    idle = _idle_stages(plain.get("ranking"))
-    text = OmegaConf.to_yaml(OmegaConf.create(plain))
-    slots = {name for path in conf_dir().glob("*/*.yaml") for name in _SLOT.findall(path.read_text())} & set(groups())
-    for override in overrides:
-        key, _, choice = override.lstrip("+").partition("=")
-        group, *path = key.split(".")
-        if group in slots and (path or choice != "none") and f"${{{group}}}" not in text:
-            raise LcmError(
-                f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "
-                f"{_TAKEN_BY.get(group, 'ranking or extraction')} that does, or leave {group} out"
-            )
-        if group == "ranking" and path[:1] == ["stages"] and len(path) > 2 and path[1] in idle:
-            raise LcmError(
-                f"{override} has no effect: {path[1]} stands in no order of this ranking; name it in an order, or "
-                "choose a ranking that runs it"
-            )
-    summarizer = plain.get("summarizer") or {}
-    if "${summarizer}" in text and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
-        raise LcmError(
-            "summarizer=t5 has no model: set summarizer.model to a folder or a hub id, or choose summarizer=chain, "
-            "which goes on without one"
-        )
-    model = plain.get("language_model") or {}
-    if str(model.get("_target_", "")).endswith(".NoModel"):
-        for group in ("extraction", "admission", "deduplication", "summarizer"):
-            if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
-                raise LcmError(_NO_MODEL.format(group=group))
-
-
-_TAKEN_BY = {"summarizer": "compaction (compaction=lossless)"}
-_NO_MODEL = (
-    "{group} asks a language model and there is none: choose language_model=openai_compatible and set "
-    "language_model.model.base_url and language_model.model.model"
-)
-
-
-def _idle_stages(ranking: Any) -> set[str]:
-    """The stages of a ranking that no order names; they are taken out of it, and so are paths that no query takes."""
-    if not isinstance(ranking, dict) or not isinstance(stages := ranking.get("stages"), dict):
-        return set()
-    if ranking.get("mode") in ("hybrid", "vector"):
-        ranking.pop({"hybrid": "vector", "vector": "hybrid"}[ranking["mode"]], None)
-    paths = [path for path in ranking.values() if isinstance(path, dict) and "order" in path] or [ranking]
-    orders = [path["order"] for path in paths]
-    if any(order is None for order in orders):
-        return set()
-    idle = {name for name in stages if not any(name in order for order in orders)}
-    for name in idle:
-        del stages[name]
-    return idle
+    unused.refuse(OmegaConf.to_container(config), overrides, slots())  # type: ignore[arg-type]
 
 
 def claimed_folder(asked: Command) -> Path:
-    """Make the folder of a command: the one that it names, else one that no other run has."""
-    whole = _composed_whole(_for_hydra(asked), RunMode.MULTIRUN if asked.is_multirun else RunMode.RUN, asked.pipeline)
-    wanted = Path(whole.hydra.sweep.dir if asked.is_multirun else whole.hydra.run.dir)
-    is_named = any(override.startswith(f"{_folder_key(asked)}=") for override in asked.overrides)
+    """Make the folder of a run: the one that the command names, else one that no other run has."""
+    wanted = Path(_composed_whole(asked.overrides, pipeline=asked.pipeline).hydra.run.dir)
+    is_named = any(override.startswith(f"{_RUN_DIR}=") for override in asked.overrides)
     try:
         return made_folder(wanted, may_exist=is_named)
     except OSError as error:
-        raise LcmError(f"{_folder_key(asked)}={wanted} cannot be made ({error.strerror}); name another") from error
+        raise LcmError(f"{_RUN_DIR}={wanted} cannot be made ({error.strerror}); name another") from error
 
 
 def made_folder(wanted: Path, may_exist: bool = False) -> Path:
@@ -338,7 +294,7 @@ def made_folder(wanted: Path, may_exist: bool = False) -> Path:
 
 def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
     """Compose the configuration without running anything."""
-    return _without_hydra(_composed_whole(overrides, pipeline=pipeline))
+    return without_hydra(_composed_whole(overrides, pipeline=pipeline))
 
 
 def component(path: str) -> Any:
@@ -351,15 +307,6 @@ def component(path: str) -> Any:
         return get_object(path)
     except (ImportError, ValueError) as error:
         raise LcmError(f"{path!r} names no class: {_flat(error)}; is its folder on PYTHONPATH?") from error
-
-
-def groups() -> dict[str, list[str]]:
-    """Every group and its choices."""
-    return {
-        folder.name: sorted(path.stem for path in folder.glob("*.yaml"))
-        for folder in sorted(conf_dir().iterdir())
-        if folder.is_dir()
-    }
 
 
 @contextmanager
@@ -401,10 +348,9 @@ def _choice(error: MissingConfigException) -> str:
     return f"{group}={choice}: no such choice; choose one of: {options}"
 
 
-def _refused(error: InstantiationException, config: DictConfig, key: str) -> str:
+def _refused(error: Exception, where: str, config: DictConfig) -> str:
     """What a component says of its settings, with the key at which they are written."""
-    found = re.search(r"full_key: (\S+)", str(error))
-    path = _written_as(config, found.group(1) if found else key)
+    path = _written_as(config, where)
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -479,39 +425,7 @@ def _flat(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-@contextmanager
-def _hydra_of_its_own() -> Iterator[None]:
-    """Hydra keeps one global instance, which may be at work on a run that has just failed."""
-    at_work = GlobalHydra.instance().hydra
-    GlobalHydra.instance().hydra = None
-    try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
-            yield
-    finally:
-        GlobalHydra.instance().hydra = at_work
-
-
 def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeline: str = EVALUATE) -> DictConfig:
     """Compose, Hydra's own settings included."""
-    for override in overrides:
-        group, _, choice = override.partition("=")
-        if choice in ("", "null") and group in groups() and group not in ("system", "experiment"):
-            raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
-    with explained(overrides, pipeline), _hydra_of_its_own():
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        return hydra.compose_config(_config_name(pipeline), list(overrides), run_mode=mode)
-
-
-def _config_name(pipeline: str) -> str:
-    return _CONFIG_NAMES.get(pipeline, pipeline)
-
-
-def _without_hydra(whole: DictConfig) -> DictConfig:
-    with open_dict(whole):
-        del whole["hydra"]
-    return whole
-
-
-def _folder_key(asked: Command) -> str:
-    return "hydra.sweep.dir" if asked.is_multirun else "hydra.run.dir"
+    with explained(overrides, pipeline):
+        return composed_whole(overrides, mode, pipeline)

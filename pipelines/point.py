@@ -1,23 +1,32 @@
 """A point: one composed configuration, run and kept. What evaluate, sweep, tune and regress have in common."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
+from eval.answers import Asking
+from eval.apart import Apart
+from eval.cache.stage_cache import StageCache
 from eval.datasets.dataset import Dataset, DatasetLoader
-from eval.experiment import Experiment, Progress
-from eval.measures.latency import Latency
+from eval.executor.executor import Executor
+from eval.executor.none import NoExecutor
+from eval.experiment import Experiment, Progress, rankings_of
 from eval.run_folder import begin_run, write_run
 from lcm.embedder.cache import CachedEmbedder
 from lcm.memory import System
 from lcm.paths import cache_dir
 from pipelines import configuration
 
-PARTS = ("dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "tracking")
+PARTS = (
+    "dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "executor",
+    "tracking",
+)  # fmt: skip
 """What the configuration builds."""
+_BESIDE = ("tracking", "latency", "cache", "stages", "executor")
+"""What changes no number."""
 
 
 def evaluated(config: DictConfig, folder: Path, show: Progress) -> dict[str, Any]:
@@ -38,7 +47,9 @@ def evaluated(config: DictConfig, folder: Path, show: Progress) -> dict[str, Any
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
     whole = configuration.resolved(config)
-    return {key: value for key, value in whole.items() if key not in ("tracking", "latency", "cache", "stages")}
+    return {
+        key: value for key, value in whole.items() if key not in ("tracking", "latency", "cache", "stages", "executor")
+    }
 
 
 def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experiment:
@@ -51,13 +62,10 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
     if dataset is None:
         loader: DatasetLoader = configuration.build(config, "dataset")
         dataset = loader.load()
-    system: System = configuration.build(config, "memory")
-    live_embedder = system.embedder
-    stages = None
-    if configuration.flag(config, "cache"):
-        stages = configuration.build(config, "stages")
-        system = replace(system, embedder=CachedEmbedder(live_embedder, cache_dir() / "embeddings"))
-    latency: Latency = configuration.build(config, "latency")
+    executor: Executor = configuration.build(config, "executor")
+    is_apart = not isinstance(executor, NoExecutor)
+    system, stages = _system(config)
+    embedder = system.embedder
     return Experiment(
         dataset=dataset,
         system=system,
@@ -65,8 +73,40 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         retrieval=configuration.build(config, "measures"),
         retention=configuration.build(config, "retention"),
         summary_quality=configuration.build(config, "summary_quality"),
-        latency=latency,
-        live_embedder=live_embedder,
+        latency=configuration.build(config, "latency"),
+        live_embedder=embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder,
         arms=configuration.build(config, "arms") or {},
         cache=stages,
+        apart=Apart(executor, ComposedAsking(configuration.resolved(config))) if is_apart else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedAsking:
+    """Builds what asks workspaces from a configuration, wherever it is sent."""
+
+    config: dict[str, Any]
+    """Resolved."""
+
+    def __call__(self, dataset: Dataset) -> Asking:
+        config: DictConfig = OmegaConf.create(self.config)
+        system, stages = _system(config)
+        return Asking(
+            dataset=dataset,
+            system=system,
+            replay=configuration.build(config, "replay"),
+            rankings=rankings_of(system, configuration.build(config, "arms") or {}, dataset),
+            retention=configuration.build(config, "retention"),
+            latency=configuration.build(config, "latency"),
+            live_embedder=system.embedder,
+            cache=stages,
+        )
+
+
+def _system(config: DictConfig) -> tuple[System, StageCache | None]:
+    """The memory system, and where its stages are kept: its embeddings then are too."""
+    system: System = configuration.build(config, "memory")
+    if not configuration.flag(config, "cache"):
+        return system, None
+    embedder = CachedEmbedder(system.embedder, cache_dir() / "embeddings")
+    return replace(system, embedder=embedder), configuration.build(config, "stages")

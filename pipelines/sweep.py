@@ -1,83 +1,282 @@
-"""Sweep: every point of a multirun, composed and built before the first one runs."""
+"""Sweep: many points of one configuration, checked before the first runs, each kept by itself and found again."""
 
+import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
-from eval.run_folder import SUMMARY, read_summary
-from eval.tracking.tracking import Tracking, TrackingError
+from eval.experiment import Progress
+from eval.run_folder import SUMMARY, config_hash, read_summary
+from eval.sweep.origin import Origin, origin_of, point_name
+from eval.sweep.point_folder import PointFolder
+from eval.sweep.results import Result
+from eval.sweep.sweep_folder import write_sweep
+from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines import configuration
+from pipelines.composition import Compositions, launch
+from pipelines.configuration import Command, Multirun
 from pipelines.point import PARTS, evaluated
-from pipelines.terminal import console, progress, show_points, show_run, warn
+from pipelines.sweep_log import SweepLog, watched
+from pipelines.terminal import console, progress, show_points, shown, warn
+
+_HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+_HYDRAS = re.compile(r"[+~]*hydra[./]")
+_INTERRUPTED = 130
 
 
-def sweep(command: configuration.Command) -> int:
-    """`lcm evaluate -m`: run every point; returns the exit code."""
-    points = checked_points(command)
-    folder = configuration.claimed_folder(command)
-    try:
-        configuration.run_task(_evaluate, command, folder)
-    finally:
-        show_points([(label, _measures(folder / below)) for label, below in points], folder)
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep."""
+
+    name: str
+    """Of its folder."""
+    label: str
+    """The overrides that tell it from the others."""
+    overrides: tuple[str, ...]
+
+
+def sweep(command: Command) -> int:
+    """`lcm evaluate -m`: run every point that has not run; returns the exit code.
+
+    Raises:
+        LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
+    """
+    multirun = configuration.multirun(command)
+    compositions = Compositions(command.pipeline)
+    points = checked_points(multirun.points, compositions)
+    folder = _made(multirun, points)
+    tracking: Tracking = configuration.build(compositions.composed(points[0].overrides), "tracking")
+    origins = _Origins(compositions)
+    failed: dict[str, str] = {}
+    with _alone(folder), SweepLog(tracking, folder) as logs:
+        todo = _unfinished(points, folder, origins)
+        if todo:
+            logs.open()
+        for point in points:
+            if point not in todo:
+                logs.submit(folder / point.name)
+        try:
+            with progress() as show:
+                if multirun.launcher == _HERE:
+                    failed = _run_here(todo, len(points), folder, origins, logs, show)
+                elif todo:
+                    failed = _run_launched(command, todo, len(points), folder, origins, logs, show)
+        except KeyboardInterrupt:
+            kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
+            logs.cancel()
+            warn(
+                f"interrupted: {kept} of {len(points)} points are kept in {folder}; the same command goes on from there"
+            )
+            return _INTERRUPTED
+        results = _results(points, folder, failed)
+        show_points(results, folder)
+        write_sweep(folder, results, shown([result.measures for result in results if result.measures]), multirun.points)
+        where, unlogged = logs.finish()
+    if where:
+        console().print(f"Logged: {where}", highlight=False, markup=False)
+    if unlogged:
+        warn(f"{unlogged}; the same command logs what is missing")
+    if without := [result for result in results if result.summary is None]:
+        raise LcmError(
+            f"{len(without)} of {len(points)} points failed, each said why above; the same command tries them again"
+        )
     return 0
 
 
-def _evaluate(config: DictConfig) -> None:
-    folder = configuration.run_dir()
-    tracking: Tracking = configuration.build(config, "tracking")
-    with tracking.logger() as log:
-        with progress() as show:
-            summary = evaluated(config, folder, show)
-        show_run(summary, folder)
-        try:
-            where = log(folder)
-        except TrackingError as error:
-            warn(str(error))
-        else:
-            if where:
-                console().print(f"Logged: {where}", highlight=False, markup=False)
-
-
-def checked_points(command: configuration.Command) -> list[tuple[str, Path]]:
+def checked_points(wanted: Sequence[tuple[str, ...]], compositions: Compositions) -> list[Point]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
-        What tells each run from the others, and its folder below the folder of the command.
+        The points in order, each once.
     Raises:
         LcmError: naming every run that cannot be built.
     """
-    wanted = configuration.overrides_of_points(command)
     common = set(wanted[0]).intersection(*wanted)
-    points: list[tuple[str, Path]] = []
+    points: dict[str, Point] = {}
     wrong: dict[str, list[str]] = {}
     errors: list[LcmError] = []
-    for number, overrides in enumerate(wanted):
+    for overrides in wanted:
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
-            point = configuration.point(command, overrides, number)
+            config = _composed(compositions, overrides)
             for part in PARTS:
-                configuration.build(point.config, part)
-            configuration.flag(point.config, "cache")
-            configuration.refuse_unused(point.config, overrides)
+                configuration.build(config, part)
+            configuration.flag(config, "cache")
+            configuration.refuse_unused(config, overrides)
         except LcmError as error:
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
-            points.append((label, point.folder))
+            name = point_name(configuration.resolved(config))
+            points.setdefault(name, Point(name, label, overrides))
     if errors:
         told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
         raise LcmError("; ".join(told)) from errors[0]
-    return points
+    if len(points) < len(wanted):
+        warn(f"{len(wanted) - len(points)} of {len(wanted)} points are the same as others: each runs once")
+    return list(points.values())
+
+
+def launched(config: DictConfig) -> None:
+    """A point in a process of a launcher's, maybe on another machine that sees the same folders."""
+    folder = PointFolder(configuration.run_dir())
+    if not folder.is_complete():
+        _run(config, folder, lambda *_: None)
+
+
+class _Origins:
+    """Where the numbers of points come from; each dataset is read once."""
+
+    def __init__(self, compositions: Compositions) -> None:
+        self._compositions = compositions
+        self._digests: dict[str, str] = {}
+
+    def of(self, point: Point) -> tuple[DictConfig, Origin]:
+        config = _composed(self._compositions, point.overrides)
+        resolved = configuration.resolved(config)
+        dataset = config_hash(resolved["dataset"])
+        if dataset not in self._digests:
+            self._digests[dataset] = configuration.build(config, "dataset").load().digest
+        return config, origin_of(resolved, self._digests[dataset])
+
+
+def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
+    """The points that are still to be run; says what is found."""
+    todo, outdated = [], 0
+    for point in points:
+        kept = PointFolder(folder / point.name)
+        if not kept.is_complete():
+            todo.append(point)
+            continue
+        try:
+            is_up_to_date = kept.is_of(origins.of(point)[1])
+        except Exception:  # told when the point is run
+            is_up_to_date = False
+        if not is_up_to_date:
+            outdated += 1
+            todo.append(point)
+    if outdated:
+        warn(f"{outdated} of {len(points)} points come from other code or data, and are run again")
+    done = len(points) - len(todo)
+    if done:
+        rest = "" if todo else ", nothing is left to run; hydra.sweep.dir=FOLDER begins anew in another"
+        console().print(f"{done} of {len(points)} points are finished in {folder}{rest}", highlight=False, markup=False)
+    return todo
+
+
+def _run_here(
+    todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
+) -> dict[str, str]:
+    """One after another in this process; returns why points failed, by name."""
+    failed = {}
+    for done, point in enumerate(todo, n - len(todo)):
+        show("points", done, n)
+        kept = PointFolder(folder / point.name)
+        config = _begun(point, kept, origins)
+        error = config if isinstance(config, str) else _run(config, kept, show)
+        if error is None:
+            logs.submit(kept.path)
+        else:
+            failed[point.name] = error
+    return failed
+
+
+def _run_launched(
+    command: Command, todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
+) -> dict[str, str]:
+    """All at once by Hydra's launcher; returns why points failed before they were handed to it."""
+    failed, jobs = {}, []
+    for point in todo:
+        config = _begun(point, PointFolder(folder / point.name), origins)
+        if isinstance(config, str):
+            failed[point.name] = config
+        else:
+            own = [override for override in point.overrides if not _HYDRAS.match(override)]
+            jobs.append([*own, f"hydra.sweep.subdir={configuration.quoted(point.name)}"])
+    pinned = f"hydra.sweep.dir={configuration.quoted(str(folder.resolve()))}"
+    waiting = [folder / point.name for point in todo if point.name not in failed]
+    with configuration.explained(command.overrides), watched(waiting, n, logs, show):
+        if jobs:
+            launch(launched, [*configuration.presets(command), pinned], jobs, command.pipeline)
+    return failed
+
+
+def _begun(point: Point, kept: PointFolder, origins: _Origins) -> DictConfig | str:
+    """The point's configuration, its folder made, or why that cannot be."""
+    try:
+        config, origin = origins.of(point)
+        kept.begin(origin, point.overrides)
+    except Exception as error:
+        return _failed(kept, error)
+    return config
+
+
+def _run(config: DictConfig, kept: PointFolder, show: Progress) -> str | None:
+    """Run a point; returns why it failed."""
+    try:
+        evaluated(config, kept.path, show)
+    except Exception as error:
+        return _failed(kept, error)
+    return None
+
+
+def _failed(kept: PointFolder, error: Exception) -> str:
+    reason = configuration.explain(error)
+    if not isinstance(error, (LcmError, ValueError, OSError, *configuration.CONFIGURATION_ERRORS)):
+        reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
+    if not kept.is_complete():
+        kept.fail(reason)
+    return reason
+
+
+def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> list[Result]:
+    common = set(points[0].overrides).intersection(*(point.overrides for point in points))
+    results = []
+    for point in points:
+        kept = PointFolder(folder / point.name)
+        error = failed.get(point.name) or kept.failure()
+        summary = None if error else kept.summary()
+        if summary is None and error is None:
+            error = "it was not finished"
+        pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
+        results.append(Result(point.name, point.label, {key: value for key, _, value in pairs}, summary, error))
+    return results
+
+
+def _composed(compositions: Compositions, overrides: Sequence[str]) -> DictConfig:
+    with configuration.explained(overrides):
+        return compositions.composed(overrides)
+
+
+def _made(multirun: Multirun, points: Sequence[Point]) -> Path:
+    """The folder of the sweep: the one that is named, else one that the same points find again."""
+    swept = dict.fromkeys(part.partition("=")[0] for point in points for part in point.label.split(" "))
+    title = re.sub(r"[^\w.+-]", "_", multirun.sweep or "+".join(list(swept)[:2]) or "sweep")[:60]
+    same = config_hash({"points": sorted(point.name for point in points)})[:8]
+    folder = multirun.folder or Path("runs") / "sweeps" / f"{title}-{same}"
+    if (folder / SUMMARY).is_file() and read_summary(folder)["kind"] != "sweep":
+        raise LcmError(f"hydra.sweep.dir={folder} holds a run that is no sweep: name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LcmError(f"hydra.sweep.dir={folder} cannot be made ({error.strerror}); name another") from error
+    return folder
+
+
+def _alone(folder: Path) -> AbstractContextManager[object]:
+    lock = FileLock(folder / "sweep.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise LcmError(f"{folder}: another process is at work on this sweep; wait, or name another folder") from error
+    return lock
 
 
 def _blamed(message: str, labels: Sequence[str], points: int) -> str:
     """The message, with the runs that it is about unless it is about all."""
     return message if len(labels) == points else f"{message} (in {', '.join(labels)})"
-
-
-def _measures(folder: Path) -> dict[str, Any] | None:
-    """A run's measures, or None where it did not finish."""
-    return read_summary(folder)["measures"] if (folder / SUMMARY).is_file() else None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -14,15 +15,19 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from eval import experiment
 from eval.answers import SYSTEM_ARM
+from eval.sweep.results import Result, best
 from lcm.encoding import well_formed
 from lcm.records import LEVELS
 
@@ -60,6 +65,15 @@ def warn(message: str) -> None:
     Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: warning: {message}"), highlight=False, markup=False)
 
 
+class _Rate(ProgressColumn):
+    """How many a second, or how many seconds each."""
+
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("")
+        return Text(f"{task.speed:.1f}/s" if task.speed >= 1 else f"{1 / task.speed:.1f} s each")
+
+
 @contextmanager
 def progress() -> Iterator[experiment.Progress]:
     """A bar with the remaining time on a terminal; elsewhere a plain line now and then."""
@@ -68,6 +82,7 @@ def progress() -> Iterator[experiment.Progress]:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            _Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
@@ -76,18 +91,25 @@ def progress() -> Iterator[experiment.Progress]:
 
             def show(what: str, done: int, total: int) -> None:
                 if what not in tasks:
-                    tasks[what] = bar.add_task(what, total=total)
+                    tasks[what] = bar.add_task(what, total=total, completed=done)
                 bar.update(tasks[what], completed=done, total=total)
 
             yield show
     else:
         last = time.monotonic()
+        begun: dict[str, tuple[float, int]] = {}
 
         def say(what: str, done: int, total: int) -> None:
             nonlocal last
-            if time.monotonic() - last >= _PLAIN_EVERY_S:
-                last = time.monotonic()
-                Console(stderr=True).print(f"{what}: {done} of {total}", highlight=False)
+            now = time.monotonic()
+            since, first = begun.setdefault(what, (now, done))
+            if done < first:  # the same of another point
+                begun[what] = since, first = now, done
+            if now - last >= _PLAIN_EVERY_S:
+                last = now
+                each_s = (now - since) / (done - first) if done > first else None
+                pace = "" if each_s is None else f", {each_s:.1f} s each, {each_s * (total - done):.0f} s left"
+                Console(stderr=True).print(f"{what}: {done} of {total}{pace}", highlight=False)
 
         yield say
 
@@ -155,18 +177,27 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
         _print_table(out, "summaries", quality, names, "beside the reference summaries, mean over conversations")
 
 
-def show_points(points: Sequence[tuple[str, Measures | None]], folder: Path) -> None:
-    """One row for each point of a multirun; a point without measures did not finish."""
+def show_points(results: Sequence[Result], folder: Path) -> None:
+    """One row for each point of a sweep, the best of each measure marked; a point without measures did not finish."""
     out = console()
-    finished = [measures for _, measures in points if measures is not None]
+    finished = [result.measures for result in results if result.measures is not None]
     if finished:
-        names = [name for name in _shown(finished[0]) if all(name in measures for measures in finished)]
-        rows = {f"{i} {label}": measures or {} for i, (label, measures) in enumerate(points)}
-        _print_table(out, "point", rows, names, "the system, by point")
-    for i, (label, measures) in enumerate(points):
-        if measures is None:
-            out.print(f"point {i} did not finish: {label}", highlight=False, markup=False)
-    out.print(f"{len(finished)} of {len(points)} points kept: {folder}", highlight=False, markup=False)
+        names = shown(finished)
+        rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
+        tops = {name: best(results, name) for name in names}
+        _print_table(out, "point", rows, names, "the system, by point; * = best", tops)
+    for i, result in enumerate(results):
+        if result.error is not None:
+            out.print(f"point {i} failed: {result.label}: {result.error}", highlight=False, markup=False)
+    out.print(f"{len(finished)} of {len(results)} points kept: {folder}", highlight=False, markup=False)
+
+
+def shown(points: Sequence[Measures]) -> list[str]:
+    """The measures that points are compared by: those of a run's table that all have, and what contexts retain."""
+    if not points:
+        return []
+    names = [*_shown(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
+    return [name for name in dict.fromkeys(names) if all(name in measures for measures in points)]
 
 
 def _shown(measures: Measures) -> list[str]:
@@ -177,13 +208,20 @@ def _shown(measures: Measures) -> list[str]:
     return list(names) or list(measures)[:6]
 
 
-def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names: Sequence[str], title: str) -> None:
+def _print_table(
+    out: Console,
+    heading: str,
+    rows: Mapping[str, Measures],
+    names: Sequence[str],
+    title: str,
+    tops: Mapping[str, float | None] = MappingProxyType({}),
+) -> None:
     """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
     room = out.options.update(width=10_000)
     narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
-    choices = [(names, True), (narrow or names, True), *((names[:kept], False) for kept in range(len(names), 0, -1))]
-    for shown, with_intervals in choices:
-        table = _table(heading, rows, shown, with_intervals=with_intervals)
+    choices = [(names, True), (narrow or names, True), *((names[:n], False) for n in range(len(names), 0, -1))]
+    for kept, with_intervals in choices:
+        table = _table(heading, rows, kept, tops, with_intervals=with_intervals)
         if out.measure(table, options=room).maximum <= out.width:
             break
     if not with_intervals:
@@ -191,13 +229,20 @@ def _print_table(out: Console, heading: str, rows: Mapping[str, Measures], names
     table.columns[0].max_width = out.width // 2
     out.print(title, highlight=False, markup=False)
     out.print(table, highlight=False, soft_wrap=False)
-    hidden = [f"{len(names) - len(shown)} more measures"] if len(shown) < len(names) else []
+    hidden = [f"{len(names) - len(kept)} more measures"] if len(kept) < len(names) else []
     hidden += [] if with_intervals else ["intervals"]
     if hidden:
         out.print(f"{' and '.join(hidden)} in a wider terminal; the run folder holds all", highlight=False)
 
 
-def _table(heading: str, rows: Mapping[str, Measures], names: Sequence[str], *, with_intervals: bool) -> Table:
+def _table(
+    heading: str,
+    rows: Mapping[str, Measures],
+    names: Sequence[str],
+    tops: Mapping[str, float | None],
+    *,
+    with_intervals: bool,
+) -> Table:
     table = Table()
     table.add_column(heading, overflow="fold")
     table.add_column("n", justify="right")
@@ -205,21 +250,22 @@ def _table(heading: str, rows: Mapping[str, Measures], names: Sequence[str], *, 
         table.add_column(name, justify="right", no_wrap=True)
     for label, measures in rows.items():
         n = max((entry["n"] or 0 for entry in measures.values()), default=0)
-        cells = (_cell(measures.get(name), n, with_intervals) for name in names)
+        cells = (_cell(measures.get(name), n, with_intervals, tops.get(name)) for name in names)
         table.add_row(escape(label), f"{n:g}", *cells)
     return table
 
 
-def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: bool) -> str:
-    """A mean, with its own n where that is not the row's."""
+def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: bool, top: float | None) -> str:
+    """A mean, with its own n where that is not the row's, and a star where it is the best."""
     if entry is None or entry["value"] is None:
         return "-"
+    star = "*" if entry["value"] == top else ""
     own = "" if entry["n"] == n else f" n={entry['n']:g}"
     if entry["value"] > 5:  # tokens, not a share
-        return f"{entry['value']:.0f}{own}"
+        return f"{entry['value']:.0f}{star}{own}"
     if not with_interval or entry["low"] is None or entry["high"] is None:
-        return f"{entry['value']:.3f}{own}"
-    return f"{entry['value']:.3f} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
+        return f"{entry['value']:.3f}{star}{own}"
+    return f"{entry['value']:.3f}{star} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
 
 
 def _bound(share: float) -> str:

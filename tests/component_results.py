@@ -1,6 +1,5 @@
 """What a component gives over inputs made so that every setting can matter, as text that can be compared."""
 
-import copy
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +31,7 @@ from pipelines.point import experiment_of, identity
 from tests import kinds
 from tests.authored_results import authored
 from tests.clustering_results import clustered
+from tests.composing import composed
 from tests.context_results import assembled, compacted, counted, summarized
 from tests.continuity_results import continued
 from tests.gating_results import gated
@@ -471,13 +471,8 @@ def result(group: str, choices: tuple[str, ...], settings: tuple[tuple[str, str]
     """
     pipeline = pipeline_of(group)
     held = tuple(choice for choice in choices if choice.partition("=")[0] in groups_of(pipeline))
-    config = copy.deepcopy(_composed(held, pipeline))
+    config = composed(held, pipeline)
     for key, value in settings:
         if key.partition(".")[0] in config:  # what stands around is of `lcm evaluate`
             OmegaConf.update(config, key, json.loads(value), merge=False)
     return repr(RESULTS.get(group, _measured)(config))
-
-
-@cache
-def _composed(choices: tuple[str, ...], pipeline: str) -> DictConfig:
-    return configuration.composed(choices, pipeline)

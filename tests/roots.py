@@ -6,7 +6,7 @@ from omegaconf import OmegaConf
 
 from pipelines import configuration
 
-FILES = {configuration.EVALUATE: "config", "recall": "recall", "compact": "compact"}
+FILES = {configuration.EVALUATE: "config", "recall": "recall", "compact": "compact", "tune": "tune"}
 """Commands, or families of them, and their files in `conf`; a group of several is that of the first."""
 
 

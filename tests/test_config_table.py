@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.session.plugin_config import SETTINGS, Setting
 from pipelines import configuration
+from tests import composing
 from tests.roots import pipeline_of
 from tests.test_knobs import KNOBS, REASONS
 
@@ -51,7 +52,7 @@ def test_a_key_stands_in_the_configuration_of_the_system(setting: Setting, key: 
     pipeline = pipeline_of(group)
     beside = [f"{name}={choice}" for name, choice in CHOICES.items() if pipeline_of(name) == pipeline]
     system = [SYSTEM] if pipeline == configuration.EVALUATE else ["language_model=openai_compatible"]
-    config = configuration.composed([*system, *beside], pipeline)
+    config = composing.composed([*system, *beside], pipeline)
     missing = object()
     assert OmegaConf.select(config, key, default=missing) is not missing
 

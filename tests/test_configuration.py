@@ -18,7 +18,7 @@ from tests.roots import FILES, choices_of, groups_of, pipeline_of
 CONF = configuration.conf_dir()
 YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rglob("*.yaml"))]
 CHOICES = [tuple(name.split("/")) for name in YAMLS if "/" in name]
-PRESET_GROUPS = ("system", "experiment")
+PRESET_GROUPS = ("system", "experiment", "sweep")
 PRESETS = [(group, choice) for group, choice in CHOICES if group in PRESET_GROUPS]
 NO_PRESET = configuration.composed([])
 

@@ -12,6 +12,9 @@ import pytest
 from pipelines import configuration
 from pipelines.cli import PIPELINES
 from tests.conftest import ROOT
+from tests.lcm.embedder.conftest import exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
+from tests.small_locomo import write_small_locomo
 
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -24,29 +27,41 @@ def command_lines() -> list[list[str]]:
     for block in blocks:
         lines = [line.split("  #")[0].strip() for line in block.splitlines()]
         here = [line for line in lines if line.startswith(".venv/bin/lcm ") and "~/" not in line]
-        found.append([line for line in here if "locomo" not in line or os.environ.get("LCM_DATASETS_DIR")])
+        found.append(here)
     return [lines for lines in found if lines]
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("minilm")
 @pytest.mark.parametrize("lines", command_lines(), ids=lambda lines: lines[0])
-def test_the_commands_of_a_block_of_the_readme_run(lines: list[str], tmp_path: Path) -> None:
-    (tmp_path / "data").symlink_to(ROOT / "data")
+def test_the_commands_of_a_block_of_the_readme_run(
+    lines: list[str],
+    lcm: Lcm,  # noqa: F811
+    tmp_path: Path,
+    minilm_cache: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a dataset of a page, where they ask for one of thousands of messages."""
+    monkeypatch.setenv("LCM_CACHE_DIR", str(minilm_cache))
+    monkeypatch.setenv("LCM_DATASETS_DIR", str(tmp_path / "datasets"))
+    (tmp_path / "datasets" / "locomo").mkdir(parents=True)
+    write_small_locomo(tmp_path / "datasets" / "locomo", monkeypatch)
+    place = tmp_path / "here"
+    place.mkdir()
+    (place / "data").symlink_to(ROOT / "data")
     for command in lines:
-        _run(shlex.split(command.removeprefix(".venv/bin/lcm ")), tmp_path)
+        _run(lcm, shlex.split(command.removeprefix(".venv/bin/lcm ")))
 
 
-def _run(arguments: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pipelines.cli", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+def _run(lcm: Lcm, arguments: list[str]) -> None:  # noqa: F811
+    done = lcm(*arguments)
+    assert done.code == 0, done.stderr
     if arguments[0] == "evaluate":
-        assert list(tmp_path.rglob("summary.json"))
+        assert done.summaries
         assert "│ system" in done.stdout or "-m" in arguments
     elif arguments[0] in ("ingest", "compact"):
         (into,) = [argument.removeprefix("into=") for argument in arguments if argument.startswith("into=")]
-        assert (tmp_path / into).exists()
+        assert (done.place / into).exists()
     else:
         assert done.stdout.strip()
 

@@ -72,7 +72,9 @@ def test_a_multirun_takes_what_is_added(outside: Path, tmp_path: Path) -> None:
     added = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking,hybrid")
     done = evaluate(outside, "-m", *added, f"hydra.sweep.dir={tmp_path}/sweep")
     assert done.returncode == 0, done.stderr
-    assert [recall(summary(tmp_path / "sweep" / point)["measures"]) for point in "01"] == [2 / 3, 3 / 3]
+    points = summary(tmp_path / "sweep")["points"]
+    measured = [recall(summary(tmp_path / "sweep" / point["folder"])["measures"]) for point in points]
+    assert measured == [2 / 3, 3 / 3]
 
 
 @pytest.mark.slow

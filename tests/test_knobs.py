@@ -33,6 +33,7 @@ from tests.eval.datasets.test_qmsum import write_small_qmsum
 from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
 from tests.lcm.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
 from tests.small_locomo import write_small_locomo
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
@@ -78,7 +79,10 @@ REASONS = {
     "embedder/minilm:threads": "a row depends on nothing but its text",
     "embedder/nomic:threads": "a row depends on nothing but its text",
     "embedder/onnx:threads": "a row depends on nothing but its text",
-    "executor/local:workers": "results do not depend on how many work at once",
+    **{f"executor/{name}:workers": "results do not depend on how many work at once" for name in ("local", "ray")},
+    "executor/ray:address": "nor on which machines",
+    "executor/ray:num_cpus": "nor on how many processors each has",
+    "executor/ray:runtime_env": "what workers find besides: nothing here asks for it",
     "language_model/openai_compatible:model.api_key_file": "tried where every key before it was refused",
     "language_model/openai_compatible:model.timeout_seconds": "how long a server may take, not what it replies",
     **{
@@ -239,6 +243,9 @@ CHANGED: Mapping[str, Any] = {
     "compaction/lossless_claw:condensed_previous": "preceding",
     "compaction/lossless_claw:growth": "never",
     "config:latency.queries": 3,
+    "executor/ray:address": "local",
+    "executor/ray:num_cpus": 2,
+    "executor/ray:runtime_env": {"env_vars": {"WEATHER": "fair"}},
     **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
     "config:retention.rouge_threshold": 1.0,
     "dataset/beam:size": "500K",
@@ -560,6 +567,7 @@ SMALL: Mapping[str, Any] = {
     "authored": "none",
     "assembly": "lossless",
     "arms": "none",
+    "executor": "none",
     "tracking": "none",
     "retention.budgets": [],
     "summary_quality.target_tokens": 0,
@@ -616,9 +624,9 @@ class Knob:
 
 
 def knobs() -> Iterator[Knob]:
-    """Every leaf of every YAML. Presets (system, experiment) have none of their own: they set what others define."""
+    """Every leaf of every YAML. Presets (system, experiment, sweep) have none of their own: they set what others define."""
     for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
-        if path.parent.name not in ("system", "experiment"):
+        if path.parent.name not in ("system", "experiment", "sweep"):
             own = {key: node for key, node in _plain(path).items() if key != "defaults"}
             yield from _leaves(f"{path.parent.name}/{path.stem}", "", own)
     root = _plain(configuration.conf_dir() / "config.yaml")
@@ -647,6 +655,7 @@ GROUPS = frozenset(configuration.groups())
 def _marked(knob: Knob) -> Any:
     marks = {
         "embedder/minilm": [pytest.mark.slow, pytest.mark.xdist_group("minilm")],  # one worker exports, once
+        "executor/ray": RAY_OF_TWO,
         "summarizer/t5": [pytest.mark.slow, pytest.mark.xdist_group("t5")],
         "tracking/mlflow": [pytest.mark.slow, pytest.mark.xdist_group("mlflow")],
     }
@@ -703,6 +712,9 @@ def place(
     """Overrides that name the files which a choice needs."""
     if knob.place == "embedder/minilm":
         request.getfixturevalue("minilm_cache")
+        return {}
+    if knob.place == "executor/ray":
+        request.getfixturevalue("ray_of_two")
         return {}
     if knob.place == "summarizer/t5":
         tiny = request.getfixturevalue("tiny_t5")

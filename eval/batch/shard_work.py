@@ -66,6 +66,11 @@ class ShardWork:
     format: str = "auto"
 
     def __call__(self, shard: Shard) -> Iterator[Progress | Told]:
+        if not self.into.is_dir():
+            raise LcmError(
+                f"{self.into} is not there where {shard.name} is worked on: on a cluster, name a folder that all "
+                "machines see at this path, and keep the transcripts in such a one"
+            )
         try:
             with FileLock(self.into / f"{shard.name}.lock", timeout=_LOCK_WAIT_S), _failures_told_together():
                 yield from self._work(shard)

@@ -48,7 +48,7 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
 
 def _require_equal(what: str, ours: str, theirs: str) -> None:
     if ours != theirs:
-        raise LcmError(f"{what} differs: baseline {_short(ours)}, candidate {_short(theirs)}; {_ALIKE}")
+        raise LcmError(f"different {what}: baseline {_short(ours)}, candidate {_short(theirs)}; {_ALIKE}")
 
 
 def _require_same_queries(what: str, ours: Collection[str], theirs: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.side import Side
 from eval.run_folder import CONFIG, SUMMARY, commit, write_whole
+from eval.tracking.entry import metric_name
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
 _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
@@ -58,7 +59,7 @@ def report(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any
 def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What MLflow is told: each row's numbers as metrics, rows of a category under `category/`."""
     metrics = {
-        f"{'' if row['group'] == ALL else f'category/{row["group"]}/'}{row['measure']}.{name}": row[name]
+        f"{_prefix(row['group'])}{row['measure']}.{name}": row[name]
         for row in comparison.rows.iter_rows(named=True)
         for name in _LOGGED
         if row[name] is not None
@@ -79,7 +80,7 @@ def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str,
             "baseline": baseline.name,
             "candidate": candidate.name,
             "dataset": baseline.summary["dataset"]["name"],
-            **{key: str(value) for key, value in settings.items()},
+            **{metric_name(key): str(value) for key, value in settings.items()},
         },
         "tags": {
             "verdict": comparison.verdict,
@@ -88,6 +89,10 @@ def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str,
             "candidate_config_hash": candidate.summary["config_hash"],
         },
     }
+
+
+def _prefix(group: str) -> str:
+    return "" if group == ALL else f"category/{group}/"
 
 
 def _side(side: Side) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def junit(comparison: Comparison, at: str) -> str:
     Xml.SubElement(suite, "system-out").text = headline(comparison)
     Xml.SubElement(suite, "system-err").text = ""
     Xml.indent(suites)
-    return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+    text: bytes = Xml.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return text.decode() + "\n"
 
 
 def _writable(text: str) -> str:

@@ -50,7 +50,7 @@ def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
     try:
         return Limit(**settings)
     except ValueError as error:
-        raise ValueError(f"measures: {measure}: {error}") from error
+        raise ValueError(f"measures: {measure}: {error}") from None  # the deepest cause is what a user is told
 
 
 def is_lower_better(measure: str) -> bool:

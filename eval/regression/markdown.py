@@ -1,21 +1,14 @@
 """The report of a comparison as Markdown: a comment on a pull request."""
 
+import html
 import re
 from collections.abc import Iterator
 
 from eval.regression.comparison import Comparison
+from eval.regression.wording import allowed, changes, headline, interval, number, probability, run_in_words, signed
 from eval.regression.worse_query import Ranked, WorseQuery
-from eval.regression.wording import (
-    allowed,
-    headline,
-    interval,
-    number,
-    probability,
-    run_in_words,
-    signed,
-)
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
 
 def markdown(comparison: Comparison) -> str:
@@ -41,11 +34,21 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---:|---:|---|---:|---:|---|"
     for row in comparison.rows.iter_rows(named=True):
         verdict = f"**{row['verdict']}**" if row["verdict"] != "fine" else "fine"
-        yield (
-            f"| {_text(row['group'])} | {row['measure']} | {row['n']} | {row['changed']} | {number(row['baseline'])} | "
-            f"{number(row['candidate'])} | {signed(row['difference'])} | {interval(row)} | {allowed(row)} | "
-            f"{probability(row['p_holm'])} | {verdict} |"
-        )
+        measure = row["measure"]
+        cells = [
+            _text(row["group"]),
+            measure,
+            f"{row['n']:,}",
+            f"{row['changed']:,}",
+            number(row["baseline"], measure),
+            number(row["candidate"], measure),
+            signed(row["difference"], measure),
+            interval(row),
+            allowed(row),
+            probability(row["p_holm"]),
+            verdict,
+        ]
+        yield f"| {' | '.join(cells)} |"
     yield ""
     yield (
         "Paired by query; p: permutation test, corrected over all rows (Holm); regressed: p < "
@@ -62,9 +65,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 def _query(query: WorseQuery) -> Iterator[str]:
     yield f"<details><summary>{_html(query.query_id)} ({_html(query.category)}): {_html(query.text)}</summary>"
     yield ""
-    changes = (f"{measure} {number(before)} -> {number(after)}" for measure, (before, after) in query.values.items())
-    yield f"{', '.join(changes)}; {query.evidence} messages of evidence"
-    if query.baseline is not None and query.candidate is not None:
+    yield f"{changes(query)}; {query.evidence} messages of evidence"
+    if query.baseline is not None and query.candidate is not None and (query.baseline or query.candidate):
         yield ""
         yield "| rank | baseline | candidate |"
         yield "|---:|---|---|"
@@ -87,4 +89,5 @@ def _text(text: str) -> str:
 
 
 def _html(text: str) -> str:
-    return _text(text).replace("&", "&amp;").replace(r"\<", "&lt;").replace(r"\>", "&gt;")
+    """Text on one line within an HTML element, where Markdown is not read."""
+    return html.escape(" ".join(str(text).split()))

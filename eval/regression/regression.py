@@ -1,5 +1,6 @@
 """Has a candidate become worse than a baseline, on the same queries?"""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from eval.regression.limit import is_lower_better, limit_of
 from eval.regression.side import Side
 from eval.regression.worse_query import worse_queries
 from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
+from lcm.errors import LcmError
 
 _Floats = npt.NDArray[np.float64]
 
@@ -22,7 +24,6 @@ def _limits() -> dict[str, dict[str, float | str]]:
     return {
         "recall@10": {"tolerance": 0.01, "detectable": 0.05},
         "nDCG@10": {"tolerance": 0.01, "detectable": 0.05},
-        "MRR": {"tolerance": 0.01, "detectable": 0.05},
         "session.recall@5": {"tolerance": 0.01, "detectable": 0.05},
         "tokens@10": {"tolerance": "10%", "detectable": "25%"},
     }
@@ -79,7 +80,7 @@ class Regression:
         """Judge every row.
 
         Raises:
-            LcmError: if the two cannot be compared.
+            LcmError: if the two cannot be compared, or the draws are too few for so many tests.
         """
         measures = require_comparable(baseline, candidate, list(self._judged()))
         queries = baseline.queries
@@ -117,6 +118,11 @@ class Regression:
             p_holm=pl.Series(holm(rows["p"].to_numpy())).fill_nan(None), p=pl.col("p").fill_nan(None)
         )
         tests = rows["p"].count()
+        if tests / (1 + self.resamples) >= self.alpha:
+            raise LcmError(
+                f"regress.resamples={self.resamples} is too few: with {tests} tests, Holm's correction asks for at "
+                f"least {math.ceil(tests / self.alpha)}"
+            )
         verdicts = [self._verdict(row, tests) for row in rows.iter_rows(named=True)]
         return rows.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
 
@@ -131,15 +137,13 @@ class Regression:
         differences = after - before
         judged = ~np.isnan(differences)
         p_values = sign_flip_p_values(np.where(judged, differences, 0.0), self.resamples, self.seed, clusters)
+        low, high = self._intervals(differences, judged, clusters)
         rows: list[dict[str, object]] = []
         for i, measure in enumerate(measures):
             of = judged[:, i]
             if not of.any():
                 continue
             d = differences[of, i]
-            low, high = bootstrap_means(
-                d[:, None], self.resamples, self.confidence, self.seed, None if clusters is None else clusters[of]
-            )
             mean = float(before[of, i].mean())
             tolerance, detectable = limit_of(measure, self._judged()[measure]).in_units(mean)
             enough = len(d) >= self.least_queries
@@ -153,8 +157,8 @@ class Regression:
                     "baseline": mean,
                     "candidate": float(after[of, i].mean()),
                     "difference": float(d.mean()),
-                    "low": None if np.isnan(low[0]) else float(low[0]),
-                    "high": None if np.isnan(high[0]) else float(high[0]),
+                    "low": None if np.isnan(low[i]) else float(low[i]),
+                    "high": None if np.isnan(high[i]) else float(high[i]),
                     "p": float(p_values[i]) if enough else float("nan"),
                     "lower_is_better": is_lower_better(measure),
                     "tolerance": tolerance,
@@ -162,6 +166,19 @@ class Regression:
                 }
             )
         return rows
+
+    def _intervals(
+        self, differences: _Floats, judged: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64] | None
+    ) -> tuple[_Floats, _Floats]:
+        """One draw of queries serves all measures that judge the same ones."""
+        low, high = np.full(judged.shape[1], np.nan), np.full(judged.shape[1], np.nan)
+        for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():
+            same = (judged == queries[:, None]).all(axis=0)
+            drawn = None if clusters is None else clusters[queries]
+            low[same], high[same] = bootstrap_means(
+                differences[queries][:, same], self.resamples, self.confidence, self.seed, drawn
+            )
+        return low, high
 
     def _verdict(self, row: Mapping[str, Any], tests: int) -> Verdict:
         if row["changed"] == 0:

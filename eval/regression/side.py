@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment import SYSTEM_ARM
+from eval.answers import SYSTEM_ARM
 from eval.run_folder import read_summary
 from lcm.errors import LcmError
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from eval.regression.comparison import ALL, Comparison
+from eval.regression.limit import is_lower_better
+from eval.regression.worse_query import WorseQuery
 
 _EXPLAINED = {
-    "fine": "Nothing is worse than its tolerance beyond chance, and over all queries no loss to be detected is possible.",
+    "fine": "Nothing is worse than tolerated beyond chance; over all queries, a loss to be detected can be excluded.",
     "regressed": "The candidate is worse than its tolerance, beyond chance.",
     "could not tell": "Too few queries, or too varied ones: a loss that must be detected cannot be excluded.",
 }
@@ -17,21 +19,27 @@ def headline(comparison: Comparison) -> str:
     return _EXPLAINED[comparison.verdict]
 
 
-def number(value: float | None) -> str:
-    """Shares to three places, tokens and the like to one; `-` where there is none."""
+def number(value: float | None, measure: str) -> str:
+    """Shares to three places, costs to one; `-` where there is none."""
     if value is None:
         return "-"
-    return f"{value:.3f}" if abs(value) < 5 else f"{value:,.1f}"
+    return f"{value:,.1f}" if is_lower_better(measure) else f"{value:.3f}"
 
 
-def signed(value: float) -> str:
-    return f"+{number(value)}" if value > 0 else number(value)
+def signed(value: float, measure: str) -> str:
+    return f"+{number(value, measure)}" if value > 0 else number(value, measure)
 
 
 def interval(row: Mapping[str, Any]) -> str:
     if row["low"] is None:
         return "-"
-    return f"[{signed(row['low'])}, {signed(row['high'])}]"
+    return f"[{signed(row['low'], row['measure'])}, {signed(row['high'], row['measure'])}]"
+
+
+def changes(query: WorseQuery) -> str:
+    """`recall@10 1.000 -> 0.500, ...` of what changed for a query."""
+    values = query.values.items()
+    return ", ".join(f"{name} {number(before, name)} -> {number(after, name)}" for name, (before, after) in values)
 
 
 def probability(value: float | None) -> str:
@@ -42,15 +50,16 @@ def probability(value: float | None) -> str:
 
 def allowed(row: Mapping[str, Any]) -> str:
     """The loss that is tolerated, with the sign of a loss."""
-    return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'])}"
+    return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['measure'])}"
 
 
 def sentence(row: Mapping[str, Any]) -> str:
     """What a row says, for a log or a test report."""
+    measure = row["measure"]
     of = "" if row["group"] == ALL else f" ({row['group']})"
     return (
-        f"{row['measure']}{of}: {number(row['baseline'])} -> {number(row['candidate'])}, difference "
-        f"{signed(row['difference'])} {interval(row)}, tolerance {allowed(row)}, corrected p "
+        f"{measure}{of}: {number(row['baseline'], measure)} -> {number(row['candidate'], measure)}, difference "
+        f"{signed(row['difference'], measure)} {interval(row)}, tolerance {allowed(row)}, corrected p "
         f"{probability(row['p_holm'])}, {row['n']} queries, {row['changed']} changed: {row['verdict']}"
     )
 

@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import shlex
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,6 @@ _LOCK = "mlflow.lock"
 RECEIPT = "mlflow.json"
 """Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
 """
-_OURS = (RECEIPT, _LOCK)
 GROWING = ("sweep", "study")
 """Kinds of folders to which more is added after they were logged."""
 
@@ -48,13 +49,11 @@ class Mlflow:
     def log(self, folder: Path, parent: Path | None = None) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses."""
         summary = read_summary(folder)
+        if known := self._receipt(folder):
+            return self._where(str(known["run_id"]))
         here = self._here()
-        digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
-        told = {**here, "summary_sha256": digest}
+        digest = _summary_digest(folder)
         receipts = _receipts(folder)
-        for known in receipts:
-            if told.items() <= known.items():
-                return self._where(str(known["run_id"]))
         self._quieten()
         import mlflow.exceptions  # here, because importing MLflow takes over a second
         from alembic.util import CommandError
@@ -72,8 +71,11 @@ class Mlflow:
                 f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
             ) from err
         kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
-        _keep_receipts(folder, [*kept, {**told, "run_id": run_id}])
+        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
         return self._where(run_id)
+
+    def has(self, folder: Path) -> bool:
+        return self._receipt(folder) is not None
 
     @contextmanager
     def logger(self) -> Iterator[Log]:
@@ -83,7 +85,7 @@ class Mlflow:
         now, on another core.
         """
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_leave_interrupts_to_the_caller) as beside:
+        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with_the_caller) as beside:
             beside.submit(self._prepare)
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
@@ -140,7 +142,7 @@ class Mlflow:
                 )
                 tag = InputTag(key="mlflow.data.context", value="evaluation")
                 client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
-            for file in sorted(path for path in folder.iterdir() if path.is_file() and path.name not in _OURS):
+            for file in sorted(path for path in folder.iterdir() if path.is_file() and not _is_ours(path)):
                 client.log_artifact(run_id, str(file))
             status = "FINISHED"
         finally:
@@ -166,6 +168,11 @@ class Mlflow:
             run_id = str(client.create_run(experiment_id, run_name=f"{folder.resolve().name}").info.run_id)
             _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
+
+    def _receipt(self, folder: Path) -> dict[str, str | None] | None:
+        """What says that the folder, as it is, was logged here."""
+        told = {**self._here(), "summary_sha256": _summary_digest(folder)}
+        return next((known for known in _receipts(folder) if told.items() <= known.items()), None)
 
     def _here(self) -> dict[str, str | None]:
         return {"uri": self._place(), "experiment": self.experiment}
@@ -195,6 +202,15 @@ class Mlflow:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
 
 
+def _summary_digest(folder: Path) -> str:
+    return hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file of a folder says nothing but that it is being worked on, or was logged."""
+    return path.name == RECEIPT or path.suffix == ".lock"
+
+
 def _receipts(folder: Path) -> list[dict[str, str | None]]:
     path = folder / RECEIPT
     receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
@@ -205,5 +221,14 @@ def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -
     write_whole(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
 
 
-def _leave_interrupts_to_the_caller() -> None:
+def _live_with_the_caller() -> None:
+    """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    caller = multiprocessing.parent_process()
+    assert caller is not None
+    threading.Thread(target=_end_after, args=(caller.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

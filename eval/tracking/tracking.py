@@ -32,6 +32,10 @@ class Tracking(Protocol):
         """`Log`, now and here."""
         ...
 
+    def has(self, folder: Path) -> bool:
+        """Whether a complete folder is there already, as far as the folder itself says; asks nobody."""
+        ...
+
     def logger(self) -> AbstractContextManager[Log]:
         """`log`, made ready while something else is done."""
         ...
@@ -43,6 +47,9 @@ class Untracked:
 
     def log(self, folder: Path, parent: Path | None = None) -> str | None:
         return None
+
+    def has(self, folder: Path) -> bool:
+        return True
 
     def logger(self) -> AbstractContextManager[Log]:
         return nullcontext(self.log)

@@ -8,6 +8,7 @@ import pytest
 from lcm.protocols import Admission
 from lcm.records import MEMORY_CATEGORIES, Candidate
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.workspaces import minute
 
@@ -36,7 +37,7 @@ def admission(request: pytest.FixtureRequest) -> Admission:
 
 @cache
 def built(choice: str, model: str) -> Admission:
-    config = configuration.composed([f"admission={choice}"])
+    config = composed([f"admission={choice}"])
     config.language_model = MODELS[model]
     return configuration.build(config, "admission")
 

@@ -8,6 +8,7 @@ import pytest
 from lcm.protocols import Annotation
 from lcm.records import Candidate
 from pipelines import configuration
+from tests.composing import composed
 
 TEXTS = ("My name is Ada", "tomorrow we meet", "hm", "我喜欢茶", "", "the fix: always restart")
 CANDIDATES = [Candidate(text, source_message_ids=(f"m{i}",)) for i, text in enumerate(TEXTS)]
@@ -16,7 +17,7 @@ INSTANTS = [datetime(2026, 1, 1 + i, tzinfo=UTC) for i in range(len(TEXTS))]
 
 @pytest.fixture(params=configuration.groups()["annotation"])
 def annotation(request: pytest.FixtureRequest) -> Annotation:
-    return configuration.build(configuration.composed([f"annotation={request.param}"]), "annotation")
+    return configuration.build(composed([f"annotation={request.param}"]), "annotation")
 
 
 def test_texts_sources_and_order_stay(annotation: Annotation) -> None:

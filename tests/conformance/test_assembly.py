@@ -21,6 +21,7 @@ from lcm.tokens import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.assembly.recorded import assistant, call, result, summary, user
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ BUDGETS = st.integers(0, 150)
 
 @cache
 def chosen(choice: str) -> Assembly:
-    return configuration.build(configuration.composed([f"assembly={choice}"]), "assembly")
+    return configuration.build(composed([f"assembly={choice}"]), "assembly")
 
 
 @st.composite

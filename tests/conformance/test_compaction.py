@@ -19,6 +19,7 @@ from lcm.store.store import Store
 from lcm.tokens import Utf16Units
 from pipelines import configuration
 from pipelines.configuration import conf_dir
+from tests.composing import composed
 from tests.lcm.compaction.contexts import NOW, Stub, message
 
 CHOICES = sorted(path.stem for path in (conf_dir() / "compaction").glob("*.yaml"))
@@ -79,7 +80,7 @@ def choice(request: pytest.FixtureRequest) -> str:
 
 @cache
 def as_written(choice: str) -> Any:
-    return configuration.build(configuration.composed([f"compaction={choice}", "embedder=hashing"]), "compaction")
+    return configuration.build(composed([f"compaction={choice}", "embedder=hashing"]), "compaction")
 
 
 def built(choice: str, answer: str, changes: dict[str, Any]) -> Lossless | Clustering | NoCompaction:

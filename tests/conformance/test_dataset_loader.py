@@ -12,8 +12,9 @@ from eval.datasets.dataset import Dataset
 from eval.datasets.sample import bundled_directory
 from lcm.instants import EPOCH
 from lcm.memory import System
-from lcm.records import Message
+from lcm.records import Message, Transcript
 from pipelines import configuration
+from tests.composing import composed
 from tests.workspaces import system
 
 UNJUDGED = {
@@ -45,8 +46,8 @@ CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM
 
 
 def load(choice: str, *settings: str) -> Dataset:
-    composed = configuration.composed([f"dataset={choice}", *REQUIRED.get(choice, ()), *settings])
-    return configuration.build(composed, "dataset").load()
+    config = composed([f"dataset={choice}", *REQUIRED.get(choice, ()), *settings])
+    return configuration.build(config, "dataset").load()
 
 
 @pytest.fixture(scope="module", params=CASES, ids=" ".join)
@@ -126,10 +127,26 @@ def test_every_query_with_options_has_exactly_one_correct_one(dataset: Dataset) 
 
 def test_every_transcript_survives_the_store_unchanged(dataset: Dataset) -> None:
     parts: System = system()
-    for transcript in dataset.transcripts:
+    for transcripts in apart(dataset.transcripts):
         with parts.open() as memory:
-            memory.store.ingest(transcript, parts.token_estimator)
-            assert memory.store.messages(transcript.conversation_id) == list(dated(transcript.messages))
+            for transcript in transcripts:
+                memory.store.ingest(transcript, parts.token_estimator)
+            for transcript in transcripts:
+                assert memory.store.messages(transcript.conversation_id) == list(dated(transcript.messages))
+
+
+def apart(transcripts: Iterable[Transcript]) -> Iterator[list[Transcript]]:
+    """In turn, as many at once as share no id: one store can hold them, as the workspaces of a dataset it cannot."""
+    together: list[Transcript] = []
+    taken: set[str] = set()
+    for transcript in transcripts:
+        ids = {transcript.conversation_id, *(message.message_id for message in transcript.messages)}
+        if ids & taken:
+            yield together
+            together, taken = [], set()
+        together.append(transcript)
+        taken |= ids
+    yield together
 
 
 def dated(messages: Iterable[Message]) -> Iterator[Message]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lcm.protocols import Decay
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.decay.frames import rows
 
 CHOICES = configuration.groups()["decay"]
@@ -35,7 +36,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @cache
 def decay(choice: str) -> Decay:
-    return configuration.build(configuration.composed([f"decay={choice}"]), "decay")
+    return configuration.build(composed([f"decay={choice}"]), "decay")
 
 
 def judged(choice: str, documents: list[dict[str, Any]]) -> list[tuple[float, float]]:

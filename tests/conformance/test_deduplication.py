@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lcm.protocols import Deduplication
 from lcm.records import ACTIONS, MEMORY_CATEGORIES
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 
 MODELS = {
@@ -40,7 +41,7 @@ def deduplication(request: pytest.FixtureRequest) -> Deduplication:
 
 @cache
 def built(choice: str, model: str) -> Deduplication:
-    config = configuration.composed([f"deduplication={choice}"])
+    config = composed([f"deduplication={choice}"])
     config.language_model = MODELS[model]
     return configuration.build(config, "deduplication")
 

@@ -8,6 +8,7 @@ import pytest
 from lcm.extraction.llm import Llm
 from lcm.protocols import Extraction
 from pipelines import configuration
+from tests.composing import composed
 from tests.language_models import Quoting
 from tests.workspaces import transcript
 
@@ -15,7 +16,7 @@ from tests.workspaces import transcript
 def built(choice: str, annotation: str = "none") -> Extraction:
     """The choice, with a language model that quotes where it needs one."""
     overrides = [f"extraction={choice}", f"annotation={annotation}", "language_model=none"]
-    extraction = configuration.build(configuration.composed(overrides), "extraction")
+    extraction = configuration.build(composed(overrides), "extraction")
     return replace(extraction, language_model=Quoting()) if isinstance(extraction, Llm) else extraction
 
 

@@ -7,6 +7,7 @@ import pytest
 from lcm.guidance.protected import ProtectedGuidance
 from lcm.protocols import Guidance
 from pipelines import configuration
+from tests.composing import composed
 from tests.guidance_results import SAID
 from tests.lcm.admission.tables import messages
 from tests.workspaces import minute
@@ -16,9 +17,7 @@ HEARD = messages(*SAID, "", "\udcff", "you must \U0001f600")
 
 @pytest.fixture(params=configuration.groups()["guidance"])
 def guidance(request: pytest.FixtureRequest) -> Guidance:
-    found: Guidance = configuration.build(
-        configuration.composed([f"guidance={request.param}", "embedder=hashing"]), "guidance"
-    )
+    found: Guidance = configuration.build(composed([f"guidance={request.param}", "embedder=hashing"]), "guidance")
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from lcm.errors import ModelError
 from lcm.protocols import LanguageModel
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.reranker.loopback import Answer, Asked, serving
 
 ASKED = (("be short", "hello"), ("", "hello"), ("be short", "来週 \ud800"))
@@ -15,7 +16,7 @@ KEY = "sk-very-secret"
 
 def built(choice: str, *settings: str) -> LanguageModel:
     overrides = [f"language_model={choice}", *settings]
-    return configuration.build(configuration.composed(overrides), "language_model")
+    return configuration.build(composed(overrides), "language_model")
 
 
 def settings_of(choice: str, url: str, mode: str) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from lcm.protocols import Recovery, Signals
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.recovery.turns import NOW
 from tests.recovery_results import PROMPTS, answers, lost_turns
 
@@ -14,9 +15,7 @@ CHOICES = configuration.groups()["recovery"]
 
 @pytest.fixture(params=CHOICES, scope="module")
 def recovery(request: pytest.FixtureRequest) -> Recovery:
-    found: Recovery = configuration.build(
-        configuration.composed([f"recovery={request.param}", "embedder=hashing"]), "recovery"
-    )
+    found: Recovery = configuration.build(composed([f"recovery={request.param}", "embedder=hashing"]), "recovery")
     return found
 
 

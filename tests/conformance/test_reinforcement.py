@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lcm.decay.reinforcement import USE_SCHEMA
 from lcm.protocols import Reinforcement
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.decay.frames import NOW, days_ago, rows
 
 CHOICES = configuration.groups()["reinforcement"]
@@ -34,7 +35,7 @@ USED = st.lists(st.integers(0, 15).map(lambda i: f"d{i}"), max_size=12)
 
 @cache
 def reinforcement(choice: str, decay: str) -> Reinforcement:
-    config = configuration.composed([f"reinforcement={choice}", f"decay={decay}"])
+    config = composed([f"reinforcement={choice}", f"decay={decay}"])
     return configuration.build(config, "reinforcement")
 
 

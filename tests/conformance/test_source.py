@@ -11,6 +11,7 @@ from lcm.protocols import Source
 from lcm.ranking.pipeline import Ranking
 from lcm.source.candidates import CANDIDATE_SCHEMA
 from pipelines import configuration
+from tests.composing import composed
 from tests.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
 
@@ -23,7 +24,7 @@ def memory() -> Iterator[Memory]:
 
 @pytest.fixture(params=configuration.groups()["source"])
 def source(request: pytest.FixtureRequest) -> Source:
-    return configuration.build(configuration.composed([f"source={request.param}"]), "source")
+    return configuration.build(composed([f"source={request.param}"]), "source")
 
 
 def candidates(memory: Memory, source: Source, **change: object) -> object:

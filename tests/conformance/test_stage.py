@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hydra.utils import get_class
+from hydra.utils import get_object
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 import lcm.fusion
@@ -21,6 +21,7 @@ import lcm.reranker
 from lcm.protocols import Batch, Stage
 from lcm.ranking.raw_score import RawScore
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
 from tests.workspaces import lived_in, questions
 
@@ -29,9 +30,9 @@ CROSS_ENCODER = "lcm.reranker.cross_encoder.CrossEncoder"
 
 def stage_nodes() -> dict[str, Any]:
     """Every stage of every ranking, arm, fusion, reranker and decay choice, by its target and settings."""
-    hybrid = configuration.composed(["ranking=hybrid"])
-    configs = [configuration.composed([f"ranking={choice}"]) for choice in configuration.groups()["ranking"]]
-    configs += [configuration.composed([f"arms={choice}"]) for choice in configuration.groups()["arms"]]
+    hybrid = composed(["ranking=hybrid"])
+    configs = [composed([f"ranking={choice}"]) for choice in configuration.groups()["ranking"]]
+    configs += [composed([f"arms={choice}"]) for choice in configuration.groups()["arms"]]
     for group in ("fusion", "reranker", "decay"):
         for choice in configuration.groups()[group]:
             config = copy.deepcopy(hybrid)
@@ -47,13 +48,18 @@ def stage_nodes() -> dict[str, Any]:
 
 def stages_in(node: Any) -> Iterator[DictConfig]:
     if isinstance(node, DictConfig):
-        if "_target_" in node and issubclass(get_class(node._target_), Stage):
+        if "_target_" in node and is_stage(get_object(node._target_)):
             yield node
         for key in node:
             yield from stages_in(node[key])
     elif isinstance(node, ListConfig):
         for child in node:
             yield from stages_in(child)
+
+
+def is_stage(target: Any) -> bool:
+    """Whether a class is one; a function that builds a part of a stage is none."""
+    return isinstance(target, type) and issubclass(target, Stage)
 
 
 NODES = stage_nodes()
@@ -158,4 +164,4 @@ def test_every_stage_of_the_package_is_held_to_the_laws() -> None:
         for found in vars(importlib.import_module(module.name)).values()
         if inspect.isclass(found) and found.__module__ == module.name and issubclass(found, Stage)
     }
-    assert {get_class(node._target_) for node in NODES.values()} == defined
+    assert {get_object(node._target_) for node in NODES.values()} == defined

@@ -9,11 +9,12 @@ import pytest
 from lcm.protocols import Summarizer
 from lcm.records import SummaryRequest
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.reranker.loopback import Answer, Asked, serving
 from tests.lcm.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 
 CHOICES = configuration.groups()["summarizer"]
-GROUP = "summarizer" if "summarizer" in configuration.composed([]) else "+summarizer"
+GROUP = "summarizer" if "summarizer" in composed([]) else "+summarizer"
 WORDS = (
     "[2026-01-05 09:07 UTC]\nthe parser was renamed to reader.py.\n\n"
     "[2026-01-05 09:14 UTC]\ndecision: maria ships the index monday. nobody liked the weather!"
@@ -56,7 +57,7 @@ def settings_of(choice: str, url: str, request: pytest.FixtureRequest) -> list[s
 
 
 def built(choice: str, *settings: str) -> Any:
-    return configuration.build(configuration.composed([f"{GROUP}={choice}", *settings]), "summarizer")
+    return configuration.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
 
 
 @pytest.fixture(params=CHOICES)

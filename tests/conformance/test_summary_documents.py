@@ -4,14 +4,13 @@ import pytest
 
 from lcm.protocols import SummaryDocuments
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.test_folded_documents import fold, opened
 
 
 @pytest.fixture(params=configuration.groups()["summary_documents"])
 def summary_documents(request: pytest.FixtureRequest) -> SummaryDocuments:
-    found: SummaryDocuments = configuration.build(
-        configuration.composed([f"summary_documents={request.param}"]), "summary_documents"
-    )
+    found: SummaryDocuments = configuration.build(composed([f"summary_documents={request.param}"]), "summary_documents")
     return found
 
 

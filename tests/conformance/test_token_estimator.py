@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from lcm.protocols import TokenEstimator
 from pipelines import configuration
+from tests.composing import composed
 
 CHOICES = configuration.groups()["token_estimator"]
 
 
 @cache
 def estimator(choice: str) -> TokenEstimator:
-    return configuration.build(configuration.composed([f"token_estimator={choice}"]), "token_estimator")
+    return configuration.build(composed([f"token_estimator={choice}"]), "token_estimator")
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -1,6 +1,7 @@
 """Run every golden vector that has an adapter; a claimed system must have one for each of its `must` files."""
 
 import gzip
+import hashlib
 import importlib
 import json
 import math
@@ -26,11 +27,15 @@ def folders() -> list[Path]:
 
 
 def files() -> Iterator[tuple[str, str, Path]]:
-    """(system, file name, path) of every vector file found."""
+    """(system, file name, path) of every vector file found; of files with the same content the first."""
+    seen = set()
     for folder in folders():
         for system in SYSTEMS:
             for path in sorted((folder / system).glob("*.json*")):
-                yield system, path.name.split(".")[0], path
+                found = (system, path.name.split(".")[0], hashlib.sha256(content(path)).digest())
+                if found not in seen:
+                    yield *found[:2], path
+                seen.add(found)
 
 
 def adapter(system: str, name: str) -> Callable[[Any], Any] | None:
@@ -52,9 +57,13 @@ def adapters(system: str) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def read(path: Path) -> dict[str, Any]:
+def content(path: Path) -> bytes:
     raw = path.read_bytes()
-    return json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    return gzip.decompress(raw) if path.suffix == ".gz" else raw
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(content(path))
 
 
 def mismatch(found: Any, expected: Any, tolerance: float, where: str = "") -> str | None:
@@ -84,11 +93,11 @@ def deviations(system: str, name: str, entries: list[dict[str, Any]]) -> list[di
     return [entry for entry in entries if (entry["system"], entry["file"]) == (system, name)]
 
 
-def check(content: dict[str, Any], run: Callable[[Any], Any], declared: list[dict[str, Any]]) -> dict[str, float]:
+def check(vectors: dict[str, Any], run: Callable[[Any], Any], declared: list[dict[str, Any]]) -> dict[str, float]:
     """Run every case; returns the share of deviating cases per defect."""
-    tolerance = content.get("tolerance", DEFAULT_TOLERANCE)
+    tolerance = vectors.get("tolerance", DEFAULT_TOLERANCE)
     wrong, counts = [], {entry["defect"]: 0 for entry in declared}
-    for number, case in enumerate(content["cases"]):
+    for number, case in enumerate(vectors["cases"]):
         found = run(case["input"])
         entry = next((e for e in declared if getattr(predicates, e["predicate"])(case["input"])), None)
         if entry is not None:
@@ -96,8 +105,8 @@ def check(content: dict[str, Any], run: Callable[[Any], Any], declared: list[dic
             getattr(predicates, entry["instead"])(case["input"], found, case["expected"])
         elif text := mismatch(found, case["expected"], tolerance):
             wrong.append(f"case {number}{text}")
-    assert not wrong, f"{len(wrong)} of {len(content['cases'])} cases differ: " + "; ".join(wrong[:5])
-    return {defect: count / len(content["cases"]) for defect, count in counts.items()}
+    assert not wrong, f"{len(wrong)} of {len(vectors['cases'])} cases differ: " + "; ".join(wrong[:5])
+    return {defect: count / len(vectors["cases"]) for defect, count in counts.items()}
 
 
 BOUND = [(system, name, path) for system, name, path in files() if adapter(system, name)]

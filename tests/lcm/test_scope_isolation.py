@@ -14,6 +14,7 @@ from lcm.ranking.paths import Paths
 from lcm.records import Message, Query, Transcript
 from lcm.scopes import Scopes
 from pipelines import configuration
+from tests.composing import composed
 from tests.workspaces import LINES, minute
 
 AGENTS = ("ada", "bo", "cy", "system")
@@ -34,7 +35,7 @@ written = st.lists(
 
 @cache
 def memory_system(*overrides: str) -> System:
-    config = configuration.composed(["system=lancedb_pro", "embedder=hashing", "vector_index=exact", *overrides])
+    config = composed(["system=lancedb_pro", "embedder=hashing", "vector_index=exact", *overrides])
     system: System = configuration.build(config, "memory")
     return system
 

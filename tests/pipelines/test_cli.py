@@ -1,4 +1,4 @@
-"""What a person meets at the prompt: help, one-line errors, multiruns, and a table that fits the terminal."""
+"""What a person meets at the prompt: help, one-line errors, and a table that fits the terminal."""
 
 import logging
 import os
@@ -295,58 +295,6 @@ def wait_for(path: Path, timeout_s: float = 60) -> None:
     while not path.exists():
         assert time.monotonic() < end, f"{path} was not made within {timeout_s} s"
         time.sleep(0.02)
-
-
-def test_a_multirun_keeps_every_point_whole_and_shows_them_side_by_side(lcm: Lcm) -> None:
-    finished = lcm("evaluate", "-m", "fusion=weighted_sum,reciprocal_rank", *QUICK)
-    assert finished.code == 0
-    assert [path.parent.name for path in finished.summaries] == ["0", "1"]
-    for summary, choice in zip(finished.summaries, ["weighted_sum", "reciprocal_rank"], strict=True):
-        assert f"lcm.fusion.{choice}." in (summary.parent / "config.yaml").read_text()
-    table = finished.stdout[finished.stdout.index("the system, by point") :]
-    for number, choice in enumerate(["weighted_sum", "reciprocal_rank"]):
-        assert re.search(rf"│ {number} fusion={choice} +│ 91 │ 0\.\d\d\d \[", table)
-    assert "embedder=hashing" not in table  # what all points have in common tells none from another
-    assert "2 of 2 points kept" in table
-
-
-def test_a_mistake_in_the_last_point_stops_the_first(lcm: Lcm) -> None:
-    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=0.5,-1")
-    assert_refused(finished, ["fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1)"])
-
-
-def test_all_points_with_a_mistake_are_named(lcm: Lcm) -> None:
-    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=-1,0.5,abc", "ranking.stages.limit.n=10,5")
-    assert_refused(
-        finished,
-        [
-            "fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1 ranking.stages.limit.n=10, ",
-            "fusion.dense_weight must be a number, got 'abc' (in fusion.dense_weight=abc ranking.stages.limit.n=10, ",
-        ],
-    )
-
-
-def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
-    finished = lcm("evaluate", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
-    assert_refused(finished, ["lcm: fusion.dense_weight must be >= 0, got -1\n"])
-
-
-def test_a_point_that_fails_while_running_does_not_stop_the_others(lcm: Lcm, tmp_path: Path) -> None:
-    finished = lcm("evaluate", *QUICK, "-m", f"dataset.directory={tmp_path}/nowhere,null")
-    assert finished.code == BAD_INPUT
-    assert [path.parent.name for path in finished.summaries] == ["1"]
-    assert f"point 0 did not finish: dataset.directory={tmp_path}/nowhere\n" in finished.stdout
-    assert "1 of 2 points kept" in finished.stdout
-    assert finished.stderr.splitlines()[-1].startswith("lcm: dataset 'sample':")
-
-
-def test_an_experiment_can_hold_the_sweep(lcm: Lcm, tmp_path: Path) -> None:
-    (tmp_path / "more" / "experiment").mkdir(parents=True)
-    (tmp_path / "more" / "experiment" / "limits.yaml").write_text(
-        "# @package _global_\nhydra:\n  sweeper:\n    params:\n      ranking.stages.limit.n: 10,0\n"
-    )
-    finished = lcm("evaluate", "-m", "experiment=limits", f"hydra.searchpath=[file://{tmp_path}/more]", *QUICK)
-    assert_refused(finished, ["ranking.stages.limit.n must be >= 1, got 0 (in ranking.stages.limit.n=0)"])
 
 
 def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ SAMPLE = bundled_directory() / "transcripts"
 
 
 def compact(
-    lcm: Lcm, *arguments: str, compaction: str = "pairs", tracking: str = "none", executor: str = "here"
+    lcm: Lcm, *arguments: str, compaction: str = "pairs", tracking: str = "none", executor: str = "none"
 ) -> Finished:
     """In this process, unless the executor is another one."""
     return lcm(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lcm.protocols import Recovery, Signals
 from lcm.records import SCOPE_CLASSES, Recalled
 from pipelines import configuration
+from tests.composing import composed
 from tests.lcm.recovery.turns import DIM, NOW, overlay, summary, turn, turns
 
 CHOICES = sorted(path.stem for path in (Path(__file__).parents[3] / "conf" / "recovery").glob("*.yaml"))
@@ -32,7 +33,7 @@ QUESTIONS = (
 @cache
 def choice(name: str) -> Recovery:
     recovery: Recovery = configuration.build(
-        configuration.composed([f"recovery={name}", "embedder=hashing"]), "recovery"
+        composed([f"recovery={name}", "embedder=hashing"]), "recovery"
     )
     return recovery
 

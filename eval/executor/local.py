@@ -1,56 +1,19 @@
-"""Where the parts of a batch are worked on."""
+"""Processes on this machine."""
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from lcm.errors import LcmError
+from eval.executor.executor import EXPECTED, THREAD_COUNTS, End, Failed, reason_of
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-_ONE_THREAD = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS",
-)  # fmt: skip
-"""What numeric libraries read when they are imported: a worker each is as many threads as there are cores."""
-
-
-class Failed(NamedTuple):
-    """An item came to no end."""
-
-    item: int
-    """Its place among the items."""
-    reason: str
-
-
-class Executor(Protocol):
-    """Works on items side by side, each in one place from its beginning to its end.
-
-    Laws: every result of every item is given, those of one item in order; an item that fails gives one `Failed` and
-    stops no other.
-    """
-
-    def map(self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]) -> Iterator[_Result | Failed]:
-        """Give what `task` gives for each item, as it comes.
-
-        Args:
-            task: can be pickled, as can items and results; raises LcmError, OSError or ValueError for what is wrong
-                with its item.
-            items: what is worked on.
-        """
-        ...
-
-
-class _End(NamedTuple):
-    """The last thing that a worker says."""
-
-    failure: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +27,9 @@ class Local:
         if self.workers < 1:
             raise ValueError(f"workers must be >= 1, got {self.workers}")
 
-    def map(self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]) -> Iterator[_Result | Failed]:
+    def map(
+        self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
+    ) -> Generator[_Result | Failed, None, None]:
         spawn = multiprocessing.get_context("spawn")
         waiting = list(enumerate(items))[::-1]
         at_work: dict[Connection, tuple[int, BaseProcess]] = {}
@@ -82,7 +47,7 @@ class Local:
                     assert isinstance(connection, Connection)
                     number, process = at_work[connection]
                     said = _heard(connection)
-                    if not isinstance(said, _End):
+                    if not isinstance(said, End):
                         yield said
                         continue
                     del at_work[connection]
@@ -107,7 +72,7 @@ def _heard(connection: Connection) -> Any:
     try:
         return connection.recv()
     except EOFError:
-        return _End(_NO_WORD)
+        return End(_NO_WORD)
 
 
 def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item) -> None:
@@ -116,17 +81,17 @@ def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], it
     try:
         for result in task(item):
             connection.send(result)
-        connection.send(_End(None))
+        connection.send(End(None))
     except BrokenPipeError:
         return
-    except (LcmError, OSError, ValueError) as error:
-        connection.send(_End(" ".join(str(error).split()) or type(error).__name__))
+    except EXPECTED as error:
+        connection.send(End(reason_of(error)))
 
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    before = {name: os.environ.get(name) for name in THREAD_COUNTS}
+    os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
     try:
         yield
     finally:

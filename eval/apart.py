@@ -1,0 +1,87 @@
+"""Workspaces that are asked apart from this process, several at once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from eval.answers import Answers, Asking
+from eval.datasets.dataset import OPTIONS_SCHEMA, REFERENCES_SCHEMA, Dataset
+from eval.executor.executor import Executor, Failed
+from lcm.errors import LcmError
+
+_TURNS = 2
+"""So often a worker takes a part: each time it builds its own, but one that is done early takes from what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceWork:
+    """What an executor runs for some workspaces."""
+
+    asking: Callable[[Dataset], Asking]
+    """Builds the parts, in the worker's own process."""
+
+    def __call__(self, part: Dataset) -> Iterator[Answers]:
+        asking = self.asking(part)
+        for workspace in _workspaces(part):
+            yield asking.answers(workspace, lambda queries: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Has workers ask the workspaces: each gets what was said and asked there, and sends what was answered."""
+
+    executor: Executor
+    asking: Callable[[Dataset], Asking]
+    """Builds what asks the workspaces of a dataset; can be pickled."""
+
+    def answers(self, dataset: Dataset, asked: Callable[[int], None]) -> list[Answers]:
+        """Of every workspace, in the order of the dataset.
+
+        Args:
+            asked: told how many queries were answered, workspace by workspace.
+        Raises:
+            LcmError: naming the workspace that came to no end; the others are given up.
+        """
+        queries = Counter(query.workspace_id for query in dataset.queries)
+        parts = _dealt(dataset, _TURNS * getattr(self.executor, "workers", 1))
+        found: dict[str, Answers] = {}
+        with closing(self.executor.map(WorkspaceWork(self.asking), parts)) as told:
+            for said in told:
+                if isinstance(said, Failed):
+                    at_work = next(one for one in _workspaces(parts[said.item]) if one not in found)
+                    raise LcmError(f"workspace {at_work!r} came to no end: {said.reason}")
+                found[said.workspace_id] = said
+                asked(queries[said.workspace_id])
+        return [found[workspace] for workspace in _workspaces(dataset)]
+
+
+def _dealt(dataset: Dataset, most: int) -> list[Dataset]:
+    """Cut a dataset into at most so many parts, whole workspaces, those with most messages first and apart."""
+    messages = Counter[str]()
+    for transcript in dataset.transcripts:
+        messages[transcript.workspace_id] += len(transcript.messages)
+    largest_first = sorted(messages, key=lambda workspace: -messages[workspace])
+    return [_part(dataset, largest_first[i::most]) for i in range(min(most, len(largest_first)))]
+
+
+def _part(dataset: Dataset, workspaces: Sequence[str]) -> Dataset:
+    """What asking some workspaces takes; the digest stays that of the whole."""
+    inside = set(workspaces)
+    queries = tuple(query for query in dataset.queries if query.workspace_id in inside)
+    is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
+    return replace(
+        dataset,
+        transcripts=tuple(transcript for transcript in dataset.transcripts if transcript.workspace_id in inside),
+        queries=queries,
+        qrels=dataset.qrels.filter(is_asked),
+        session_qrels=dataset.session_qrels.filter(is_asked),
+        references=pl.DataFrame(schema=REFERENCES_SCHEMA),
+        options=pl.DataFrame(schema=OPTIONS_SCHEMA),
+    )
+
+
+def _workspaces(dataset: Dataset) -> list[str]:
+    return list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))

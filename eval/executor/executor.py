@@ -1,0 +1,55 @@
+"""Where the parts of a work are done."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from lcm.errors import LcmError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+THREAD_COUNTS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS",
+)  # fmt: skip
+"""What numeric libraries read when they are imported: a worker each is as many threads as there are cores."""
+EXPECTED = (LcmError, OSError, ValueError)
+"""What a task raises where something is wrong with its item."""
+
+
+class Failed(NamedTuple):
+    """An item came to no end."""
+
+    item: int
+    """Its place among the items."""
+    reason: str
+
+
+class End(NamedTuple):
+    """The last thing that a worker says."""
+
+    failure: str | None
+
+
+class Executor(Protocol):
+    """An `executor` choice: works on items, each in one place from its beginning to its end.
+
+    Laws: every result of every item is given, those of one item in order; an item that fails gives one `Failed` and
+    stops no other; relative paths mean the same to a worker as to the caller, where it has the caller's folder; closing
+    what `map` gives, or an error in it, ends every worker.
+    """
+
+    def map(
+        self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
+    ) -> Generator[_Result | Failed, None, None]:
+        """Give what `task` gives for each item, as it comes.
+
+        Args:
+            task: can be pickled, as can items and results; raises one of `EXPECTED` for what is wrong with its item.
+            items: what is worked on.
+        """
+        ...
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,24 @@
+"""No workers."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eval.executor.executor import EXPECTED, Failed, reason_of
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class NoExecutor:
+    """All is done in this process, one item after the other."""
+
+    def map(
+        self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
+    ) -> Generator[_Result | Failed, None, None]:
+        for number, item in enumerate(items):
+            try:
+                yield from task(item)
+            except EXPECTED as error:
+                yield Failed(number, reason_of(error))

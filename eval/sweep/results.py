@@ -1,0 +1,114 @@
+"""The results of a sweep: a row for each point, and for each measure the point that is best by it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+_LESS_IS_MORE = ("tokens", "context_tokens", "expansions")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a point."""
+
+    name: str
+    """Of its folder."""
+    label: str
+    """The overrides that tell it from the others."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Swept key -> value, as the command line has it."""
+    summary: Mapping[str, Any] | None = None
+    """None where it did not finish."""
+    error: str | None = None
+    """Why it did not, in a line; None where it was not tried."""
+
+    @property
+    def measures(self) -> Mapping[str, Mapping[str, float | None]] | None:
+        """Measure -> value, n, low, high."""
+        return None if self.summary is None else self.summary["measures"]
+
+    def value(self, measure: str) -> float | None:
+        entry = (self.measures or {}).get(measure)
+        return None if entry is None else entry["value"]
+
+
+def is_less_better(measure: str) -> bool:
+    """Whether a measure is a cost."""
+    return measure.rpartition(".")[2].partition("@")[0] in _LESS_IS_MORE
+
+
+def best(results: Sequence[Result], measure: str) -> float | None:
+    """The best value that any point reached."""
+    values = [value for value in (result.value(measure) for result in results) if value is not None]
+    return None if not values else min(values) if is_less_better(measure) else max(values)
+
+
+def frame(results: Sequence[Result]) -> pl.DataFrame:
+    """One row a point, in order: point, folder, state, error, a column for each swept key and each measure.
+
+    A measure has its interval beside it, `recall@10.low` and `recall@10.high`; live queries have
+    `latency.total_p50_ms` and `latency.total_p95_ms`, where they were timed.
+    """
+    swept = list(dict.fromkeys(key for result in results for key in result.settings))
+    measured = list(dict.fromkeys(name for result in results for name in result.measures or {}))
+    columns: dict[str, list[Any]] = {
+        "point": list(range(len(results))),
+        "folder": [result.name for result in results],
+        "state": ["finished" if r.summary else "failed" if r.error else "not run" for r in results],
+        "error": [result.error for result in results],
+    }
+    for key in swept:
+        texts = [result.settings.get(key) for result in results]
+        columns[key] = numbers(texts) or texts
+    for name in measured:
+        for part, column in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
+            columns[column] = [((result.measures or {}).get(name) or {}).get(part) for result in results]
+    for quantile in ("p50_ms", "p95_ms"):
+        times = [_total_latency(result).get(quantile) for result in results]
+        if any(time is not None for time in times):
+            columns[f"latency.total_{quantile}"] = times
+    return pl.DataFrame(columns, schema_overrides={"error": pl.String()}, strict=False)
+
+
+def numbers(texts: Sequence[str | None]) -> list[float] | None:
+    """The values of a swept key as numbers; None unless all are."""
+    try:
+        found = [float(text) for text in texts if text is not None]
+    except ValueError:
+        return None
+    return found if len(found) == len(texts) and all(map(math.isfinite, found)) else None
+
+
+def markdown(results: Sequence[Result], measures: Sequence[str], title: str) -> str:
+    """The table of a sweep; the best of each measure in bold."""
+    lines = [f"# {title}", "", f"| | point | {' | '.join(measures)} |", f"|--:|---|{'--:|' * len(measures)}"]
+    tops = {name: best(results, name) for name in measures}
+    for i, result in enumerate(results):
+        if result.measures is None:
+            cells = ["-"] * len(measures)
+        else:
+            cells = [_cell(result.value(name), tops[name]) for name in measures]
+        lines.append(f"| {i} | `{_in_a_cell(result.label)}` | {' | '.join(cells)} |")
+    failed = [(i, result) for i, result in enumerate(results) if result.error is not None]
+    lines += ["", *(f"- point {i} failed: {_in_a_cell(str(result.error))}" for i, result in failed)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(value: float | None, top: float | None) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.0f}" if value > 5 else f"{value:.3f}"  # tokens, not a share
+    return f"**{text}**" if value == top else text
+
+
+def _in_a_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _total_latency(result: Result) -> Mapping[str, float]:
+    timing = (result.summary or {}).get("timing", {})
+    found: Mapping[str, float] = timing.get("latency_ms", {}).get("total", {})
+    return found

@@ -1,0 +1,74 @@
+"""The folder of a sweep: the folders of its points, and once all were tried what became of them side by side."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from eval.run_folder import SUMMARY, commit, read_summary, write_whole
+from eval.sweep.plot import plot
+from eval.sweep.results import Result, best, frame, is_less_better, markdown
+
+POINTS = "points.parquet"
+TABLE = "sweep.md"
+PLOT = "sweep.png"
+_PLOTTED_FIRST = "recall@10"
+_LONGEST_TAG = 500
+
+
+def write_sweep(
+    folder: Path, results: Sequence[Result], measures: Sequence[str], wanted: Sequence[Sequence[str]]
+) -> None:
+    """Write the table, the plot and, last, the summary, which says that every point was tried.
+
+    A sweep in which nothing has changed since stays as it is.
+
+    Args:
+        measures: the columns of the table; of these the plot shows what is no cost.
+        wanted: the overrides of each point.
+    """
+    told = [{"folder": result.name, "label": result.label, "error": result.error} for result in results]
+    table = frame(results)
+    if _holds(folder, told, table):
+        return
+    table.write_parquet(folder / POINTS)
+    finished = [result for result in results if result.summary is not None]
+    title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
+    write_whole(folder / TABLE, markdown(results, measures, title))
+    shares = sorted(
+        (name for name in measures if not is_less_better(name)), key=lambda name: _PLOTTED_FIRST not in name
+    )
+    if not plot(results, shares, folder / PLOT):
+        (folder / PLOT).unlink(missing_ok=True)
+    tops = {name: best(results, name) for name in measures}
+    swept: dict[str, dict[str, None]] = {}
+    for result in results:
+        for key, value in result.settings.items():
+            swept.setdefault(key, {})[value] = None
+    common = set(wanted[0]).intersection(*wanted)
+    summary = {
+        "kind": "sweep",
+        "name": "sweep",
+        "commit": commit(),
+        "metrics": {
+            "points": len(results),
+            "finished": len(finished),
+            "failed": len(results) - len(finished),
+            **{f"best/{name}": top for name, top in tops.items()},
+        },
+        "params": {},  # of a run they are never changed; a grid may grow
+        "tags": {
+            "overrides": " ".join(override for override in wanted[0] if override in common)[:_LONGEST_TAG],
+            **{f"swept/{key}": ",".join(values)[:_LONGEST_TAG] for key, values in swept.items()},
+        },
+        "points": told,
+    }
+    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _holds(folder: Path, told: Sequence[Mapping[str, str | None]], table: pl.DataFrame) -> bool:
+    """Whether this is what the folder says already."""
+    if not (folder / SUMMARY).is_file() or not (folder / POINTS).is_file():
+        return False
+    return read_summary(folder).get("points") == told and pl.read_parquet(folder / POINTS).equals(table)

@@ -1,0 +1,103 @@
+"""An objective: a number of a run that a study makes large or small."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from eval.measures.latency import PARTS, Latency
+from eval.measures.retention import Retention
+from eval.measures.retrieval import Retrieval
+
+Direction = Literal["maximize", "minimize"]
+_LATENCY = "latency/"
+_OF_CONTEXTS = ("verbatim", "summarised", "reachable", "retained", "expansions", "expansion_tokens", "context_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A measure by its name in the summary, or `latency/total_p50_ms`."""
+
+    measure: str
+    direction: Direction
+    within: float = 0.0
+    """How much of it may be given up for the objectives behind it, where one trial is to be picked."""
+
+    def __post_init__(self) -> None:
+        if self.direction not in get_args(Direction):
+            raise ValueError(f"direction must be one of: maximize, minimize, got {self.direction!r}")
+        if not 0 <= self.within < math.inf:
+            raise ValueError(f"within must be a number >= 0, got {self.within!r}")
+
+    @property
+    def sign(self) -> int:
+        """Times a value: the larger, the better."""
+        return 1 if self.direction == "maximize" else -1
+
+    @property
+    def is_latency(self) -> bool:
+        """Known of whole runs only, not of their folds."""
+        return self.measure.startswith(_LATENCY)
+
+
+def objective(settings: Mapping[str, Any]) -> Objective:
+    """Read one of a list.
+
+    Raises:
+        ValueError: naming a key that is missing, or that is none.
+    """
+    known = [field.name for field in fields(Objective)]
+    unknown = sorted(set(settings) - set(known))
+    missing = [name for name in known[:2] if not isinstance(settings.get(name), str)]
+    within = settings.get("within", 0.0)
+    if unknown:
+        raise ValueError(f"objectives: {unknown[0]!r} is no key of an objective; choose from: {', '.join(known)}")
+    if missing:
+        raise ValueError(f"objectives: {missing[0]} is missing in {dict(settings)}; write the name as text")
+    if isinstance(within, bool) or not isinstance(within, (int, float)):
+        raise ValueError(f"objectives: within must be a number >= 0, got {within!r}")
+    try:
+        return Objective(settings["measure"], settings["direction"], float(within))
+    except ValueError as error:
+        raise ValueError(f"objectives: {error}") from error
+
+
+def measured(retrieval: Retrieval, retention: Retention, latency: Latency) -> list[str]:
+    """The names that an objective can have, where these are measured."""
+    of_levels = [
+        ("" if level == "message" else f"{level}.") + name
+        for level in retrieval.levels
+        for name in retrieval.names
+        if not name.startswith("tokens")
+    ]
+    tokens = [name for name in retrieval.names if name.startswith("tokens")]
+    contexts = [f"{name}@{budget}" for budget in retention.budgets for name in _OF_CONTEXTS]
+    percentiles = [f"{_LATENCY}{part}_p{q}_ms" for part in PARTS for q in (50, 95, 99)] if latency.queries else []
+    return [*of_levels, *tokens, *contexts, *percentiles]
+
+
+def unmeasured(objectives: Sequence[Objective], names: Sequence[str]) -> str | None:
+    """What is wrong with the first objective that nothing measures; None if all are measured."""
+    for wanted in objectives:
+        if wanted.measure in names:
+            continue
+        kind, _, budget = wanted.measure.partition("@")
+        remedy = f"choose one of: {', '.join(names)}"
+        if kind in _OF_CONTEXTS and budget.isdecimal():
+            remedy = f"set retention.budgets=[{budget}]"
+        elif wanted.is_latency and not any(name.startswith(_LATENCY) for name in names):
+            remedy = "set latency.queries=100"
+        elif kind in ("recall", "recall_any", "recall_all", "nDCG", "tokens") and budget.isdecimal():
+            remedy = f"add it to measures.names, or {remedy}"
+        return f"study.objectives: nothing measures {wanted.measure!r} here; {remedy}"
+    return None
+
+
+def overall(summary: Mapping[str, Any], wanted: Objective) -> float | None:
+    """The objective's value in a run's summary; None where it has none."""
+    if wanted.is_latency:
+        part, _, name = wanted.measure.removeprefix(_LATENCY).partition("_")
+        found = summary["timing"]["latency_ms"].get(part, {}).get(name)
+    else:
+        found = summary["measures"].get(wanted.measure, {}).get("value")
+    return None if found is None else float(found)

@@ -1,0 +1,59 @@
+"""A study's settings: how much is tried, by what rule, and what counts as better."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eval.tuning.objective import Objective, objective
+
+_NAME = re.compile(r"\w[\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What `lcm tune` does with a space."""
+
+    objectives: Sequence[Mapping[str, Any]]
+    """Each measure, direction and, where wanted, within."""
+    name: str = "study"
+    trials: int = 50
+    folds: int | Literal["workspace"] = "workspace"
+    sampler: Literal["tpe", "random", "nsga2"] = "tpe"
+    startup_trials: int = 10
+    seed: int = 0
+    start: bool = True
+    pruner: Literal["none", "median"] = "none"
+    storage: str | None = None
+    timeout_s: float | None = None
+    heartbeat_s: int = 60
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"name must be made of letters, digits, '.', '_' and '-', got {self.name!r}")
+        for key in ("trials", "startup_trials", "heartbeat_s"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"{key} must be >= 1, got {getattr(self, key)}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
+        if self.folds != "workspace" and self.folds < 2:
+            raise ValueError(f"folds must be workspace or a number >= 2, got {self.folds}")
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise ValueError(f"timeout_s must be > 0 or null, got {self.timeout_s}")
+        wanted = self.wanted()
+        if not wanted:
+            raise ValueError("objectives must not be empty: name a measure and its direction")
+        measures = [one.measure for one in wanted]
+        if len(set(measures)) < len(measures):
+            raise ValueError(f"objectives: each measure may stand there once, got {', '.join(measures)}")
+        if self.pruner != "none" and len(wanted) > 1:
+            raise ValueError(
+                f"pruner={self.pruner} needs a single objective, got {len(wanted)}: a trial is only stopped for what "
+                "one number says; choose pruner=none"
+            )
+        if self.pruner != "none" and wanted[0].is_latency:
+            raise ValueError(f"pruner={self.pruner}: {wanted[0].measure} is not known by folds; choose pruner=none")
+
+    def wanted(self) -> tuple[Objective, ...]:
+        """The objectives, the first the most important."""
+        return tuple(objective(settings) for settings in self.objectives)

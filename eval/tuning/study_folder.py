@@ -1,0 +1,139 @@
+"""A study on disk: every trial, what was picked, and what that is worth."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from optuna.trial import TrialState
+
+from eval.run_folder import CONFIG, SUMMARY, commit, write_whole
+from eval.tuning.ledger import ERROR
+from eval.tuning.plots import write_plots
+from eval.tuning.study_page import study_page
+from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
+from lcm.whole_file import written_whole
+
+TRIALS, FOLDS, BEST, PAGE = "study.parquet", "folds.parquet", "best.yaml", "study.md"
+
+
+def write_study(
+    folder: Path,
+    report: StudyReport,
+    study: Any,
+    best: Sequence[str],
+    config_text: str,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write every file of a study and, last, its summary.
+
+    Args:
+        study: Optuna's, for its plots.
+        best: the overrides that make the picked configuration, from the defaults on.
+        config_text: that configuration.
+        settings: of the study, flat; told as parameters.
+    """
+    _write_table(folder / TRIALS, trials_table(report))
+    _write_table(folder / FOLDS, folds_table(report))
+    write_whole(folder / CONFIG, config_text)
+    write_whole(folder / BEST, _best(report, best))
+    plots = write_plots(folder, study, report)
+    write_whole(folder / PAGE, study_page(report, best, plots))
+    summary = summary_of(report, settings)
+    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(folder / SUMMARY, text)
+    return summary
+
+
+def trials_table(report: StudyReport) -> pl.DataFrame:
+    """A row for each trial: number, state, a column for each objective and each key (null where it was not there),
+    how it stands among the others, when it ran, and why it failed."""
+    keys = list(dict.fromkeys(key for trial in report.trials for key in trial.params))
+    front = {trial.number for trial in report.front}
+    rows = []
+    for trial in report.trials:
+        # Of a pruned trial Optuna has what its first folds gave, which compares with nothing here.
+        values = trial.values if trial.state == TrialState.COMPLETE else [None] * len(report.objectives)
+        rows.append(
+            {
+                "number": trial.number,
+                "state": STATES[trial.state],
+                **{one.measure: value for one, value in zip(report.objectives, values, strict=True)},
+                **{key: trial.params.get(key) for key in keys},
+                "is_best": trial.number == report.picked.number,
+                "is_on_front": trial.number in front,
+                CONFIG_HASH: trial.user_attrs.get(CONFIG_HASH),
+                SAME_AS: trial.user_attrs.get(SAME_AS),
+                SECONDS: trial.user_attrs.get(SECONDS),
+                ERROR: trial.user_attrs.get(ERROR),
+            }
+        )
+    mixed = [key for key in keys if len({_kind(row[key]) for row in rows if row[key] is not None}) > 1]
+    for row in rows:
+        row |= {key: None if row[key] is None else json.dumps(row[key]) for key in mixed}
+    known = {SAME_AS: pl.Int64, SECONDS: pl.Float64, ERROR: pl.String, CONFIG_HASH: pl.String}
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=known)
+
+
+def folds_table(report: StudyReport) -> pl.DataFrame:
+    """A row for each complete trial, measure and fold: number, measure, fold, value (null: nothing judged), n."""
+    rows = [
+        (trial.number, measure, fold, total / n if n else None, int(n))
+        for trial in report.complete
+        for measure, by_fold in trial.sums.items()
+        for fold, (total, n) in by_fold.items()
+    ]
+    schema = {"number": pl.Int64, "measure": pl.String, "fold": pl.String, "value": pl.Float64, "n": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What MLflow is told."""
+    metrics = {f"trials/{name}": float(n) for name, n in report.counts().items()}
+    metrics |= {
+        f"best/{one.measure}": value for one, value in zip(report.objectives, report.picked.values, strict=True)
+    }
+    found = report.validation
+    if found is not None:
+        measure = report.objectives[0].measure
+        metrics |= {
+            f"cross_validated/{measure}": found.estimate,
+            f"cross_validated/{measure}.spread": found.spread,
+            f"cross_validated/{measure}.optimism": found.optimism,
+            "cross_validated/agreement": found.agreement / len(found.folds),
+            "cross_validated/rivals": float(found.rivals),
+        }
+    metrics |= {f"importance/{key}": float(value) for key, value in report.importances.items()}
+    return {
+        "kind": "study",
+        "name": report.name,
+        "commit": commit(),
+        "metrics": metrics,
+        "params": {
+            "dataset": report.dataset["name"],
+            **{key: str(value) for key, value in settings.items()},
+            **{f"best.{key}": str(value) for key, value in report.picked.assignment.items()},
+        },
+        "tags": {
+            "dataset_digest": report.dataset["digest"],
+            "best_trial": str(report.picked.number),
+            "objectives": ", ".join(f"{one.direction} {one.measure}" for one in report.objectives),
+        },
+    }
+
+
+def _best(report: StudyReport, best: Sequence[str]) -> str:
+    lines = [
+        f"# The overrides of trial {report.picked.number}, which study {report.name} picked: `lcm evaluate` takes them."
+    ]
+    return "\n".join([*lines, *(f"- {json.dumps(override, ensure_ascii=False)}" for override in best)]) + "\n"
+
+
+def _write_table(path: Path, table: pl.DataFrame) -> None:
+    with written_whole(path) as file:
+        table.write_parquet(file)
+
+
+def _kind(value: Any) -> str:
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__

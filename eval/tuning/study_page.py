@@ -1,0 +1,130 @@
+"""A study as a page to read."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from eval.tuning.study_report import StudyReport
+
+_FRONT_SHOWN = 20
+
+
+def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -> str:
+    """Markdown.
+
+    Args:
+        best: the overrides that make the picked configuration.
+        plots: files beside the page.
+    """
+    counts = report.counts()
+    told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    lines = [
+        f"# Study {report.name}",
+        "",
+        f"{report.dataset['name']} ({report.dataset['protocol']}); {len(report.trials)} trials: {told}.",
+        "",
+        *_picked(report, best),
+        *_validation(report),
+        *_front(report),
+        *_importances(report),
+    ]
+    lines += [line for plot in plots for line in (f"![{plot.removesuffix('.png')}]({plot})", "")]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
+    yield f"## Picked: trial {report.picked.number}"
+    yield ""
+    yield rule(report)
+    yield ""
+    yield from _table(
+        ("objective", "value"),
+        [
+            (f"{one.direction} {one.measure}", f"{value:.4f}")
+            for one, value in zip(report.objectives, report.picked.values, strict=True)
+        ],
+    )
+    yield from _table(("key", "value"), [(f"`{key}`", f"{value}") for key, value in report.picked.assignment.items()])
+    yield "```"
+    yield shlex.join(["lcm", "evaluate", *best])
+    yield "```"
+    yield ""
+
+
+def rule(report: StudyReport) -> str:
+    """By what rule the trial was picked, in words."""
+    first, *others = report.objectives
+    if not others:
+        return f"The best mean of {first.measure} over all queries."
+    steps = [f"the best by {report.objectives[-1].measure}"]
+    steps += [f"within {one.within:g} of the best by {one.measure}" for one in reversed(report.objectives[:-1])]
+    return f"Of the Pareto front: {', of those '.join(steps)}."
+
+
+def _validation(report: StudyReport) -> Iterator[str]:
+    found = report.validation
+    measure = report.objectives[0].measure
+    yield "## Cross-validated"
+    yield ""
+    if found is None:
+        yield "There is none: a single workspace has judged queries, or the first objective is not known by folds."
+        yield ""
+        return
+    yield (
+        f"Each fold in turn had no say: the trial that the others pick is judged by it. {measure} is then "
+        f"**{found.estimate:.4f}** (standard deviation over {len(found.folds)} folds {found.spread:.4f}), where the "
+        f"picked trial's own mean is {found.in_sample:.4f}: an optimism of {found.optimism:+.4f}. "
+        f"{found.agreement} of {len(found.folds)} times the same trial was picked; {found.rivals} others are within "
+        "one standard error of the best."
+    )
+    yield ""
+    yield from _table(
+        ("held out", "queries", "picked by the others", "their mean", "here", f"trial {report.picked.number} here"),
+        [
+            (row.fold, str(row.queries), f"trial {row.picked}", f"{row.training:.4f}", f"{row.value:.4f}",
+             f"{row.chosen_trial_value:.4f}")
+            for row in found.folds
+        ],
+    )  # fmt: skip
+
+
+def _front(report: StudyReport) -> Iterator[str]:
+    if len(report.objectives) < 2:
+        return
+    yield "## Pareto front"
+    yield ""
+    shown = sorted(report.front, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_FRONT_SHOWN]
+    if len(shown) < len(report.front):
+        yield f"The first {len(shown)} of {len(report.front)}; `study.parquet` has all."
+        yield ""
+    yield from _table(
+        ("trial", *(one.measure for one in report.objectives), "keys"),
+        [
+            (
+                str(trial.number),
+                *(f"{value:.4f}" for value in trial.values),
+                ", ".join(f"`{key}={_short(value)}`" for key, value in trial.assignment.items()),
+            )
+            for trial in shown
+        ],
+    )
+
+
+def _importances(report: StudyReport) -> Iterator[str]:
+    if report.importances:
+        yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
+        yield ""
+        rows = [(f"`{key}`", f"{share:.3f}") for key, share in report.importances.items()]
+        yield from _table(("key", "share"), rows)
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        cells = " | ".join(cell.replace("|", r"\|") for cell in row)
+        yield f"| {cells} |"
+    yield ""

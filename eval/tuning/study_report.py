@@ -1,0 +1,86 @@
+"""What a study found, gathered from its ledger."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from eval.tuning.finished_trial import FinishedTrial
+from eval.tuning.ledger import ERROR
+from eval.tuning.objective import Objective
+from eval.tuning.selection import CrossValidation, best, cross_validated, on_front
+
+CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
+"""Attributes of a trial."""
+STATES = {
+    TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+}  # fmt: skip
+"""How a trial stands, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """All that is told of a study, at least one of whose trials is complete."""
+
+    name: str
+    dataset: Mapping[str, str]
+    """name, protocol, digest."""
+    objectives: tuple[Objective, ...]
+    folds: tuple[str, ...]
+    trials: tuple[FrozenTrial, ...]
+    complete: tuple[FinishedTrial, ...]
+    picked: FinishedTrial
+    front: tuple[FinishedTrial, ...]
+    validation: CrossValidation | None
+    """None where nothing can be held out."""
+    importances: Mapping[str, float]
+    """Of keys, for the first objective; empty where too little is known."""
+
+    def counts(self) -> dict[str, int]:
+        """How many trials ended how."""
+        ended = [trial.state for trial in self.trials]
+        repeated = sum(trial.same_as is not None for trial in self.complete)
+        return {**{name: ended.count(state) for state, name in STATES.items()}, "repeated": repeated}
+
+
+def finished(trial: FrozenTrial, assignment: Mapping[str, Any]) -> FinishedTrial:
+    """A complete trial as it stands in the ledger."""
+    return FinishedTrial(
+        number=trial.number,
+        assignment=assignment,
+        values=tuple(trial.values),
+        sums=trial.user_attrs[SUMS],
+        same_as=trial.user_attrs.get(SAME_AS),
+    )
+
+
+def study_report(
+    name: str,
+    dataset: Mapping[str, str],
+    objectives: tuple[Objective, ...],
+    folds: Sequence[str],
+    trials: Sequence[FrozenTrial],
+    importances: Mapping[str, float],
+) -> StudyReport | None:
+    """Gather; None where no trial is complete."""
+    complete = [finished(trial, trial.params) for trial in trials if trial.state == TrialState.COMPLETE]
+    if not complete:
+        return None
+    return StudyReport(
+        name=name,
+        dataset=dataset,
+        objectives=objectives,
+        folds=tuple(folds),
+        trials=tuple(trials),
+        complete=tuple(complete),
+        picked=best(complete, objectives),
+        front=tuple(on_front(complete, objectives)),
+        validation=cross_validated(complete, objectives, folds),
+        importances=importances,
+    )
+
+
+def first_error(trials: Sequence[FrozenTrial]) -> str | None:
+    return next((trial.user_attrs[ERROR] for trial in trials if ERROR in trial.user_attrs), None)

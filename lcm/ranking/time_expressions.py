@@ -1,0 +1,80 @@
+"""When a query says that something was: dates, months and distances to the time of asking, as spans of days."""
+
+import calendar
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
+_MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_MONTH = "|".join(sorted((name.title() for name in _MONTHS), key=len, reverse=True))
+_DATE = re.compile(rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?\b(?P<month>{_MONTH})\b\.?"
+                   r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d\d)\b)?")  # fmt: skip
+_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d?)(?:-(\d\d?))?\b")
+_AGO = re.compile(rf"\b(\d+|{'|'.join(_NUMBERS)})(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b", re.IGNORECASE)
+_LAST = re.compile(r"\b(?:last|past|previous)\s+(week|weekend|month|year)\b", re.IGNORECASE)
+_DAY = re.compile(r"\b(today|yesterday)\b", re.IGNORECASE)
+
+
+class Span(NamedTuple):
+    """Days since the Unix epoch; `end` is the first day behind."""
+
+    start: int
+    end: int
+
+
+def spans(text: str, asked_on: date, years: range) -> list[Span]:
+    """The spans that a text names.
+
+    A month without a year is that month of every year talked in, a date without a year likewise. Months are read where
+    they begin with a capital letter, so that "may" is none.
+
+    Args:
+        text: of a query.
+        asked_on: what "last week" and "two days ago" count from.
+        years: that something was said in.
+    """
+    return [*_dates(text, years), *_distances(text, asked_on)]
+
+
+def _dates(text: str, years: range) -> Iterator[Span]:
+    for found in _DATE.finditer(text):
+        month = _MONTHS[found["month"].lower()]
+        named = found["day"] or found["after"]
+        for year in [int(found["year"])] if found["year"] else years:
+            yield from _span(year, month, int(named) if named else None)
+    for found in _ISO.finditer(text):
+        yield from _span(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
+
+
+def _distances(text: str, asked_on: date) -> Iterator[Span]:
+    today = _number(asked_on)
+    for found in _AGO.finditer(text):
+        unit, count = _UNIT_DAYS[found[2].lower()], found[1].lower()
+        distance = unit * (_NUMBERS[count] if count in _NUMBERS else min(int(count), 100 * 365 // unit))
+        yield Span(today - distance - unit // 2, today - distance + unit // 2 + 1)
+    for found in _LAST.finditer(text):
+        unit = _UNIT_DAYS.get(found[1].lower(), 7)
+        yield Span(today - 2 * unit + 1, today)
+    for found in _DAY.finditer(text):
+        start = today - (found[1].lower() == "yesterday")
+        yield Span(start, start + 1)
+
+
+def _span(year: int, month: int, day: int | None) -> Iterator[Span]:
+    """The day, or the month where no day is given; nothing where there is no such day."""
+    if not (1 <= month <= 12 and 1 <= year <= 9998):
+        return
+    length = calendar.monthrange(year, month)[1]
+    if day is None:
+        start = date(year, month, 1)
+        yield Span(_number(start), _number(start + timedelta(days=length)))
+    elif 1 <= day <= length:
+        yield Span(_number(date(year, month, day)), _number(date(year, month, day)) + 1)
+
+
+def _number(day: date) -> int:
+    return (day - date(1970, 1, 1)).days

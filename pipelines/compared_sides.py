@@ -1,0 +1,170 @@
+"""Where the two sides of a comparison come from: folders, MLflow, presets, overrides."""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from eval.experiment import Progress
+from eval.run_folder import CONFIG, SUMMARY, read_summary
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.point import evaluated
+
+SHARED = ("dataset", "replay", "measures", "retention", "summary_quality")
+"""What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
+_QUICK = ("arms=none", "latency.queries=0")
+"""Nothing of these is compared."""
+_ALIAS = re.compile(r"(?:(?P<name>[^@/\\]+)@)?(?P<alias>[^@/\\.]+)")
+_FILES = ("summary.json", "per_query.parquet", "queries.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was asked for."""
+
+    baseline: str
+    candidate: str | None
+    """None: what the overrides describe."""
+    name: str
+    """Under which an alias is registered, where it does not say."""
+    uri: str | None
+    """Of MLflow."""
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A side: a run, or a preset that is to be evaluated."""
+
+    name: str
+    folder: Path
+    preset: Path | None = None
+    """The YAML of its `system` choice."""
+
+
+def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, Found]:
+    """Find both sides, and evaluate what is not measured yet.
+
+    Returns:
+        baseline and candidate, each with the folder of a run.
+    Raises:
+        LcmError: if a side cannot be found, or overrides would change nothing.
+    """
+    ours = [override for override in asked.overrides if not _is_of(override, ("regress", "tracking"))]
+    baseline = _found("baseline", asked.baseline, asked, into)
+    candidate = None if asked.candidate is None else _found("candidate", asked.candidate, asked, into)
+    sides = [side for side in (baseline, candidate) if side is not None]
+    measured = next((side for side in sides if side.preset is None), None)
+    if candidate is not None:
+        settings = SHARED if measured is None else ()
+        idle = [override for override in ours if not _is_of(override, settings)]
+        if idle:
+            raise LcmError(f"{idle[0]} changes nothing: both sides are given; leave it out, or leave the candidate out")
+    shared = None if measured is None else _shared(measured)
+    if candidate is None:
+        config = _composed(ours, shared)
+        shared = configuration.resolved(config)
+        what = " ".join(ours) or "the default configuration"
+        candidate = _evaluated(Found(f"{what} (evaluated now)", into / "candidate"), config, show)
+    elif shared is None:
+        shared = configuration.resolved(_composed(ours, None))
+    return tuple(  # type: ignore[return-value]  # two
+        side if side.preset is None else _evaluated(side, _preset(side.preset, side.folder, shared), show)
+        for side in (baseline, candidate)
+    )
+
+
+def _found(which: str, text: str, asked: Compared, into: Path) -> Found:
+    path = Path(text)
+    if path.is_dir():
+        presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
+        is_run = (path / SUMMARY).is_file() and read_summary(path).get("kind", "run") == "run"
+        if is_run or not presets:
+            return Found(text, path)
+        systems = [preset for preset in presets if preset.parent.name == "system"] or presets
+        if len(systems) > 1:
+            names = ", ".join(preset.name for preset in systems)
+            raise LcmError(f"{which} {text} holds {len(systems)} presets: name one of: {names}")
+        return Found(text, into / which, systems[0])
+    if path.is_file():
+        if path.suffix in (".yaml", ".yml") and path.name != CONFIG:
+            return Found(text, into / which, path)
+        if path.name in (*_FILES, CONFIG):
+            return Found(text, path.parent)
+        raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
+    return _fetched(which, text, asked, into)
+
+
+def _fetched(which: str, text: str, asked: Compared, into: Path) -> Found:
+    """A run that MLflow knows, by its id or by an alias."""
+    from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
+
+    run_id = text.removeprefix("mlflow:").removeprefix("runs:/")
+    alias = _ALIAS.fullmatch(run_id)
+    if not is_run_id(run_id) and alias is None:
+        raise LcmError(f"{which} {text}: no such folder or file; name a run folder, an MLflow run id, or an alias")
+    if asked.uri is None:
+        raise LcmError(
+            f"{which} {text}: no such folder or file, and tracking=none knows no runs: choose tracking=mlflow, or name "
+            "a run folder"
+        )
+    if not is_run_id(run_id):
+        assert alias is not None
+        run_id = run_of_alias(asked.uri, alias["name"] or asked.name, alias["alias"])
+    folder = fetch_run(asked.uri, run_id, into / f"{which}-{run_id[:8]}")
+    return replace(_found(which, str(folder), asked, into), name=f"{text} (MLflow run {run_id[:8]})")
+
+
+def _shared(side: Found) -> dict[str, Any] | None:
+    """The configuration of a run; None where only its numbers are at hand."""
+    path = side.folder / CONFIG
+    return configuration.resolved(OmegaConf.load(path)) if path.is_file() else None  # type: ignore[arg-type]
+
+
+def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:
+    """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
+    quick = [setting for setting in _QUICK if not _names(overrides) & {setting.partition("=")[0].partition(".")[0]}]
+    config = configuration.composed([*quick, *overrides])
+    configuration.refuse_unused(config, overrides)
+    if shared is not None and "experiment" not in _names(overrides):
+        with open_dict(config):
+            for key in SHARED:
+                if key in shared and key not in _names(overrides):
+                    config[key] = shared[key]
+    return config
+
+
+def _preset(preset: Path, folder: Path, shared: Mapping[str, Any]) -> DictConfig:
+    """The configuration of an exported preset.
+
+    It is copied under a name of its own, for a choice of ours of the same name would be taken instead; what it brings
+    along are choices of other groups beside its own.
+    """
+    name = f"{preset.stem}_{hashlib.sha256(preset.read_bytes()).hexdigest()[:8]}"
+    place = folder.with_name(f"{folder.name}-preset").absolute()
+    for group in configuration.groups() if preset.parent.name == "system" else ():
+        for choice in sorted((preset.parent.parent / group).glob("*.yaml")):
+            (place / group).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(choice, place / group / choice.name)
+    (place / "system").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(preset, place / "system" / f"{name}.yaml")
+    return _composed([f"hydra.searchpath=['file://{place}']", f"system={name}"], shared)
+
+
+def _evaluated(side: Found, config: DictConfig, show: Progress) -> Found:
+    evaluated(config, side.folder, show)
+    return Found(side.name, side.folder)
+
+
+def _names(overrides: Sequence[str]) -> set[str]:
+    return {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in overrides}
+
+
+def _is_of(override: str, groups: Sequence[str]) -> bool:
+    return bool(_names([override]) & set(groups))

@@ -1,0 +1,102 @@
+"""The log of a sweep: its points go below it while the next ones run, and what cannot be logged is told once."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from eval.experiment import Progress
+from eval.sweep.point_folder import PointFolder
+from eval.tracking.tracking import Log, Tracking, TrackingError
+
+_LOOK_EVERY_S = 0.5
+
+
+class SweepLog:
+    """Logs one folder after another, beside the work; after the first refusal no more is tried."""
+
+    def __init__(self, tracking: Tracking, folder: Path) -> None:
+        self._tracking = tracking
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1)
+        self._opened = ExitStack()
+        self._log: Log | None = None
+        self._logged: list[Future[bool]] = []
+        self._refused: str | None = None
+
+    def __enter__(self) -> "SweepLog":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._thread.shutdown(cancel_futures=error is not None)
+        self._opened.close()
+
+    def open(self) -> Log:
+        """Make ready for what is to be logged; takes seconds, on another core."""
+        if self._log is None:
+            self._log = self._opened.enter_context(self._tracking.logger())
+        return self._log
+
+    def submit(self, folder: Path) -> None:
+        """Log a complete point, unless it is there already."""
+        if not self._tracking.has(folder):
+            self._logged.append(self._thread.submit(self._tried, self.open(), folder))
+
+    def cancel(self) -> None:
+        """Leave out what has not begun."""
+        for future in self._logged:
+            future.cancel()
+
+    def finish(self) -> tuple[str | None, str | None]:
+        """Log the sweep itself, its points being logged; returns where to look, and what is not there and why."""
+        missing = sum(not future.result() for future in self._logged)
+        where = None
+        if self._refused is None:
+            try:
+                where = (self._tracking.log if self._tracking.has(self._folder) else self.open())(self._folder)
+            except TrackingError as error:
+                self._refused = str(error)
+        return where, None if self._refused is None else f"{missing} points were not logged: {self._refused}"
+
+    def _tried(self, log: Log, folder: Path) -> bool:
+        if self._refused is None:
+            try:
+                log(folder, self._folder)
+            except TrackingError as error:
+                self._refused = str(error)
+        return self._refused is None
+
+
+@contextmanager
+def watched(folders: Sequence[Path], n: int, logs: SweepLog, show: Progress) -> Iterator[None]:
+    """Log the points of other processes, and count them, as they appear.
+
+    Args:
+        n: how many points there are in all, those in `folders` being the last.
+    """
+    waiting = list(folders)
+    is_over = threading.Event()
+
+    def look() -> None:
+        for folder in list(waiting):
+            point = PointFolder(folder)
+            if point.is_complete() or point.failure() is not None:
+                waiting.remove(folder)
+                if point.is_complete():
+                    logs.submit(folder)
+        show("points", n - len(waiting), n)
+
+    def keep_looking() -> None:
+        while not is_over.wait(_LOOK_EVERY_S):
+            look()
+
+    watcher = threading.Thread(target=keep_looking)
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
+        look()

@@ -1,0 +1,147 @@
+"""A trial: one configuration of a study, evaluated, or recognised as one that was."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
+from optuna.trial import Trial, TrialState
+
+from eval.answers import SYSTEM_ARM
+from eval.experiment import Experiment, Outcome
+from eval.run_folder import SUMMARY, begin_run, config_hash, read_summary, write_run
+from eval.tuning.finished_trial import sums_by_fold, values_by_query
+from eval.tuning.folds import part_of, pooled
+from eval.tuning.ledger import Ledger
+from eval.tuning.objective import overall
+from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.point import experiment_of, identity
+from pipelines.terminal import console, progress, warn
+
+if TYPE_CHECKING:
+    from pipelines.tune import Search
+
+_TRIALS = "trials"
+
+
+class _PrunedError(Exception):
+    """What was found in the first folds is enough."""
+
+
+def run_trial(trial: Trial, ledger: Ledger, search: "Search") -> None:
+    """Evaluate a trial, and say in the ledger how it ended.
+
+    An error of the configuration stops the trial, not the study, and is kept with the trial.
+
+    Raises:
+        OSError: of a full disk and the like; the trial waits again.
+        Exception: of a defect that lets no trial be complete; likewise.
+    """
+    started = time.monotonic()
+    try:
+        assignment = search.space.suggested(trial)
+        config = search.configs.config(assignment)
+        known = config_hash(identity(config))
+        trial.set_user_attr(CONFIG_HASH, known)
+        attributes, values = _taken_over(known, ledger) or _evaluated(trial, config, known, search)
+    except _PrunedError:
+        ledger.prune(trial)
+        _say(trial.number, "pruned", trial.params)
+        return
+    except (OSError, MemoryError):  # of the machine, not of the configuration
+        ledger.give_back(trial.number)
+        raise
+    except Exception as error:  # it is recorded, and the other trials may be sound
+        is_defect = not isinstance(error, LcmError)
+        if is_defect and not ledger.trials(TrialState.COMPLETE):
+            ledger.give_back(trial.number)
+            raise
+        reason = f"{type(error).__name__}: {error} (a defect)" if is_defect else str(error)
+        ledger.fail(trial, reason)
+        warn(f"trial {trial.number} failed: {reason}")
+        return
+    ledger.complete(trial, values, {**attributes, SECONDS: time.monotonic() - started})
+    told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
+    if SAME_AS in attributes:
+        told += f" (trial {attributes[SAME_AS]} again)"
+    _say(trial.number, told + _best_so_far(ledger, search), assignment)
+
+
+def _taken_over(known: str, ledger: Ledger) -> tuple[dict[str, Any], list[float]] | None:
+    """What a complete trial of the same configuration has."""
+    for other in ledger.trials(TrialState.COMPLETE):
+        if other.user_attrs.get(CONFIG_HASH) == known:
+            first = other.user_attrs.get(SAME_AS, other.number)
+            return {SUMS: other.user_attrs[SUMS], SAME_AS: first}, list(other.values)
+    return None
+
+
+def _evaluated(trial: Trial, config: DictConfig, known: str, search: "Search") -> tuple[dict[str, Any], list[float]]:
+    folder = search.folder / _TRIALS / str(trial.number)
+    if not _is_complete(folder, known):
+        shutil.rmtree(folder, ignore_errors=True)
+        started = time.perf_counter()
+        begin_run(folder)
+        experiment = experiment_of(config, search.dataset)
+        with progress() as show:
+            if search.settings.pruner == "none":
+                outcome = experiment.run(show)
+            else:
+                outcome = _run_by_folds(trial, experiment, search, folder)
+        text = configuration.resolved_text(config)
+        seconds = {"total": time.perf_counter() - started}
+        write_run(folder, outcome, search.dataset, identity(config), text, seconds)
+    summary = read_summary(folder)
+    objectives = search.settings.wanted()
+    values = []
+    for one in objectives:
+        value = overall(summary, one)
+        if value is None:
+            raise LcmError(f"this configuration has no {one.measure}")
+        values.append(value)
+    return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
+
+
+def _is_complete(folder: Path, known: str) -> bool:
+    """Whether a process that is gone had finished this trial, and not said so yet."""
+    return (folder / SUMMARY).is_file() and read_summary(folder)["config_hash"] == known
+
+
+def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", folder: Path) -> Outcome:
+    """Run fold by fold, as long as the pruner lets it."""
+    measure = search.settings.wanted()[0].measure
+    outcomes: dict[str, Outcome] = {}
+    total, n = 0.0, 0
+    with progress() as show:
+        for step, fold in enumerate(search.folds):
+            outcome = part_of(experiment, fold).run(show)
+            outcomes[fold.name] = outcome
+            values = outcome.values.filter(arm=SYSTEM_ARM, measure=measure)["value"]
+            total, n = total + float(values.sum()), n + len(values)
+            if n:
+                trial.report(total / n, step)
+            if fold is not search.folds[-1] and trial.should_prune():
+                shutil.rmtree(folder, ignore_errors=True)
+                raise _PrunedError
+    return pooled(outcomes, experiment)
+
+
+def _best_so_far(ledger: Ledger, search: "Search") -> str:
+    from eval.tuning.selection import best
+    from eval.tuning.study_report import finished
+
+    complete = [finished(one, one.params) for one in ledger.trials(TrialState.COMPLETE)]
+    if not complete:
+        return ""
+    picked = best(complete, search.settings.wanted())
+    return f"; best {picked.values[0]:.4f}, trial {picked.number}"
+
+
+def _say(number: int, told: str, assignment: dict[str, Any]) -> None:
+    values = " ".join(
+        f"{key}={f'{value:.4g}' if isinstance(value, float) else value}" for key, value in assignment.items()
+    )
+    console().print(f"trial {number}: {told}  {values}", highlight=False, markup=False)

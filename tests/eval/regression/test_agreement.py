@@ -1,0 +1,99 @@
+"""What is not comparable is refused in one line that names both values."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.regression.agreement import require_comparable
+from eval.regression.side import read_side
+from lcm.errors import LcmError
+from tests.run_folders import side, write_run_folder
+
+SAME: dict[str, Any] = {"values": {"recall@10": [1.0, 0.5], "session.recall@5": [1.0, 1.0]}}
+TOY = {"name": "toy", "protocol": "as is", "digest": "a" * 64}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"dataset": {**TOY, "name": "other"}}, "different dataset: baseline 'toy', candidate 'other'"),
+        ({"dataset": {**TOY, "protocol": "mended"}}, "different protocol: baseline 'as is', candidate 'mended'"),
+        (
+            {"dataset": {**TOY, "digest": "b" * 64}},
+            f"different dataset digest: baseline {'a' * 12}, candidate {'b' * 12}",
+        ),
+        ({"definitions": "2"}, "different measure definitions: baseline '1', candidate '2'"),
+        ({"values": {"recall@10": [1.0, 0.5]}}, "different levels: baseline 'message, session', candidate 'message'"),
+        (
+            {"values": {"recall@10": [1.0], "session.recall@5": [1.0]}},
+            "2 queries of the baseline and 1 of the candidate: 1 are missing in the candidate and 0 in the baseline",
+        ),
+        (
+            {"values": {"recall@10": [1.0, None], "session.recall@5": [1.0, 1.0]}},
+            "recall@10 of 2 queries of the baseline and 1 of the candidate: 1 are missing in the candidate and 0 in",
+        ),
+        (
+            {"values": {"recall@10": [1.0, float("nan")], "session.recall@5": [1.0, 1.0]}},
+            "recall@10 of 2 queries of the baseline and 1 of the candidate: 1 are missing in the candidate and 0 in",
+        ),
+        (
+            {"values": {"MRR": [1.0, 1.0], "session.recall@5": [1.0, 1.0]}},
+            "recall@10 was measured of the baseline only: evaluate both alike, or leave it out with regress.measures={",
+        ),
+    ],
+)
+def test_two_runs_that_differ_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    ours, theirs = side(tmp_path / "ours", **SAME), side(tmp_path / "theirs", **{**SAME, **changed})
+    with pytest.raises(LcmError, match=re.escape(message)) as caught:
+        require_comparable(ours, theirs, ["recall@10"])
+    assert "\n" not in str(caught.value)
+
+
+def test_runs_without_a_measure_that_is_judged_are_refused(tmp_path: Path) -> None:
+    same = side(tmp_path / "same", **SAME)
+    with pytest.raises(LcmError, match=r"neither run has any of MAP: choose .* from: recall@10, session\.recall@5"):
+        require_comparable(same, same, ["MAP"])
+
+
+def test_a_number_that_both_lack_is_no_difference(tmp_path: Path) -> None:
+    values: dict[str, Any] = {"values": {"recall@10": [1.0, float("nan"), 0.5]}}
+    ours, theirs = side(tmp_path / "ours", **values), side(tmp_path / "theirs", **values)
+    assert require_comparable(ours, theirs, ["recall@10", "MRR"]) == ["recall@10"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"kind": "comparison"}, "old is a comparison, not a run: name a folder that `lcm evaluate` wrote"),
+        (
+            {"definitions": "left out"},
+            "old does not say by which definitions its measures were made: run `lcm evaluate`",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_compared_says_why(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(LcmError, match=f"^{re.escape(message)}"):
+        read_side(write_run_folder(tmp_path / "old", **SAME, **changed), "old")
+
+
+@pytest.mark.parametrize("name", ["queries.parquet", "per_query.parquet"])
+def test_a_missing_or_damaged_file_is_one_line(tmp_path: Path, name: str) -> None:
+    folder = write_run_folder(tmp_path / "run", **SAME)
+    (folder / name).write_text("no parquet")
+    with pytest.raises(LcmError, match=f"{name} is damaged .*: run `lcm evaluate` again") as caught:
+        read_side(folder, "run")
+    assert "\n" not in str(caught.value)
+    (folder / name).unlink()
+    with pytest.raises(LcmError, match=f"^run has no {name} beside its summary: copy it there, or run `lcm evaluate`"):
+        read_side(folder, "run")
+
+
+def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
+    folder = write_run_folder(tmp_path / "run", **SAME)
+    values = pl.read_parquet(folder / "per_query.parquet")
+    pl.concat([values, values[:1]]).write_parquet(folder / "per_query.parquet")
+    with pytest.raises(LcmError, match="has several values of recall@10 for query q000"):
+        read_side(folder, "run")

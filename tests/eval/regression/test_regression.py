@@ -1,0 +1,230 @@
+"""The verdict of a comparison: which rows are judged, and how."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.regression.comparison import Comparison
+from eval.regression.regression import Regression
+from eval.significance import bootstrap_means, holm, sign_flip_p_values
+from lcm.errors import LcmError
+from tests.run_folders import side
+
+LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
+
+
+@pytest.fixture
+def compare(tmp_path: Path) -> Any:
+    def run(
+        before: dict[str, Sequence[float | None]],
+        after: dict[str, Sequence[float | None]],
+        settings: dict[str, Any] | None = None,
+        **both: Any,
+    ) -> Comparison:
+        regression = Regression(**{"measures": LIMITS, "resamples": 1000, **(settings or {})})
+        return regression.compare(side(tmp_path / "before", before, **both), side(tmp_path / "after", after, **both))
+
+    return run
+
+
+def row(comparison: Comparison, group: str = "all", measure: str = "recall@10") -> dict[str, Any]:
+    (found,) = comparison.rows.filter(group=group, measure=measure).to_dicts()
+    return found
+
+
+def test_a_loss_beyond_tolerance_and_chance_has_regressed(compare: Any) -> None:
+    """30 of 200 queries lose all: -0.15; all signs alike, so p is the least that 1,000 draws give."""
+    found = compare({"recall@10": [1.0] * 200}, {"recall@10": [0.0] * 30 + [1.0] * 170})
+    assert (found.verdict, found.exit_code) == ("regressed", 1)
+    assert row(found)["difference"] == pytest.approx(-30 / 200)
+    assert row(found)["p"] == row(found)["p_holm"] == 1 / 1001
+    assert (row(found)["n"], row(found)["changed"]) == (200, 30)
+
+
+def test_a_loss_within_the_tolerance_is_fine_however_sure(compare: Any) -> None:
+    """Every query loses .005."""
+    found = compare({"recall@10": [0.5] * 200}, {"recall@10": [0.495] * 200})
+    assert row(found)["p"] == 1 / 1001
+    assert (found.verdict, found.exit_code) == ("fine", 0)
+
+
+def test_a_loss_that_chance_may_have_made_is_not_a_regression(compare: Any) -> None:
+    """13 lose and 10 win of 200: -.015 is worse than .01; -.05 is far outside the interval."""
+    after = [0.0] * 13 + [1.0] * 10 + [0.5] * 177
+    before = [0.5] * 200
+    found = compare({"recall@10": before}, {"recall@10": after})
+    assert row(found)["difference"] == pytest.approx((-13 / 2 + 10 / 2) / 200)
+    assert row(found)["p"] > 0.05
+    assert found.verdict == "fine"
+
+
+def test_an_interval_that_holds_the_loss_to_be_detected_tells_nothing(compare: Any) -> None:
+    """10 of 20 lose all, 10 win all: the mean does not move, but may be far from what it seems."""
+    found = compare({"recall@10": [1.0, 0.0] * 10}, {"recall@10": [0.0, 1.0] * 10})
+    assert row(found)["difference"] == 0
+    assert row(found)["low"] < -0.05
+    assert (found.verdict, found.exit_code) == ("could not tell", 2)
+
+
+def test_a_gain_is_fine(compare: Any) -> None:
+    found = compare({"recall@10": [0.5] * 40}, {"recall@10": [1.0] * 40})
+    assert row(found)["p_holm"] < 0.05
+    assert found.verdict == "fine"
+
+
+def test_more_tokens_are_a_loss_and_fewer_a_gain(compare: Any) -> None:
+    settings = {"measures": {"tokens@10": {"tolerance": "10%", "detectable": "25%"}}}
+    cheap, dear = [100.0 + i for i in range(50)], [130.0 + i for i in range(50)]
+    assert compare({"tokens@10": cheap}, {"tokens@10": dear}, settings).verdict == "regressed"
+    assert compare({"tokens@10": dear}, {"tokens@10": cheap}, settings).verdict == "fine"
+    tolerance = row(compare({"tokens@10": cheap}, {"tokens@10": dear}, settings), measure="tokens@10")["tolerance"]
+    assert tolerance == pytest.approx(0.10 * (100 + 49 / 2))
+
+
+def test_what_changed_nowhere_is_fine_even_for_one_query(compare: Any) -> None:
+    found = compare({"recall@10": [0.5]}, {"recall@10": [0.5]})
+    assert found.verdict == "fine"
+    assert (row(found)["low"], row(found)["p"], row(found)["p_holm"]) == (None, None, None)
+
+
+def test_one_query_that_changed_tells_nothing(compare: Any) -> None:
+    assert compare({"recall@10": [1.0]}, {"recall@10": [0.0]}).verdict == "could not tell"
+
+
+def test_a_small_category_is_not_tested_and_leaves_the_whole_decided(compare: Any) -> None:
+    """3 queries of `rare` lose all, 397 do not move: -.0075 in all."""
+    found = compare(
+        {"recall@10": [1.0] * 400}, {"recall@10": [0.0] * 3 + [1.0] * 397}, categories=["rare"] * 3 + ["often"] * 397
+    )
+    assert (row(found, "rare")["p"], row(found, "rare")["verdict"]) == (None, "could not tell")
+    assert row(found, "often")["verdict"] == "fine"
+    assert found.verdict == "fine"
+
+
+def test_a_category_can_fail_the_whole(compare: Any) -> None:
+    """20 of 1,000 lose half: -.01 in all is tolerated, -.5 in their category is not."""
+    found = compare(
+        {"recall@10": [1.0] * 1000},
+        {"recall@10": [0.5] * 20 + [1.0] * 980},
+        categories=["rare"] * 20 + ["often"] * 980,
+    )
+    assert row(found)["verdict"] == "fine"
+    assert row(found, "rare")["verdict"] == "regressed"
+    assert found.verdict == "regressed"
+
+
+def test_holm_counts_every_row_that_is_tested(compare: Any) -> None:
+    rng = np.random.default_rng(0)
+    measures = {"recall@10": rng.random(60), "MRR": rng.random(60)}
+    after = {name: np.clip(values - 0.1 * rng.random(60), 0, 1) for name, values in measures.items()}
+    settings = {"measures": dict.fromkeys(measures, LIMITS["recall@10"])}
+    found = compare(measures, after, settings, categories=["a"] * 40 + ["b"] * 17 + ["c"] * 3)
+    tested = found.rows.drop_nulls("p")
+    assert len(tested) == 2 * 3  # all, a, b; c has 3 queries
+    assert tested["p_holm"].to_list() == holm(tested["p"].to_numpy()).tolist()
+
+
+def test_the_numbers_are_those_of_the_paired_differences(compare: Any) -> None:
+    rng = np.random.default_rng(1)
+    before, after = rng.random(80), rng.random(80)
+    found = row(compare({"recall@10": before}, {"recall@10": after}, {"seed": 3}))
+    d = (after - before)[:, None]
+    assert found["p"] == sign_flip_p_values(d, 1000, 3)[0]
+    assert (found["low"], found["high"]) == tuple(bound[0] for bound in bootstrap_means(d, 1000, 0.95, 3))
+
+
+def test_queries_of_a_workspace_may_count_as_one(compare: Any) -> None:
+    """40 queries of two workspaces: as 2 units even a total loss can be chance (p = 2 / 4), and is left untold."""
+    both = {"workspaces": ["v", "w"] * 20}
+    before, after = {"recall@10": [1.0] * 40}, {"recall@10": [0.98] * 40}
+    alone = compare(before, after, **both)
+    assert alone.verdict == "regressed"
+    clustered = compare(before, after, {"cluster": "workspace"}, **both)
+    assert row(clustered)["units"] == 2
+    assert row(clustered)["p"] == 2 / 4
+    assert clustered.verdict == "could not tell"
+
+
+def test_a_measure_that_judges_some_queries_is_compared_on_these(compare: Any) -> None:
+    found = compare({"recall@10": [1.0, None, 0.5] * 10}, {"recall@10": [1.0, None, 0.0] * 10})
+    assert (row(found)["n"], row(found)["changed"]) == (20, 10)
+    assert row(found)["difference"] == pytest.approx(-0.5 / 2)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=10, max_size=40), st.integers(0, 3))
+def test_a_run_against_itself_is_fine(tmp_path_factory: Any, values: list[float], seed: int) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    same = side(folder / "same", {"recall@10": values})
+    assert Regression(measures=LIMITS, resamples=50, seed=seed).compare(same, same).verdict == "fine"
+
+
+def test_measures_that_neither_run_has_are_told(compare: Any) -> None:
+    settings = {"measures": {**LIMITS, "nDCG@10": LIMITS["recall@10"]}}
+    assert compare({"recall@10": [1.0] * 10}, {"recall@10": [1.0] * 10}, settings).left_out == ("nDCG@10",)
+
+
+def test_draws_that_no_test_could_pass_with_are_refused(compare: Any) -> None:
+    """Four tests: 4 / 80 is not below .05, 4 / 81 is."""
+    values, categories = {"recall@10": [1.0] * 60}, ["a"] * 20 + ["b"] * 20 + ["c"] * 20
+    with pytest.raises(LcmError, match=r"regress\.resamples=79 is too few: with 4 tests, .* at least 80"):
+        compare(values, values, {"resamples": 79}, categories=categories)
+    compare(values, values, {"resamples": 80}, categories=categories)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": float("nan")}, "alpha must be between 0 and 1, got nan"),
+        ({"confidence": 1.0}, "confidence must be between 0 and 1, got 1.0"),
+        ({"resamples": 10}, "resamples must be >= 1 / alpha = 20, got 10"),
+        ({"least_queries": 1}, "least_queries must be >= 2, got 1"),
+        ({"cluster": "speaker"}, "cluster must be none or workspace, got 'speaker'"),
+        ({"measures": {"MRR": None}}, "measures must name at least one measure"),
+        ({"measures": {"MRR": {"tolerance": 0.1}}}, "measures: MRR must have tolerance and detectable, got tolerance"),
+        (
+            {"measures": {"MRR": {"tolerance": float("nan"), "detectable": 1}}},
+            "measures: MRR: tolerance must be a number >= 0 or a share such as 10%, got nan",
+        ),
+        (
+            {"measures": {"MRR": {"tolerance": 0.1, "detectable": 0.1}}},
+            "measures: MRR: detectable must be > tolerance, got 0.1 and 0.1",
+        ),
+        (
+            {"measures": {"MRR": {"tolerance": "1%", "detectable": 0.1}}},
+            "measures: MRR: tolerance and detectable must be of one kind, got 1% and 0.1",
+        ),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(").replace("+", r"\+") + "$"):
+        Regression(**settings)
+
+
+def test_the_worst_query_comes_first_with_both_rankings(tmp_path: Path) -> None:
+    """Evidence is m1: the second query finds it no more, the first finds it a rank later."""
+    before = side(
+        tmp_path / "before",
+        {"recall@10": [1.0, 1.0, 0.0], "MRR": [1.0, 1.0, 0.0]},
+        rankings={"q000": ["m1", "m2"], "q001": ["m1", "m2"], "q002": ["m3"]},
+    )
+    after = side(
+        tmp_path / "after",
+        {"recall@10": [1.0, 0.0, 1.0], "MRR": [0.5, 0.0, 1.0]},
+        rankings={"q000": ["m2", "m1"], "q001": ["m2"], "q002": ["m1"]},
+    )
+    limits = LIMITS["recall@10"]
+    settings = {"recall@10": limits, "MRR": limits}
+    first, second = Regression(measures=settings, resamples=50).compare(before, after).worse
+    assert (first.query_id, second.query_id) == ("q001", "q000")
+    assert first.values == {"recall@10": (1.0, 0.0), "MRR": (1.0, 0.0)}
+    assert second.values == {"MRR": (1.0, 0.5)}
+    assert [(one.document_id, one.covers_evidence) for one in second.baseline or ()] == [("m1", True), ("m2", False)]
+    assert [(one.document_id, one.covers_evidence) for one in second.candidate or ()] == [("m2", False), ("m1", True)]
+    only = Regression(measures=settings, resamples=50, worst_queries=1, depth=1).compare(before, after).worse
+    assert [query.query_id for query in only] == ["q001"]
+    assert len(only[0].baseline or ()) == 1

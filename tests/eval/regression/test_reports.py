@@ -1,0 +1,157 @@
+"""What a comparison leaves for people, build servers and MLflow."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from eval.regression.comparison import Comparison
+from eval.regression.comparison_folder import write_comparison
+from eval.regression.junit import junit
+from eval.regression.markdown import markdown
+from eval.regression.regression import Regression
+from tests.run_folders import side
+
+LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+def compared(folder: Path, text: str = "What?", category: str = "rare") -> Comparison:
+    """Of 100 queries the 20 of a category lose all; 3 more are too few to tell."""
+    categories = [category] * 20 + ["few"] * 3 + ["often"] * 77
+    rankings = {"q000": ["m1", "m2"]}
+    before = side(folder / "before", {"recall@10": [1.0] * 100}, categories=categories, text=text, rankings=rankings)
+    after = side(
+        folder / "after",
+        {"recall@10": [0.0] * 21 + [1.0] * 79},
+        categories=categories,
+        text=text,
+        rankings={"q000": ["m2"]},
+    )
+    return Regression(measures=LIMITS, resamples=500, worst_queries=2).compare(before, after)
+
+
+ATTRIBUTES = {
+    "testsuites": {"name", "tests", "failures", "errors", "skipped", "time"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"},
+    "testcase": {"classname", "name", "time"},
+    "failure": {"message", "type"},
+    "skipped": {"message"},
+    "property": {"name", "value"},
+}
+"""Of JUnit's XSD, those that are written."""
+
+
+def test_the_junit_report_is_as_its_schema_wants_it(tmp_path: Path) -> None:
+    """Order of elements, attributes, counts that add up, a time without a zone: the rules of JUnit's XSD."""
+    suites = Xml.fromstring(junit(compared(tmp_path), "2026-01-31T12:00:00").encode())
+    assert suites.tag == "testsuites"
+    (suite,) = suites
+    order = [child.tag for child in suite]
+    cases = suite.findall("testcase")
+    assert order == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
+    for element in suites.iter():
+        assert set(element.attrib) == ATTRIBUTES.get(element.tag, set()), element.tag
+    for case in cases:
+        assert [child.tag for child in case] in ([], ["failure"], ["skipped"])
+    for parent in (suites, suite):
+        assert int(parent.attrib["tests"]) == len(cases)
+        assert int(parent.attrib["failures"]) == len(suite.findall("testcase/failure"))
+        assert int(parent.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
+        assert parent.attrib["errors"] == "0"
+    assert datetime.fromisoformat(suite.attrib["timestamp"]).tzinfo is None
+
+
+def test_the_junit_report_has_a_case_for_each_measure_and_group(tmp_path: Path) -> None:
+    suites = Xml.fromstring(junit(compared(tmp_path), "2026-01-31T12:00:00").encode())
+    found = {case.attrib["classname"]: [child.tag for child in case] for case in suites.iter("testcase")}
+    assert found == {
+        "lcm.regress.all": ["failure"],
+        "lcm.regress.rare": ["failure"],
+        "lcm.regress.few": ["skipped"],
+        "lcm.regress.often": [],
+    }
+    (failure, _) = suites.iter("failure")
+    assert failure.attrib["message"].startswith("recall@10: 1.000 -> 0.790, difference -0.210 [")
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    return compared(tmp_path_factory.mktemp("runs"))
+
+
+@given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=30))
+def test_any_name_and_text_can_be_reported(comparison: Comparison, name: str, text: str) -> None:
+    told = replace(
+        comparison,
+        rows=comparison.rows.with_columns(pl.col("group").replace("rare", name)),
+        worse=tuple(replace(query, text=text, category=name) for query in comparison.worse),
+    )
+    Xml.fromstring(junit(told, "2026-01-31T12:00:00").encode())
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(markdown(told))
+    assert rendered.count("<table>") == 2  # the rows, and the ranking of the one query whose ranking is known
+    first = rendered.partition("</table>")[0]
+    assert first.count("<tr>") == 1 + told.rows.height
+    assert first.count("<td") == 11 * told.rows.height
+    assert rendered.count("<details>") == 2
+
+
+def test_the_markdown_report_says_what_got_worse(tmp_path: Path) -> None:
+    lines = markdown(compared(tmp_path, text="Who <b>|</b>?")).splitlines()
+    assert lines[0] == "## lcm regress: regressed"
+    (whole,) = [line for line in lines if line.startswith("| all |")]
+    assert whole.startswith("| all | recall@10 | 100 | 21 | 1.000 | 0.790 | -0.210 | [-0.")
+    assert whole.endswith("| -0.010 | .006 | **regressed** |")  # 1 / 501, of three tests
+    assert "<details><summary>q000 (rare): Who &lt;b&gt;|&lt;/b&gt;?</summary>" in lines
+    assert "recall@10 1.000 -> 0.000; 1 messages of evidence" in lines
+    assert "| 1 | m1 **evidence** | m2 |" in lines
+    assert "| 2 | m2 |  |" in lines
+
+
+def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path) -> None:
+    comparison = compared(tmp_path)
+    write_comparison(tmp_path / "out", comparison, {"alpha": 0.05, "measures.recall@10.tolerance": 0.01}, "a: 1\n", NOW)
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (found["verdict"], found["exit_code"]) == ("regressed", 1)
+    assert [row["group"] for row in found["rows"]] == ["all", "rare", "few", "often"]
+    assert found["worse_queries"][0]["baseline"][0] == {"document_id": "m1", "covers_evidence": True}
+    assert pl.read_parquet(tmp_path / "out" / "verdict.parquet").equals(comparison.rows)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["kind"] == "comparison"
+    assert summary["metrics"]["recall@10.difference"] == pytest.approx(-0.21)
+    assert summary["metrics"]["category/rare/recall@10.difference"] == -1
+    assert "category/few/recall@10.p_holm" not in summary["metrics"]  # not tested
+    assert summary["metrics"]["regressed"] == 2
+    assert summary["params"]["measures.recall_at_10.tolerance"] == "0.01"
+    assert summary["tags"] == {
+        "verdict": "regressed",
+        "dataset_digest": "a" * 64,
+        "baseline_config_hash": "0" * 16,
+        "candidate_config_hash": "0" * 16,
+    }
+
+
+def test_the_summary_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    comparison = compared(tmp_path)
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_comparison(tmp_path / "out", comparison, {}, "", NOW)
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_without_rankings_the_report_has_none(tmp_path: Path) -> None:
+    values = {"recall@10": [1.0] * 20}
+    before, after = side(tmp_path / "before", values), side(tmp_path / "after", {"recall@10": [0.0] * 20})
+    comparison = Regression(measures=LIMITS, resamples=50).compare(before, after)
+    assert comparison.worse[0].baseline is None
+    assert "| rank |" not in markdown(comparison)

@@ -1,0 +1,124 @@
+"""Folds: parts of a dataset whose results, put together, are those of the whole."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from eval.answers import SYSTEM_ARM
+from eval.datasets.dataset import Dataset
+from eval.datasets.sample import Sample
+from eval.experiment import Experiment, Outcome
+from eval.measures.retrieval import judged_queries, workspace_of_query
+from eval.run_folder import write_run
+from eval.tuning.finished_trial import sums_by_fold, values_by_query
+from eval.tuning.folds import Fold, folds_of, part_of, pooled, restricted, shared
+from eval.tuning.objective import Objective
+from lcm.errors import LcmError
+from pipelines import configuration
+from pipelines.point import experiment_of
+
+OVERRIDES = (
+    "embedder=hashing",
+    "latency.queries=0",
+    "retention.budgets=[1000]",
+    "measures.resamples=50",
+    "cache=false",
+)
+
+
+def silent(*_: object) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return Sample().load()
+
+
+@pytest.fixture(scope="module")
+def experiment(dataset: Dataset) -> Experiment:
+    return experiment_of(configuration.composed(OVERRIDES), dataset)
+
+
+@pytest.fixture(scope="module")
+def whole(experiment: Experiment) -> Outcome:
+    return experiment.run(silent)
+
+
+@pytest.mark.parametrize("wanted", ["workspace", 2, 3])
+def test_folds_pooled_are_the_whole_run(experiment: Experiment, whole: Outcome, wanted: int | str) -> None:
+    folds = folds_of(experiment.dataset, wanted)
+    found = pooled({fold.name: part_of(experiment, fold).run(silent) for fold in folds}, experiment)
+    for name in ("run", "documents", "decisions", "compression", "means"):
+        assert_frame_equal(getattr(found, name), getattr(whole, name), check_exact=True)
+    key = ["arm", "query_id", "measure"]
+    assert_frame_equal(found.values.sort(key), whole.values.sort(key), check_exact=True)
+    assert found.counts == whole.counts
+    assert found.incidents == whole.incidents
+
+
+def test_every_workspace_is_in_one_fold_and_folds_have_about_as_many_queries(dataset: Dataset) -> None:
+    for wanted in ("workspace", 2, 3):
+        folds = folds_of(dataset, wanted)
+        inside = [workspace for fold in folds for workspace in fold.workspaces]
+        assert sorted(inside) == sorted({transcript.workspace_id for transcript in dataset.transcripts})
+        assert len(folds) == (4 if wanted == "workspace" else wanted)
+    # 44, 26, 15 and 6 judged queries: the largest against the others
+    asked = workspace_of_query(dataset).join(judged_queries(dataset), on="query_id", how="semi")["workspace_id"]
+    sizes = [sum(workspace in fold.workspaces for workspace in asked) for fold in folds_of(dataset, 2)]
+    assert sorted(sizes) == [44, 26 + 15 + 6]
+
+
+def test_more_folds_than_judged_workspaces_are_refused(dataset: Dataset) -> None:
+    with pytest.raises(LcmError, match=r"study.folds=5: sample has 4 workspaces with judged queries"):
+        folds_of(dataset, 5)
+
+
+def test_one_judged_workspace_is_one_fold(dataset: Dataset) -> None:
+    one = restricted(dataset, [dataset.transcripts[0].workspace_id])
+    assert [fold.workspaces for fold in folds_of(one, "workspace")] == [(dataset.transcripts[0].workspace_id,)]
+
+
+def test_a_restricted_dataset_has_nothing_of_elsewhere(dataset: Dataset) -> None:
+    workspace = dataset.queries[0].workspace_id
+    part = restricted(dataset, [workspace])
+    assert {transcript.workspace_id for transcript in part.transcripts} == {workspace}
+    assert part.queries == tuple(query for query in dataset.queries if query.workspace_id == workspace)
+    assert set(part.qrels["query_id"]) <= {query.query_id for query in part.queries}
+    assert 0 < len(part.qrels) < len(dataset.qrels)
+    assert restricted(dataset, [t.workspace_id for t in dataset.transcripts]).queries == dataset.queries
+
+
+def test_sums_by_fold_make_the_mean_of_the_whole(experiment: Experiment, whole: Outcome, tmp_path: Path) -> None:
+    dataset = experiment.dataset
+    folder = tmp_path / "run"
+    summary = write_run(folder, whole, dataset, {}, "", {})
+    objectives = [Objective("recall@10", "maximize"), Objective("latency/total_p50_ms", "minimize")]
+    folds = folds_of(dataset, "workspace")
+    found = sums_by_fold(values_by_query(folder), objectives, folds)
+    assert set(found) == {"recall@10"}
+    total, n = (sum(pair[i] for pair in found["recall@10"].values()) for i in (0, 1))
+    assert n == len(judged_queries(dataset))
+    assert total / n == pytest.approx(summary["measures"]["recall@10"]["value"])
+    own = whole.values.filter(arm=SYSTEM_ARM, measure="recall@10").join(workspace_of_query(dataset), on="query_id")
+    fold = folds[0]
+    assert found["recall@10"][fold.name][0] == pytest.approx(
+        own.filter(pl.col("workspace_id").is_in(fold.workspaces))["value"].sum()
+    )
+
+
+def test_what_one_fold_alone_warns_of_is_told_with_its_name() -> None:
+    assert shared({"a": ("x", "y"), "b": ("y",)}) == ("fold a: x", "y")
+
+
+def test_a_workspace_that_nobody_judges_joins_a_fold(dataset: Dataset) -> None:
+    last = dataset.transcripts[-1].workspace_id
+    asked = [query.query_id for query in dataset.queries if query.workspace_id == last]
+    unjudged = replace(dataset, qrels=dataset.qrels.filter(~pl.col("query_id").is_in(asked)))
+    folds = folds_of(unjudged, "workspace")
+    assert len(folds) == 3
+    assert sum(last in fold.workspaces for fold in folds) == 1
+    assert all(isinstance(fold, Fold) and fold.name != last for fold in folds)

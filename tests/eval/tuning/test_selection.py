@@ -1,0 +1,103 @@
+"""Which trial is picked, and what that is worth on folds that had no say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.tuning.finished_trial import FinishedTrial
+from eval.tuning.objective import Objective
+from eval.tuning.selection import best, cross_validated, front, on_front, pick
+
+RECALL = Objective("recall@10", "maximize")
+FOLDS = ("a", "b", "c")
+
+
+def trial(number: int, means: list[float], queries: tuple[int, ...] = (10, 10, 10)) -> FinishedTrial:
+    """By its means over folds."""
+    sums = {fold: [mean * n, n] for fold, mean, n in zip(FOLDS, means, queries, strict=True)}
+    total = sum(mean * n for mean, n in zip(means, queries, strict=True))
+    return FinishedTrial(number, {}, (total / sum(queries),), {"recall@10": sums})
+
+
+def test_the_trial_of_each_fold_is_picked_by_the_others() -> None:
+    steady, lucky = trial(0, [0.5, 0.5, 0.5]), trial(1, [0.9, 0.4, 0.4])
+    found = cross_validated([steady, lucky], [RECALL], FOLDS)
+    assert found is not None
+    # Without a the steady trial is better, 0.5 against 0.4; with it the lucky one, 0.65 against 0.5.
+    assert [row.picked for row in found.folds] == [0, 1, 1]
+    assert [row.value for row in found.folds] == pytest.approx([0.5, 0.4, 0.4])
+    assert found.estimate == pytest.approx((0.5 + 0.4 + 0.4) / 3)
+    assert found.in_sample == pytest.approx((0.9 + 0.4 + 0.4) / 3)
+    assert found.optimism == pytest.approx((0.9 - 0.5) / 3)
+    assert found.spread == pytest.approx(np.std([0.5, 0.4, 0.4], ddof=1))
+    assert found.agreement == 2
+    assert best([steady, lucky], [RECALL]) is lucky
+
+
+def test_a_fold_weighs_as_many_queries_as_it_has() -> None:
+    found = cross_validated([trial(0, [1.0, 0.0, 0.0], (30, 10, 10))], [RECALL], FOLDS)
+    assert found is not None
+    assert found.estimate == found.in_sample == pytest.approx(30 / 50)
+    assert found.optimism == 0
+
+
+def test_optimism_is_positive_where_less_is_better_too() -> None:
+    cost = Objective("recall@10", "minimize")
+    found = cross_validated([trial(0, [5.0, 5.0, 5.0]), trial(1, [1.0, 6.0, 6.0])], [cost], FOLDS)
+    assert found is not None
+    assert found.optimism == pytest.approx((5 + 6 + 6) / 3 - (1 + 6 + 6) / 3)
+
+
+def test_a_fold_that_judges_nothing_is_not_held_out() -> None:
+    found = cross_validated([trial(0, [0.5, 0.6, 0.0], (10, 10, 0))], [RECALL], FOLDS)
+    assert found is not None
+    assert [row.fold for row in found.folds] == ["a", "b"]
+
+
+def test_there_is_no_cross_validation_of_one_fold_or_of_a_latency() -> None:
+    assert cross_validated([trial(0, [0.5] * 3)], [RECALL], FOLDS[:1]) is None
+    slow = FinishedTrial(0, {}, (3.0,), {})
+    assert cross_validated([slow], [Objective("latency/total_p50_ms", "minimize")], FOLDS) is None
+
+
+def test_rivals_are_those_within_one_standard_error_and_no_repetition() -> None:
+    first, near, far = trial(0, [0.6, 0.5, 0.7]), trial(1, [0.5, 0.6, 0.69]), trial(2, [0.1, 0.1, 0.1])
+    again = FinishedTrial(3, {}, first.values, first.sums, same_as=0)
+    found = cross_validated([first, near, far, again], [RECALL], FOLDS)
+    assert found is not None
+    assert found.rivals == 1
+
+
+def test_the_first_objective_gives_way_by_what_is_within() -> None:
+    values = np.array([[0.80, 500.0], [0.79, 300.0], [0.70, 100.0], [0.79, 400.0]])
+    cheap = Objective("tokens@10", "minimize")
+    assert pick(values, [RECALL, cheap]) == 0
+    assert pick(values, [Objective("recall@10", "maximize", within=0.02), cheap]) == 1
+    assert pick(values, [Objective("recall@10", "maximize", within=0.5), cheap]) == 2
+
+
+def test_of_equals_the_first_is_picked() -> None:
+    assert pick(np.array([[0.5], [0.7], [0.7]]), [RECALL]) == 1
+
+
+def test_latencies_have_their_say_in_every_fold() -> None:
+    objectives = [Objective("recall@10", "maximize", within=0.1), Objective("latency/total_p50_ms", "minimize")]
+    slow = FinishedTrial(0, {}, (0.6, 9.0), trial(0, [0.6] * 3).sums)
+    quick = FinishedTrial(1, {}, (0.55, 1.0), trial(1, [0.55] * 3).sums)
+    found = cross_validated([slow, quick], objectives, FOLDS)
+    assert found is not None
+    assert [row.picked for row in found.folds] == [1, 1, 1]
+    assert [one.number for one in on_front([slow, quick], objectives)] == [0, 1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
+def test_nothing_is_better_than_what_stands_on_the_front_and_something_than_all_else(
+    rows: list[tuple[int, int]],
+) -> None:
+    is_in = front(np.array(rows, dtype=float))
+    for i, row in enumerate(rows):
+        betters = [other for other in rows if other != row and all(b >= a for a, b in zip(row, other, strict=True))]
+        assert is_in[i] == (not betters)
+    objectives = [RECALL, Objective("MRR", "maximize")]
+    assert is_in[pick(np.array(rows, dtype=float), objectives)]

@@ -1,0 +1,340 @@
+"""`lcm evaluate -m`: points are checked first, run once, found again, and told side by side."""
+
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Sequence
+from contextlib import closing, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.datasets.sample import Sample, bundled_directory
+from eval.sweep.point_folder import FAILURE, POINT
+from pipelines import cli, configuration, sweep
+from pipelines.cli import BAD_INPUT, INTERRUPTED
+from pipelines.composition import Compositions
+from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.pipelines.test_cli import assert_refused, wait_for
+from tests.pipelines.test_evaluate import numbers, start
+
+SMALL = (*QUICK, "retention.budgets=[]")
+COMMAND = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
+READY = sorted(path.stem for path in (configuration.conf_dir() / "sweep").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where the command was run, and what it said."""
+    place = tmp_path_factory.mktemp("once")
+    with pytest.MonkeyPatch.context() as here, redirect_stdout(StringIO()) as said:
+        here.chdir(place)
+        here.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        here.delenv("LCM_DATASETS_DIR", raising=False)
+        assert cli.run(list(COMMAND)) == 0
+    return place, said.getvalue()
+
+
+@pytest.fixture
+def swept(once: tuple[Path, str], tmp_path: Path) -> Path:
+    """A copy of the folder of the sweep, where the same command finds it."""
+    shutil.copytree(once[0] / "runs", tmp_path / "here" / "runs")
+    (folder,) = (tmp_path / "here" / "runs" / "sweeps").iterdir()
+    return folder
+
+
+def points(folder: Path) -> list[Path]:
+    """The folders of the points, by name."""
+    return sorted(path.parent for path in folder.glob(f"*/{POINT}"))
+
+
+def dense_weight(point: Path) -> float:
+    """As the point's own configuration has it."""
+    return float((point / "config.yaml").read_text().partition("dense_weight: ")[2].partition("\n")[0])
+
+
+def of_weight(folder: Path, weight: float) -> Path:
+    (point,) = [point for point in points(folder) if dense_weight(point) == weight]
+    return point
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The weight of each point that is run."""
+    weights: list[float] = []
+    real = sweep.evaluated
+
+    def evaluated(config: Any, *rest: Any) -> Any:
+        weights.append(config.fusion.dense_weight)
+        return real(config, *rest)
+
+    monkeypatch.setattr(sweep, "evaluated", evaluated)
+    return weights
+
+
+def test_every_point_is_kept_whole_and_shown_beside_the_others(once: tuple[Path, str], swept: Path) -> None:
+    assert swept.name.startswith("fusion.dense_weight-")
+    assert sorted(map(dense_weight, points(swept))) == [0.6, 0.7]
+    table = once[1][once[1].index("the system, by point") :]
+    assert "│ 0 fusion.dense_weight=0.6 │ 91 │" in table
+    assert "│ 1 fusion.dense_weight=0.7 │ 91 │" in table
+    assert "embedder=hashing" not in table  # what all points have in common tells none from another
+    assert "2 of 2 points kept: runs/sweeps/fusion.dense_weight-" in table
+    assert "│ arm" not in once[1]  # no report of each point
+
+
+def test_the_folder_holds_the_table_as_parquet_and_markdown_and_a_plot(swept: Path) -> None:
+    frame = pl.read_parquet(swept / "points.parquet")
+    assert frame["state"].to_list() == ["finished", "finished"]
+    assert frame["fusion.dense_weight"].to_list() == [0.6, 0.7]
+    for row in frame.iter_rows(named=True):
+        kept = json.loads((swept / row["folder"] / "summary.json").read_text())["measures"]["recall@10"]
+        assert (row["recall@10"], row["recall@10.low"]) == (kept["value"], kept["low"])
+    best = max(frame["recall@10"])
+    assert f"**{best:.3f}**" in (swept / "sweep.md").read_text()
+    assert (swept / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    summary = json.loads((swept / "summary.json").read_text())
+    assert (summary["kind"], summary["metrics"]["finished"], summary["metrics"]["best/recall@10"]) == ("sweep", 2, best)
+    assert summary["tags"]["swept/fusion.dense_weight"] == "0.6,0.7"
+
+
+def test_the_same_command_runs_nothing_again(lcm: Lcm, once: tuple[Path, str], swept: Path, ran: list[float]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in swept.rglob("*.*") if path.suffix != ".lock"}
+    again = lcm(*COMMAND)
+    assert (again.code, ran) == (0, [])
+    told = f"2 of 2 points are finished in runs/sweeps/{swept.name}, nothing is left to run; hydra.sweep.dir=FOLDER"
+    assert again.stdout.startswith(told)
+    assert again.stdout.endswith(once[1])
+    assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.*") if path.suffix != ".lock"} == before
+
+
+def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float]) -> None:
+    larger = ("evaluate", "-m", "fusion.dense_weight=0.5,0.6,0.7", "fusion.floor_ratio=0.92", *SMALL)
+    finished = lcm(*larger, f"hydra.sweep.dir={swept}")
+    assert ran == [0.5]
+    assert f"3 of 3 points kept: {swept}" in finished.stdout
+
+
+def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float]) -> None:
+    outdated = of_weight(swept, 0.6) / POINT
+    outdated.write_text(json.dumps({**json.loads(outdated.read_text()), "code": "before"}))
+    again = lcm(*COMMAND)
+    assert ran == [0.6]
+    assert again.stderr == "lcm: warning: 1 of 2 points come from other code or data, and are run again\n"
+    assert json.loads(outdated.read_text())["code"] != "before"
+
+
+def test_equal_points_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = [(*QUICK, f"fusion.dense_weight={weight}") for weight in ("0.7", "0.70", "0.5")]
+    assert [point.label for point in sweep.checked_points(wanted, Compositions())] == [
+        "fusion.dense_weight=0.7",
+        "fusion.dense_weight=0.5",
+    ]
+    assert capsys.readouterr().err == "lcm: warning: 1 of 3 points are the same as others: each runs once\n"
+
+
+def test_a_point_equals_the_run_by_itself(lcm: Lcm, swept: Path) -> None:
+    alone = lcm("evaluate", "fusion.dense_weight=0.6", *SMALL, place="alone").folder
+    assert numbers(of_weight(swept, 0.6)) == numbers(alone)
+
+
+def test_a_mistake_in_the_last_point_stops_the_first(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=0.5,-1")
+    assert_refused(finished, ["fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1)"])
+
+
+def test_all_points_with_a_mistake_are_named(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=-1,0.5,abc", "ranking.stages.limit.n=10,5")
+    assert_refused(
+        finished,
+        [
+            "fusion.dense_weight must be >= 0, got -1 (in fusion.dense_weight=-1 ranking.stages.limit.n=10, ",
+            "fusion.dense_weight must be a number, got 'abc' (in fusion.dense_weight=abc ranking.stages.limit.n=10, ",
+        ],
+    )
+
+
+def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
+    finished = lcm("evaluate", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
+    assert_refused(finished, ["lcm: fusion.dense_weight must be >= 0, got -1\n"])
+
+
+def test_a_misspelt_key_stops_all(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_wieght=0.5,0.6")
+    assert_refused(finished, ["fusion.dense_wieght: no such key; did you mean fusion.dense_weight or"])
+
+
+def test_the_folder_of_a_point_cannot_be_named(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "fusion.dense_weight=0.5,0.6", "hydra.sweep.subdir=x")
+    assert_refused(finished, ["hydra.sweep.subdir", "leave it out"])
+
+
+def test_an_experiment_can_hold_the_sweep(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "more" / "experiment").mkdir(parents=True)
+    (tmp_path / "more" / "experiment" / "limits.yaml").write_text(
+        "# @package _global_\nhydra:\n  sweeper:\n    params:\n      ranking.stages.limit.n: 10,0\n"
+    )
+    finished = lcm("evaluate", "-m", "experiment=limits", f"hydra.searchpath=[file://{tmp_path}/more]", *QUICK)
+    assert_refused(finished, ["ranking.stages.limit.n must be >= 1, got 0 (in ranking.stages.limit.n=0)"])
+
+
+def test_a_point_that_fails_stops_no_other_and_is_tried_again(
+    lcm: Lcm, swept: Path, tmp_path: Path, ran: list[float]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    command = ("evaluate", *SMALL, "-m", f"dataset.directory={elsewhere},null", f"hydra.sweep.dir={swept}")
+    finished = lcm(*command)
+    assert finished.code == BAD_INPUT
+    (said,) = [line for line in finished.stdout.splitlines() if line.startswith("point 0 failed: ")]
+    assert said.startswith(f"point 0 failed: dataset.directory={elsewhere}: dataset 'sample':")
+    assert "1 of 2 points kept" in finished.stdout
+    assert finished.stderr == "lcm: 1 of 2 points failed, each said why above; the same command tries them again\n"
+    (failure,) = swept.rglob(FAILURE)
+    assert said.endswith(json.loads(failure.read_text())["error"])
+    assert "- point 0 failed: dataset 'sample':" in (swept / "sweep.md").read_text()
+    shutil.copytree(bundled_directory(), elsewhere)
+    again = lcm(*command)
+    assert (again.code, again.stderr) == (0, "")
+    assert "2 of 2 points kept" in again.stdout
+    assert list(swept.rglob(FAILURE)) == []
+    assert ran == [0.7]
+
+
+def test_a_defect_in_a_point_is_told_as_one(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sample, "load", lambda self: {}["x"])
+    finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.5,0.6")
+    assert finished.code == BAD_INPUT
+    assert finished.stdout.count("KeyError: 'x' (a defect; run this point by itself with --debug)") == 2
+
+
+def test_ctrl_c_says_how_to_go_on(lcm: Lcm, swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, "evaluated", interrupted)
+    finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.5,0.6,0.7", f"hydra.sweep.dir={swept}")
+    assert finished.code == INTERRUPTED
+    assert finished.stderr == (
+        f"lcm: warning: interrupted: 2 of 3 points are kept in {swept}; the same command goes on from there\n"
+    )
+
+
+def test_two_processes_do_not_run_one_sweep(lcm: Lcm, swept: Path) -> None:
+    with sweep._alone(swept):
+        finished = lcm(*COMMAND)
+    assert finished.code == BAD_INPUT
+    assert finished.stderr.startswith(f"lcm: runs/sweeps/{swept.name}: another process is at work on this sweep; ")
+
+
+def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
+    run = points(swept)[0]
+    finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.5", f"hydra.sweep.dir={run}")
+    assert finished.code == BAD_INPUT
+    assert finished.stderr == f"lcm: hydra.sweep.dir={run} holds a run that is no sweep: name another folder\n"
+
+
+@pytest.mark.parametrize("ready", READY)
+def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
+    command = configuration.command(["-m", f"sweep={ready}", "embedder=hashing"])
+    wanted = configuration.multirun(command).points
+    built = sweep.checked_points(wanted, Compositions())
+    assert 5 < len(built) == len(wanted)
+
+
+def test_a_ready_sweep_runs_and_can_be_narrowed(lcm: Lcm) -> None:
+    narrowed = ("decay.recency_half_life_days=3.0,90.0", "decay.search_boost_min=0.3")
+    finished = lcm("evaluate", "-m", "sweep=decay", *narrowed, *SMALL, "hydra.sweep.dir=sweep")
+    assert finished.code == 0, finished.stderr
+    frame = pl.read_parquet(finished.place / "sweep" / "points.parquet")
+    assert frame["decay.recency_half_life_days"].to_list() == [3.0, 90.0]
+    assert frame["nDCG@10"].n_unique() > 1  # it sweeps what tells
+
+
+def assert_same(once: tuple[Path, str], there: Finished) -> None:
+    assert (there.code, there.stdout) == (0, once[1]), there.stderr
+    (folder,) = (once[0] / "runs" / "sweeps").iterdir()
+    ours, theirs = points(folder), points(there.place / "runs" / "sweeps" / folder.name)
+    assert [point.name for point in ours] == [point.name for point in theirs]
+    for one, other in zip(ours, theirs, strict=True):
+        assert numbers(one) == numbers(other)
+
+
+def test_joblib_gives_the_same_numbers(lcm: Lcm, once: tuple[Path, str]) -> None:
+    assert_same(once, lcm(*COMMAND, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+def test_ray_gives_the_same_numbers(lcm: Lcm, once: tuple[Path, str]) -> None:
+    import ray
+
+    two = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
+    try:
+        there = lcm(*COMMAND, *two, "+hydra.launcher.ray.init.include_dashboard=false")
+    finally:
+        ray.shutdown()
+    assert_same(once, there)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """There once so many points are complete, for `wait_for`."""
+
+    process: subprocess.Popen[str]
+    place: Path
+    n: int
+
+    def exists(self) -> bool:
+        assert self.process.poll() is None, self.process.communicate()[1]
+        return complete(self.place) >= self.n
+
+
+def kill_after(n: int, arguments: Sequence[str], place: Path) -> None:
+    """Run in a process of its own, and kill it when n more points are complete."""
+    wanted = complete(place) + n
+    process = start(place, *arguments)
+    try:
+        wait_for(Reached(process, place, wanted), timeout_s=300)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def complete(place: Path) -> int:
+    return len(list(place.glob("sweep/*/summary.json")))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
+def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path) -> None:
+    weights = [round(0.02 * i, 2) for i in range(30)]
+    overrides = [override for override in SMALL if not override.startswith("tracking")] + ["hydra.sweep.dir=sweep"]
+    swept = f"fusion.dense_weight={','.join(map(str, weights))}"
+    arguments = ["evaluate", "-m", *overrides, f"tracking.uri=sqlite:///{tmp_path}/runs.db", swept]
+    place = tmp_path / "here"
+    moments = random.Random(7)
+    for _ in range(5):
+        kill_after(moments.randint(1, 5), arguments, place)
+    killed = complete(place)
+    assert 5 <= killed < 30
+    finished = lcm(*arguments)
+    assert finished.code == 0, finished.stderr
+    assert finished.stdout.startswith(f"{killed} of 30 points are finished in sweep\n")
+    assert "30 of 30 points kept" in finished.stdout
+    assert sorted(map(dense_weight, points(place / "sweep"))) == weights
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
+        statuses = database.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall()
+        ids = "SELECT run_uuid FROM tags WHERE key = 'kind' AND value = 'sweep'"
+        parents = [row[0] for row in database.execute(ids)]
+        below = "SELECT run_uuid FROM tags WHERE key = 'mlflow.parentRunId' AND value = ?"
+        weight = f"SELECT value FROM params WHERE key = 'fusion.dense_weight' AND run_uuid IN ({below})"
+        logged = sorted(float(row[0]) for row in database.execute(weight, parents))
+    assert statuses == [("FINISHED", 31)]
+    assert len(parents) == 1
+    assert logged == weights

@@ -1,0 +1,75 @@
+"""What a sweep cannot log is told once, and tried no more."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from eval.sweep.origin import Origin
+from eval.sweep.point_folder import PointFolder
+from eval.tracking.tracking import Log, TrackingError
+from pipelines.sweep_log import SweepLog, watched
+
+
+class Places:
+    """Takes so many folders, and then no more."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.asked: list[tuple[str, str | None]] = []
+        self.opened = 0
+
+    def has(self, folder: Path) -> bool:
+        return folder.name == "there"
+
+    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+        self.asked.append((folder.name, parent and parent.name))
+        if len(self.asked) > self.room:
+            raise TrackingError("full")
+        return f"at {folder.name}"
+
+    @contextmanager
+    def logger(self) -> Iterator[Log]:
+        self.opened += 1
+        yield self.log
+
+
+def test_points_are_logged_below_the_sweep_which_comes_last(tmp_path: Path) -> None:
+    places = Places(9)
+    with SweepLog(places, tmp_path / "sweep") as logs:
+        for name in ("one", "there", "two"):
+            logs.submit(tmp_path / name)
+        assert logs.finish() == ("at sweep", None)
+    assert places.asked == [("one", "sweep"), ("two", "sweep"), ("sweep", None)]
+    assert places.opened == 1
+
+
+def test_after_a_refusal_the_rest_is_counted_and_not_tried(tmp_path: Path) -> None:
+    places = Places(1)
+    with SweepLog(places, tmp_path / "sweep") as logs:
+        for name in ("one", "two", "three"):
+            logs.submit(tmp_path / name)
+        assert logs.finish() == (None, "2 points were not logged: full")
+    assert [name for name, _ in places.asked] == ["one", "two"]
+
+
+def test_what_is_logged_already_opens_nothing(tmp_path: Path) -> None:
+    places = Places(9)
+    with SweepLog(places, tmp_path / "there") as logs:
+        logs.submit(tmp_path / "there")
+        assert logs.finish() == ("at there", None)
+    assert places.opened == 0
+
+
+def test_points_of_other_processes_are_logged_and_counted_once_they_are_complete(tmp_path: Path) -> None:
+    places = Places(9)
+    folders = [tmp_path / name for name in ("good", "bad", "unfinished")]
+    for folder in folders:
+        PointFolder(folder).begin(Origin("a", "b", "c"), [])
+    shown: list[tuple[int, int]] = []
+    with SweepLog(places, tmp_path / "sweep") as logs:
+        with watched(folders, 5, logs, lambda _, done, n: shown.append((done, n))):
+            (folders[0] / "summary.json").write_text("{}")
+            PointFolder(folders[1]).fail("it said no")
+        logs.finish()
+    assert shown[-1] == (5 - 1, 5)
+    assert [name for name, _ in places.asked] == ["good", "sweep"]
