@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 _RUN_DIR = "hydra.run.dir"
 _ELSEWHERE = {
     "answerer": "`lcm expand-query`",
-    "executor": "`lcm compact`",
+    "space": "`lcm tune`",
     "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
 }
 """Group -> the commands that it belongs to, where that is not all."""

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
+from eval.run_folder import begin_run
 from eval.tracking.tracking import Tracking, TrackingError
 from pipelines import configuration
-from pipelines.point import evaluated
+from pipelines.point import experiment_of, measured
 from pipelines.sweep import sweep
 from pipelines.terminal import console, progress, show_run, warn
 
@@ -36,10 +37,12 @@ def main(arguments: Sequence[str]) -> int:
 def evaluate(config: DictConfig) -> None:
     """One run: the story of the whole project."""
     folder = configuration.run_dir()
+    begin_run(folder)
     tracking: Tracking = configuration.build(config, "tracking")
+    experiment = experiment_of(config)  # a mistake in it stops before anything is logged
     with tracking.logger() as log:
         with progress() as show:
-            summary = evaluated(config, folder, show)
+            summary = measured(config, experiment, folder, show)
         show_run(summary, folder)
         try:
             where = log(folder)

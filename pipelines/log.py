@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.run_folder import SUMMARY
+from eval.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines import configuration
 from pipelines.terminal import console
@@ -23,10 +23,19 @@ def main(arguments: Sequence[str]) -> int:
     folders = [Path(argument) for argument in arguments if "=" not in argument]
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
+        folders = [folder for folder in folders if _kind(folder.parent) != "comparison"]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
     tracking = configuration.build(configuration.composed(overrides), "tracking")
     for folder in folders:
-        where = tracking.log(folder)
+        where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
         console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False, markup=False)
     return 0
+
+
+def _kind(folder: Path) -> str | None:
+    """What a folder holds, by its summary."""
+    if not (folder / SUMMARY).is_file():
+        return None
+    kind: str = read_summary(folder).get("kind", "run")
+    return kind

@@ -35,9 +35,13 @@ def evaluated(config: DictConfig, folder: Path, show: Progress) -> dict[str, Any
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
-    started = time.perf_counter()
     begin_run(folder)
-    experiment = experiment_of(config)
+    return measured(config, experiment_of(config), folder, show)
+
+
+def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Progress) -> dict[str, Any]:
+    """Run the experiment that a configuration describes and write its folder, which was begun."""
+    started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     text = configuration.resolved_text(config)

@@ -238,7 +238,7 @@ def report(questions: Questions, label: str, scores: Numbers) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", nargs="*", default=["beam"], help="datasets to learn from beside LoCoMo")
-    parser.add_argument("--weight", type=float, default=0.5, help="what one of their questions weighs")
+    parser.add_argument("--weight", type=float, default=1.0, help="what one of their questions weighs")
     arguments = parser.parse_args()
     judged_by = {"original": ["dataset.evidence=original"], "repaired": ["dataset.evidence=repaired"]}
     locomo = collected(["dataset=locomo", "dataset.categories=[1,2,3,4]"], judged_by)
@@ -256,9 +256,7 @@ def main() -> None:
     for family, columns in FAMILIES.items():
         left = [i for i, column in enumerate(COLUMNS) if column not in columns]
         scores = held_out(locomo, "original", left, beside)
-        cells = (
-            told(recalls(locomo, scores, "original", k) - recalls(locomo, best, "original", k)) for k in (5, 10)
-        )
+        cells = (told(recalls(locomo, scores, "original", k) - recalls(locomo, best, "original", k)) for k in (5, 10))
         print(f"| {family} | {' | '.join(cells)} |", flush=True)
     print("\nweights:")
     for column, weight in zip(COLUMNS, weights, strict=True):

@@ -165,7 +165,13 @@ class Mlflow:
             for known in receipts:
                 if self._here().items() <= known.items():
                     return str(known["run_id"])
-            run_id = str(client.create_run(experiment_id, run_name=f"{folder.resolve().name}").info.run_id)
+            place = str(folder.resolve()).replace("'", "_")
+            begun = client.search_runs([experiment_id], f"tags.folder = '{place}'", max_results=1)
+            if begun:  # and was killed before it could write the receipt
+                run_id = str(begun[0].info.run_id)
+            else:
+                run = client.create_run(experiment_id, run_name=folder.resolve().name, tags={"folder": place})
+                run_id = str(run.info.run_id)
             _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
 

@@ -44,7 +44,9 @@ class FormEvidence:
 def _forms(haystack: Haystack) -> list[Numbers]:
     if FormEvidence not in haystack.kept:
         said = [content.partition(_CAPTION)[0] for content in haystack.contents]
-        lengths = [len(split_words(content)[0]) + sum(map(len, split_words(content)[1])) for content in haystack.contents]
+        lengths = [
+            len(split_words(content)[0]) + sum(map(len, split_words(content)[1])) for content in haystack.contents
+        ]
         holders = Counter(stem for stems in haystack.stems for stem in set(stems))
         count = len(haystack)
         idf = {stem: np.log1p((count - n + 0.5) / (n + 0.5)) for stem, n in holders.items()}
