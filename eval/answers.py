@@ -78,6 +78,8 @@ class Asking:
     """Query id -> ids of its relevant messages."""
     timed: frozenset[str] = field(init=False)
     """Ids of the queries whose latency is measured."""
+    inputs: "_Inputs | None" = field(init=False)
+    """What the stages depend on; None = nothing is kept."""
 
     def __post_init__(self) -> None:
         evidence = (
@@ -89,12 +91,13 @@ class Asking:
         object.__setattr__(self, "evidence", dict(evidence))
         timed = self.latency.chosen(self.dataset.queries)
         object.__setattr__(self, "timed", frozenset(query.query_id for query in timed))
+        object.__setattr__(self, "inputs", None if self.cache is None else _Inputs(self))
 
     def answers(self, workspace: str, asked: Callable[[int], None]) -> Answers:
         """Let a memory hear a workspace and ask it; `asked` is told how many queries were answered, as they are."""
         transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
-        keys = _Keys(self, workspace)
+        keys = _Keys(self.inputs, workspace)
         is_frozen = not self.system.reinforcement.recalled
         replayed = Replayed(self.system, self.replay, transcripts, queries, self.cache, keys.heard, is_frozen)
         kept, incidents = Kept(self.cache), Counter[str]()
@@ -107,7 +110,9 @@ class Asking:
         for number, moment in enumerate(replayed.moments()):
             incidents.update(moment.incidents)
             if not moment.queries:
-                facts = {name: kept.frame("facts", keys.fact(name), _told(name, moment))[0] for name in _FACTS}
+                facts = {
+                    name: kept.frame("facts", keys.fact(name), _told(name, moment), at_hand=True)[0] for name in _FACTS
+                }
                 samples = self.latency.measure(moment.open(), self.live_embedder, live, others) if live else []
                 continue
             for arm in self.rankings:
@@ -116,7 +121,7 @@ class Asking:
                 ranked[arm].append(frame)
                 incidents.update(survived)
             make = self._retained(moment, ranked[SYSTEM_ARM][-1])
-            frame, survived = kept.frame("retained", keys.retained(number), make)
+            frame, survived = kept.frame("retained", keys.retained(number), make, at_hand=True)
             retained.append(frame)
             incidents.update(survived)
             asked(len(moment.queries))
@@ -158,59 +163,70 @@ class Asking:
         return made
 
 
-class _Keys:
-    """Under which digest the stages of one workspace are kept; None where something in them has no identity."""
+class _Inputs:
+    """What the stages of all workspaces depend on; None where something in them has no identity."""
 
-    def __init__(self, asking: Asking, workspace: str) -> None:
-        self._asking = asking
-        self._is_frozen = not asking.system.reinforcement.recalled
+    def __init__(self, asking: Asking) -> None:
+        self.is_frozen = not asking.system.reinforcement.recalled
         """Else answers depend on the answers before them, and only what was heard is kept."""
-        self.heard = self._digest(self._heard, asking.dataset.digest, workspace) if asking.cache is not None else None
-        self._ranked = {arm: self._digest(self._ranking(arm)) for arm in asking.rankings}
+        self.heard = _identified(lambda identity: _heard(asking, identity))
+        self.ranked = {arm: _identified(_of(ranking)) for arm, ranking in asking.rankings.items()}
+        shown = [asking.retention, asking.system.assembly]
+        if asking.system.assembly.shows_documents:
+            shown.append(asking.system.ranking)
+        self.retained = _identified(_of(shown, Retention.__module__))
+        self.facts = _identified(_of(REPORT_TOKENS, compressed.__module__))
+
+
+class _Keys:
+    """Under which digests the stages of one workspace are kept; None = they are not."""
+
+    def __init__(self, inputs: _Inputs | None, workspace: str) -> None:
+        self._inputs = inputs
+        self.heard: str | None = None
+        if inputs is not None and inputs.heard is not None:
+            self.heard = digest([inputs.heard, workspace], ())
 
     def ranked(self, arm: str, moment: int) -> str | None:
-        return self._with(self._ranked[arm], moment)
+        return self._of_answers(lambda inputs: inputs.ranked[arm], moment)
 
     def retained(self, moment: int) -> str | None:
-        assembly = self._asking.system.assembly
-        shown = self._ranked[SYSTEM_ARM] if assembly.shows_documents else ""
-        return None if shown is None else self._with(self._digest(self._retention, shown), moment)
+        return self._of_answers(lambda inputs: inputs.retained, moment)
 
     def fact(self, name: str) -> str | None:
-        return self._digest(self._facts, name) if self._is_frozen else None
+        return self._of_answers(lambda inputs: inputs.facts, name)
 
-    def _with(self, key: str | None, moment: int) -> str | None:
-        return f"{key}-{moment}" if key is not None and self._is_frozen else None
-
-    def _heard(self, identity: Identity) -> Any:
-        system = self._asking.system
-        parts = {one.name: getattr(system, one.name) for one in fields(system)}
-        del parts["ranking"]
-        # How an assembly words what was said is counted; how it packs is not heard.
-        shown = parts.pop("assembly")
-        identity.modules |= {Memory.__module__, Replayed.__module__, type(shown).__module__}
-        worded = [type(shown).__qualname__, shown.shows_documents, getattr(shown, "rendering", None)]
-        return [identity.of(parts), worded, identity.of(self._asking.replay)]
-
-    def _ranking(self, arm: str) -> Callable[[Identity], Any]:
-        return lambda identity: identity.of(self._asking.rankings[arm])
-
-    def _retention(self, identity: Identity) -> Any:
-        identity.modules.add(Retention.__module__)
-        return identity.of([self._asking.retention, self._asking.system.assembly])
-
-    def _facts(self, identity: Identity) -> Any:
-        identity.modules |= {compressed.__module__, type(REPORT_TOKENS).__module__}
-        return identity.of(REPORT_TOKENS)
-
-    def _digest(self, inputs: Callable[[Identity], Any], *others: str) -> str | None:
-        if self._asking.cache is None or getattr(self, "heard", "") is None:
+    def _of_answers(self, chosen: Callable[[_Inputs], str | None], *others: object) -> str | None:
+        if self.heard is None or self._inputs is None or not self._inputs.is_frozen:
             return None
-        identity = Identity({__name__})
-        try:
-            return digest([getattr(self, "heard", ""), inputs(identity), *others], identity.modules)
-        except Unidentified:
-            return None
+        stage = chosen(self._inputs)
+        return None if stage is None else digest([self.heard, stage, *others], ())
+
+
+def _identified(inputs: Callable[[Identity], Any]) -> str | None:
+    identity = Identity({__name__})
+    try:
+        return digest(inputs(identity), identity.modules)
+    except Unidentified:
+        return None
+
+
+def _of(part: Any, *modules: str) -> Callable[[Identity], Any]:
+    def inputs(identity: Identity) -> Any:
+        identity.modules.update(modules)
+        return identity.of(part)
+
+    return inputs
+
+
+def _heard(asking: Asking, identity: Identity) -> Any:
+    parts = {one.name: getattr(asking.system, one.name) for one in fields(asking.system)}
+    del parts["ranking"]
+    # How an assembly words what was said is counted; how it packs is not heard.
+    shown = parts.pop("assembly")
+    identity.modules |= {Memory.__module__, Replayed.__module__, type(shown).__module__}
+    worded = [type(shown).__qualname__, shown.shows_documents, getattr(shown, "rendering", None)]
+    return [identity.of(parts), worded, identity.of(asking.replay), asking.dataset.digest]
 
 
 def _told(name: str, moment: Moment) -> Callable[[], Made]:

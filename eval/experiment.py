@@ -199,9 +199,14 @@ class Experiment:
             run = pl.concat([one.run(arm) for one in found])
             return self.retrieval.values(run, documents, self.dataset, [arm]), Counter()
 
-        of_arm, _ = kept.frame("values", key, values)
-        if arm != SYSTEM_ARM:
-            return of_arm, kept.frame("means", key, lambda: (self.retrieval.means(of_arm, self.dataset), Counter()))[0]
+        is_control = arm != SYSTEM_ARM
+        of_arm, _ = kept.frame("values", key, values, at_hand=is_control)
+
+        def means() -> Made:
+            return self.retrieval.means(of_arm, self.dataset), Counter()
+
+        if is_control:
+            return of_arm, kept.frame("means", key, means, at_hand=True)[0]
         retained = pl.concat([pl.DataFrame(schema=RETENTION_SCHEMA), *(one.retained for one in found)])
         of_arm = pl.concat([of_arm, retained.select(pl.lit(arm).alias("arm"), pl.all())])
         return of_arm, self.retrieval.means(of_arm, self.dataset)

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ def write_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(config_text)
-    (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
+    told = environment()
+    (folder / "environment.json").write_text(json.dumps(told, indent=2) + "\n")
     outcome.run.write_parquet(folder / "run.parquet")
     outcome.documents.write_parquet(folder / "documents.parquet")
     outcome.values.write_parquet(folder / "per_query.parquet")
@@ -86,7 +88,7 @@ def write_run(
         "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
         "config_hash": config_hash(resolved),
         "definitions": DEFINITIONS,
-        "commit": commit(),
+        "commit": told["commit"],
         "counts": dict(outcome.counts),
         "decisions": _by_action(outcome.decisions),
         "compression": totals(outcome.compression),
@@ -139,19 +141,24 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """What is needed to repeat a run besides its configuration."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "packages": _packages(),
+        "commit": commit(),
+    }
+
+
+@cache
+def _packages() -> dict[str, str | None]:
     packages: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
             packages[name] = version(name)
         except PackageNotFoundError:
             packages[name] = None
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpus": os.cpu_count(),
-        "packages": packages,
-        "commit": commit(),
-    }
+    return packages
 
 
 def commit() -> str | None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -408,8 +409,13 @@ def _unknown_key(text: str, overrides: Sequence[str], pipeline: str) -> str | No
 def _chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
     """The configuration with the choices that the overrides make, and nothing else of them."""
     choosing = {"hydra.searchpath", *groups()}
-    chosen = [override for override in overrides if override.partition("=")[0] in choosing]
-    parsed = OverridesParser.create().parse_overrides(chosen)
+    return _composed_of(tuple(one for one in overrides if one.partition("=")[0] in choosing), pipeline)
+
+
+@lru_cache(maxsize=16)
+def _composed_of(chosen: tuple[str, ...], pipeline: str) -> DictConfig:
+    """Once for all points of a sweep that have the same mistake."""
+    parsed = OverridesParser.create().parse_overrides(list(chosen))
     return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()], pipeline)
 
 

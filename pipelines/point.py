@@ -9,8 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.answers import Asking
 from eval.apart import Apart
+from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
-from eval.datasets.dataset import Dataset, DatasetLoader
+from eval.datasets.dataset import Dataset
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment import Experiment, Progress, rankings_of
@@ -63,12 +64,11 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         config: composed.
         dataset: loaded before; None = as the configuration says.
     """
-    if dataset is None:
-        loader: DatasetLoader = configuration.build(config, "dataset")
-        dataset = loader.load()
     executor: Executor = configuration.build(config, "executor")
     is_apart = not isinstance(executor, NoExecutor)
     system, stages = _system(config)
+    if dataset is None:
+        dataset = loaded(configuration.build(config, "dataset"), stages)
     embedder = system.embedder
     return Experiment(
         dataset=dataset,

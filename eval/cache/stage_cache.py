@@ -145,7 +145,7 @@ class StageCache:
         removed = []
         for entry in entries:
             is_unfinished = entry.path.name.endswith(".tmp")
-            if is_unfinished and time.time() - entry.used_at < _ABANDONED_S and room > 0:
+            if is_unfinished and time.time() - entry.used_at < _ABANDONED_S:  # another process may be writing it
                 continue
             if total <= room and not is_unfinished:
                 break
