@@ -28,7 +28,7 @@ from lcm.ranking.pipeline import Ranking
 from lcm.records import MEMORY_CATEGORIES, SCOPE_CLASSES, Candidate, Document, Message, Part, Query, Transcript
 from pipelines import configuration
 from pipelines.point import experiment_of, identity
-from tests import kinds
+from tests import kinds, talk
 from tests.authored_results import authored
 from tests.clustering_results import clustered
 from tests.composing import composed
@@ -189,7 +189,7 @@ def _ranked(config: DictConfig) -> object:
     ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, Paths) else [ranking]
     return [
         memory.rank(asked, way).rows()
-        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
+        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()), (_talk(), talk.questions()))
         for way in ways
     ]
 
@@ -211,6 +211,11 @@ def _candidates(config: DictConfig) -> object:
 @cache
 def _life() -> Memory:
     return lived_in()
+
+
+@cache
+def _talk() -> Memory:
+    return talk.workspace()
 
 
 @cache

@@ -306,6 +306,7 @@ CHANGED: Mapping[str, Any] = {
     "ranking/libravdb:stages.hops.theta_hop": 0.4,
     "ranking/libravdb:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/neighbours:order": ["scores", "fusion"],
+    "ranking/unified:order": ["scores", "words", "vectors", "likeness", "speakers", "times", "form", "fusion"],
     **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
     **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time
     "recall/default:order": "time",
@@ -466,6 +467,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "config:latency.warmup_queries": {"latency.queries": 3},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
+    "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
+    "ranking/unified": {"fusion": "unified"},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
     "guidance/corrected:booster_threshold": {"guidance.booster_embedder": {"_target_": "lcm.embedder.hashing.Hashing"}},
     **{
@@ -681,6 +684,7 @@ OFFLINE = (
 """Groups whose every choice runs without a file or a foreign server."""
 AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
+    "fusion": {"ranking": "unified"},
     "ranking": {"decay": "weibull"},  # without one they agree
     "reinforcement": {"decay": "weibull"},
     "replay": TINY,

@@ -14,6 +14,7 @@ of its turns to the power of .4, plus l2 times the sum of squared weights of col
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy.typing as npt
 import polars as pl
 from omegaconf import DictConfig
 from scipy.optimize import minimize
-from system_parts import COMMON
+from scipy.stats import permutation_test
+from system_parts import COMMON, place, run
 
 from eval.datasets.dataset import Dataset
 from eval.significance import bootstrap_means
@@ -53,6 +55,10 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
     "form of a chat": ("chat_length", "chat_rarity", "chat_question", "user_speaks"),
 }  # fmt: skip
+RIVALS: Mapping[str, Sequence[str]] = {
+    "default": [],
+    **{f"system={name}": [f"system={name}"] for name in ("neighbours", "lancedb_pro", "libravdb", "lossless_claw")},
+}
 COLUMNS = tuple(column for columns in FAMILIES.values() for column in columns)
 
 
@@ -80,6 +86,8 @@ class Questions:
     conversations: npt.NDArray[np.int64]
     """Of each question."""
     categories: npt.NDArray[np.str_]
+    """Of each question."""
+    ids: Sequence[str]
     """Of each question."""
     is_hard: npt.NDArray[np.bool_]
     """Of each row: among the `HARD` best of its question by a plain sum, before anything is learnt."""
@@ -116,6 +124,7 @@ def collected(overrides: Sequence[str], judged_by: Mapping[str, Sequence[str]]) 
         targets,
         np.array([place[queries[query_id].workspace_id] for query_id in ids]),
         np.array([queries[query_id].category or "" for query_id in ids]),
+        ids.to_list(),
         ranks(of_question, frame.select(pl.sum_horizontal("words", "meaning", "alike")).to_series().to_numpy()) < HARD,
     )
 
@@ -221,6 +230,38 @@ def ranks(questions: npt.NDArray[np.int64], scores: Numbers) -> npt.NDArray[np.i
     return found
 
 
+def compared(questions: Questions, scores: Numbers, folder: Path) -> None:
+    """The presets and arms beside the held-out scores: paired differences, sign-flip tests, Holm over all of them."""
+    found = []
+    for judged in questions.targets:
+        common = ("arms=controls", *COMMON[1:], "dataset.categories=[1,2,3,4]", f"dataset.evidence={judged}")
+        values = recalls(questions, scores, judged, 10)
+        own = pl.DataFrame({"query_id": questions.ids, "own": values}).filter(pl.col("own").is_not_nan())
+        rivals = {}
+        for name, overrides in RIVALS.items():
+            rivals[name] = run(folder / judged, "locomo", name, [*common, *overrides])
+        values_of_arms = pl.read_parquet(place(folder / judged, "default") / "per_query.parquet").filter(
+            measure="recall@10"
+        )
+        for arm in ("bm25", "dense", "last_n"):
+            rivals[f"arm {arm}"] = values_of_arms.filter(arm=arm).select("query_id", pl.col("value").alias("recall@10"))
+        for name, rival in rivals.items():
+            paired = own.join(rival.select("query_id", "recall@10"), on="query_id", how="inner")
+            assert len(paired) == len(own) == len(rival), "the same questions are judged"
+            gain = (paired["own"] - paired["recall@10"]).to_numpy()
+            test = permutation_test(
+                (gain,), np.mean, permutation_type="samples", n_resamples=9999, vectorized=True, rng=0
+            )
+            found.append((name, judged, rival["recall@10"].mean(), gain, float(test.pvalue)))
+    order = sorted(range(len(found)), key=lambda i: found[i][4])
+    corrected, highest = [0.0] * len(found), 0.0
+    for position, i in enumerate(order):
+        highest = corrected[i] = min(1.0, max(highest, found[i][4] * (len(found) - position)))
+    print("\n| rival | evidence | its recall@10 | gain | p, Holm over all rows |\n|---|---|---|---|---|")
+    for (name, judged, level, gain, _), p in zip(found, corrected, strict=True):
+        print(f"| {name} | {judged} | {level:.3f} | {told(gain)} | {p:.4f} |", flush=True)
+
+
 def told(values: Numbers) -> str:
     kept_values = values[~np.isnan(values)][:, np.newaxis]
     low, high = bootstrap_means(kept_values, resamples=2000, confidence=0.95, seed=0)
@@ -230,7 +271,7 @@ def told(values: Numbers) -> str:
 def report(questions: Questions, label: str, scores: Numbers) -> None:
     for judged in questions.targets:
         at_5, at_10 = (recalls(questions, scores, judged, k) for k in (5, 10))
-        names = [name for name in dict.fromkeys(questions.categories)]
+        names = dict.fromkeys(questions.categories[~np.isnan(at_10)])
         parts = (f"{name} {np.nanmean(at_10[questions.categories == name]):.3f}" for name in names)
         print(f"| {label} | {judged} | {told(at_5)} | {told(at_10)} | {', '.join(parts)} |", flush=True)
 
@@ -239,10 +280,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", nargs="*", default=["beam"], help="datasets to learn from beside LoCoMo")
     parser.add_argument("--weight", type=float, default=1.0, help="what one of their questions weighs")
+    parser.add_argument("--folder", default="runs/learn_fusion", help="where the runs of presets and arms are kept")
     arguments = parser.parse_args()
     judged_by = {"original": ["dataset.evidence=original"], "repaired": ["dataset.evidence=repaired"]}
     locomo = collected(["dataset=locomo", "dataset.categories=[1,2,3,4]"], judged_by)
     beside = [(collected([f"dataset={name}"], {name: []}), arguments.weight) for name in arguments.beside]
+    folder = Path(arguments.folder).resolve()
     everything = list(range(len(COLUMNS)))
     print("| fit | evidence | recall@5 | recall@10 | recall@10 by category |\n|---|---|---|---|---|")
     best = held_out(locomo, "original", everything, beside)
@@ -252,6 +295,7 @@ def main() -> None:
     report(locomo, "fitted to all", locomo.values @ weights)
     for other, _ in beside:
         report(other, "the other dataset, fitted to all", other.values @ weights)
+    compared(locomo, best, folder)
     print("\n| without | recall@5 | recall@10 |\n|---|---|---|")
     for family, columns in FAMILIES.items():
         left = [i for i, column in enumerate(COLUMNS) if column not in columns]

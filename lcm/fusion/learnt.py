@@ -19,7 +19,7 @@ class Learnt:
     Source: ours; `docs/unified.md` says how the weights of `fusion=unified` were learnt.
     """
 
-    weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 1.0})
+    weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
     """Column -> weight."""
 
     def __post_init__(self) -> None:

@@ -29,10 +29,10 @@ class FormEvidence:
     Those of a talk among named people are 0 for documents that begin with no name, those of a chat for all others: an
     assistant is long-winded, and what its user asks is what is remembered.
 
-    Of a talk, standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of its stems; `form_names`, of
-    ln(1 + words that begin with a capital letter inside a sentence). 0 or 1: `form_first_person`, whether it speaks of
-    the speaker; `form_question`, whether its first line ends in a question mark. Of a chat `chat_length`, `chat_rarity` and `chat_question` likewise, and
-    `user_speaks`: 1 where the role is `user`.
+    Of a talk, standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of its stems;
+    `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1: `form_first_person`,
+    whether it speaks of the speaker; `form_question`, whether its first line ends in a question mark.
+    Of a chat `chat_length`, `chat_rarity` and `chat_question` likewise, and `user_speaks`: 1 where the role is `user`.
 
     Source: ours.
     """
@@ -44,9 +44,7 @@ class FormEvidence:
 def _forms(haystack: Haystack) -> list[Numbers]:
     if FormEvidence not in haystack.kept:
         said = [content.partition(_CAPTION)[0] for content in haystack.contents]
-        lengths = [
-            len(split_words(content)[0]) + sum(map(len, split_words(content)[1])) for content in haystack.contents
-        ]
+        lengths = [len(words) + sum(map(len, runs)) for words, runs in map(split_words, haystack.contents)]
         holders = Counter(stem for stems in haystack.stems for stem in set(stems))
         count = len(haystack)
         idf = {stem: np.log1p((count - n + 0.5) / (n + 0.5)) for stem, n in holders.items()}

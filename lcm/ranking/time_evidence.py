@@ -15,11 +15,13 @@ from lcm.ranking.time_expressions import Span, spans
 from lcm.text_index.words import split_words
 
 COLUMNS = ("said_then", "tells_time", "told_when_asked", "how_early")
-_TIME_WORDS = frozenset(
-    "yesterday today tomorrow tonight morning last next week weekend weeks month months year years day days ago since "
-    "soon recently monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
-    "august september october november december spring summer fall autumn winter".split()
-)
+_TIME_WORDS = frozenset((
+    "yesterday", "today", "tomorrow", "tonight", "morning", "last", "next", "week", "weekend", "weeks", "month",
+    "months", "year", "years", "day", "days", "ago", "since", "soon", "recently", "monday", "tuesday",
+    "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april", "may",
+    "june", "july", "august", "september", "october", "november", "december", "spring", "summer", "fall",
+    "autumn", "winter",
+))  # fmt: skip
 _ASKS_WHEN = re.compile(r"^\s*(?:when|how long|since when)\b|\b(?:what|which) (?:year|month|date|day|week|time)", re.I)
 
 
@@ -71,9 +73,8 @@ def _laid(haystack: Haystack) -> tuple[Numbers, Numbers, range]:
     """Which documents tell a time, how early each was said, and the years of all."""
     if TimeEvidence not in haystack.kept:
         tells = np.array([float(not _TIME_WORDS.isdisjoint(split_words(text)[0])) for text in haystack.contents])
-        order = np.searchsorted(np.sort(haystack.days), haystack.days, side="left")
-        order = order + _place_in_talk(haystack)
-        early = 1.0 - order / max(len(haystack) - 1, 1)
+        earlier = np.searchsorted(np.sort(haystack.days), haystack.days, side="left").astype(np.float64)
+        early = 1.0 - (earlier + _place_in_talk(haystack)) / max(len(haystack) - 1, 1)
         known = haystack.days[haystack.days > 0]
         years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
         haystack.kept[TimeEvidence] = tells, early, years

@@ -96,7 +96,9 @@ class _Words:
     def learn(self, words: set[str], embedder: Embedder) -> None:
         unknown = sorted(words - self.vectors.keys())
         if unknown:
-            self.vectors.update(zip(unknown, _centred(embedder.embed(unknown, "document"), self.mean), strict=True))
+            self.vectors.update(
+                zip(unknown, _centred(embedder.embed(unknown, "document").astype(np.float64), self.mean), strict=True)
+            )
 
     def idf(self, word: str) -> float:
         holders = self.holders[self.numbers[word]] if word in self.numbers else 0.0

@@ -81,6 +81,11 @@ def prepared_once() -> Iterator[tuple[pl.DataFrame, Batch]]:
                 cosine=pl.when(half).then("cosine"),
                 dense_score=pl.when(half).then("dense_score"),
                 score=pl.col("bm25").fill_null(0.1),
+                **{
+                    column: pl.col("bm25") * share
+                    for share, column in enumerate(composed(["fusion=unified"]).fusion.weights)
+                    if column not in frame.columns
+                },
             ),
             batch,
         )
