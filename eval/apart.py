@@ -1,14 +1,12 @@
 """Workspaces that are asked apart from this process, several at once."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-
-import polars as pl
+from dataclasses import dataclass
 
 from eval.answers import Answers, Asking
-from eval.datasets.dataset import OPTIONS_SCHEMA, REFERENCES_SCHEMA, Dataset
+from eval.datasets.dataset import Dataset
 from eval.executor.executor import Executor, Failed
 from lcm.errors import LcmError
 
@@ -25,7 +23,7 @@ class WorkspaceWork:
 
     def __call__(self, part: Dataset) -> Iterator[Answers]:
         asking = self.asking(part)
-        for workspace in _workspaces(part):
+        for workspace in part.workspaces:
             yield asking.answers(workspace, lambda queries: None)
 
 
@@ -51,11 +49,11 @@ class Apart:
         with closing(self.executor.map(WorkspaceWork(self.asking), parts)) as told:
             for said in told:
                 if isinstance(said, Failed):
-                    at_work = next(one for one in _workspaces(parts[said.item]) if one not in found)
+                    at_work = next(one for one in parts[said.item].workspaces if one not in found)
                     raise LcmError(f"workspace {at_work!r} came to no end: {said.reason}")
                 found[said.workspace_id] = said
                 asked(queries[said.workspace_id])
-        return [found[workspace] for workspace in _workspaces(dataset)]
+        return [found[workspace] for workspace in dataset.workspaces]
 
 
 def _dealt(dataset: Dataset, most: int) -> list[Dataset]:
@@ -64,24 +62,4 @@ def _dealt(dataset: Dataset, most: int) -> list[Dataset]:
     for transcript in dataset.transcripts:
         messages[transcript.workspace_id] += len(transcript.messages)
     largest_first = sorted(messages, key=lambda workspace: -messages[workspace])
-    return [_part(dataset, largest_first[i::most]) for i in range(min(most, len(largest_first)))]
-
-
-def _part(dataset: Dataset, workspaces: Sequence[str]) -> Dataset:
-    """What asking some workspaces takes; the digest stays that of the whole."""
-    inside = set(workspaces)
-    queries = tuple(query for query in dataset.queries if query.workspace_id in inside)
-    is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
-    return replace(
-        dataset,
-        transcripts=tuple(transcript for transcript in dataset.transcripts if transcript.workspace_id in inside),
-        queries=queries,
-        qrels=dataset.qrels.filter(is_asked),
-        session_qrels=dataset.session_qrels.filter(is_asked),
-        references=pl.DataFrame(schema=REFERENCES_SCHEMA),
-        options=pl.DataFrame(schema=OPTIONS_SCHEMA),
-    )
-
-
-def _workspaces(dataset: Dataset) -> list[str]:
-    return list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
+    return [dataset.part(largest_first[i::most]) for i in range(min(most, len(largest_first)))]

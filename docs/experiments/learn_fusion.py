@@ -51,7 +51,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "speaker": ("asked_speaks", "other_speaks"),
     "time named in the question": ("said_then",),
     "words of time": ("tells_time", "told_when_asked"),
-    "how early": ("how_early",),
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
     "form of a chat": ("chat_length", "chat_rarity", "chat_question", "user_speaks"),
 }  # fmt: skip
@@ -294,7 +293,10 @@ def main() -> None:
     weights = fitted(data, "original", everything)
     report(locomo, "fitted to all", locomo.values @ weights)
     for other, _ in beside:
-        report(other, "the other dataset, fitted to all", other.values @ weights)
+        (name,) = other.targets
+        rest = [(locomo, 1 / arguments.weight), *((q, w / arguments.weight) for q, w in beside if q is not other)]
+        report(other, f"{name}, one conversation held out", held_out(other, name, everything, rest))
+        report(other, f"{name}, fitted to all", other.values @ weights)
     compared(locomo, best, folder)
     print("\n| without | recall@5 | recall@10 |\n|---|---|---|")
     for family, columns in FAMILIES.items():

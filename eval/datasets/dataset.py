@@ -1,8 +1,8 @@
 """What a dataset is: recorded transcripts, queries about them, and judgements."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import polars as pl
@@ -75,6 +75,27 @@ class Dataset:
             unknown = set(getattr(self, name)["query_id"].drop_nulls()) - known
             if unknown:
                 raise ValueError(f"{name}: there is no query {sorted(unknown)[0]!r}")
+
+    @property
+    def workspaces(self) -> list[str]:
+        """Their ids, in the order of the transcripts."""
+        return list(dict.fromkeys(transcript.workspace_id for transcript in self.transcripts))
+
+    def part(self, workspaces: Collection[str]) -> "Dataset":
+        """What lies in some workspaces; the digest stays that of the whole."""
+        transcripts = tuple(one for one in self.transcripts if one.workspace_id in workspaces)
+        queries = tuple(query for query in self.queries if query.workspace_id in workspaces)
+        is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
+        told = [transcript.conversation_id for transcript in transcripts]
+        return replace(
+            self,
+            transcripts=transcripts,
+            queries=queries,
+            qrels=self.qrels.filter(is_asked),
+            session_qrels=self.session_qrels.filter(is_asked),
+            references=self.references.filter(pl.col("conversation_id").is_in(told)),
+            options=self.options.filter(is_asked),
+        )
 
 
 class DatasetLoader(Protocol):

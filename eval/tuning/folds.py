@@ -34,7 +34,7 @@ def folds_of(dataset: Dataset, wanted: int | Literal["workspace"]) -> tuple[Fold
     Raises:
         LcmError: if there are fewer such workspaces than folds are wanted.
     """
-    workspaces = list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
+    workspaces = dataset.workspaces
     asked = workspace_of_query(dataset).join(judged_queries(dataset), on="query_id", how="semi")
     judged = Counter(asked["workspace_id"].to_list())
     n = len(judged) if wanted == "workspace" else wanted
@@ -58,26 +58,8 @@ def folds_of(dataset: Dataset, wanted: int | Literal["workspace"]) -> tuple[Fold
     return tuple(Fold(str(i), tuple(part)) for i, part in enumerate(parts, 1))
 
 
-def restricted(dataset: Dataset, workspaces: Sequence[str]) -> Dataset:
-    """The part of a dataset that lies in some workspaces."""
-    inside = set(workspaces)
-    transcripts = tuple(transcript for transcript in dataset.transcripts if transcript.workspace_id in inside)
-    queries = tuple(query for query in dataset.queries if query.workspace_id in inside)
-    asked = [query.query_id for query in queries]
-    told = [transcript.conversation_id for transcript in transcripts]
-    return replace(
-        dataset,
-        transcripts=transcripts,
-        queries=queries,
-        qrels=dataset.qrels.filter(pl.col("query_id").is_in(asked)),
-        session_qrels=dataset.session_qrels.filter(pl.col("query_id").is_in(asked)),
-        references=dataset.references.filter(pl.col("conversation_id").is_in(told)),
-        options=dataset.options.filter(pl.col("query_id").is_in(asked)),
-    )
-
-
 def part_of(experiment: Experiment, fold: Fold) -> Experiment:
-    return replace(experiment, dataset=restricted(experiment.dataset, fold.workspaces))
+    return replace(experiment, dataset=experiment.dataset.part(fold.workspaces))
 
 
 def pooled(outcomes: Mapping[str, Outcome], experiment: Experiment) -> Outcome:
@@ -90,7 +72,7 @@ def pooled(outcomes: Mapping[str, Outcome], experiment: Experiment) -> Outcome:
     """
     parts = list(outcomes.values())
     dataset = experiment.dataset
-    workspaces = list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
+    workspaces = dataset.workspaces
     place = {query: i for i, query in enumerate(judged_queries(dataset)["query_id"])}
     values = pl.concat([part.values for part in parts])
     columns = {key: i for i, key in enumerate(values.select("arm", "measure").unique(maintain_order=True).iter_rows())}

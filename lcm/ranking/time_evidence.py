@@ -1,4 +1,4 @@
-"""When: sessions near the time that a query names, turns that tell a time where one is asked for, and how early."""
+"""When: sessions near the time that a query names, and turns that tell a time where one is asked for."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from lcm.ranking.haystack import Haystack, Numbers
 from lcm.ranking.time_expressions import Span, spans
 from lcm.text_index.words import split_words
 
-COLUMNS = ("said_then", "tells_time", "told_when_asked", "how_early")
+COLUMNS = ("said_then", "tells_time", "told_when_asked")
 _TIME_WORDS = frozenset((
     "yesterday", "today", "tomorrow", "tonight", "morning", "last", "next", "week", "weekend", "weeks", "month",
     "months", "year", "years", "day", "days", "ago", "since", "soon", "recently", "monday", "tuesday",
@@ -31,8 +31,7 @@ class TimeEvidence:
 
     `said_then`: 1 of what was said in a span of days that the query names (`lcm.ranking.time_expressions`), less the
     farther from it: 2 ** (-days / half-life), of its own behind the span, for people tell what has been, and before it;
-    `tells_time`: 1 of a document with a word of time, and `told_when_asked` the same where the query asks when;
-    `how_early`: from 1 of what was said first to 0 of what was said last.
+    `tells_time`: 1 of a document with a word of time, and `told_when_asked` the same where the query asks when.
 
     Source: ours.
     """
@@ -49,13 +48,12 @@ class TimeEvidence:
         texts, asked_at = batch.queries["text"], batch.queries["asked_at"]
 
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-            tells, early, years = _laid(haystack)
+            tells, years = _laid(haystack)
             asks_when = float(bool(_ASKS_WHEN.search(texts[row])))
             return [
                 self._nearness(haystack.days, spans(texts[row], asked_at[row].date(), years)),
                 tells,
                 asks_when * tells,
-                early,
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -69,28 +67,15 @@ class TimeEvidence:
         return nearest
 
 
-def _laid(haystack: Haystack) -> tuple[Numbers, Numbers, range]:
-    """Which documents tell a time, how early each was said, and the years of all."""
+def _laid(haystack: Haystack) -> tuple[Numbers, range]:
+    """Which documents tell a time, and the years in which something was said."""
     if TimeEvidence not in haystack.kept:
         tells = np.array([float(not _TIME_WORDS.isdisjoint(split_words(text)[0])) for text in haystack.contents])
-        earlier = np.searchsorted(np.sort(haystack.days), haystack.days, side="left").astype(np.float64)
-        early = 1.0 - (earlier + _place_in_talk(haystack)) / max(len(haystack) - 1, 1)
         known = haystack.days[haystack.days > 0]
         years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
-        haystack.kept[TimeEvidence] = tells, early, years
-    tells, early, years = haystack.kept[TimeEvidence]
-    return tells, early, years
-
-
-def _place_in_talk(haystack: Haystack) -> Numbers:
-    """For each document how many that were said at the same instant stand before it in the talk."""
-    in_talk = np.empty(len(haystack), dtype=np.int64)
-    in_talk[haystack.talk] = np.arange(len(haystack))
-    order = np.lexsort((in_talk, haystack.days))
-    sorted_days = haystack.days[order]
-    found = np.empty(len(haystack))
-    found[order] = np.arange(len(haystack)) - np.searchsorted(sorted_days, sorted_days, side="left")
-    return found
+        haystack.kept[TimeEvidence] = tells, years
+    laid: tuple[Numbers, range] = haystack.kept[TimeEvidence]
+    return laid
 
 
 def _year(days: float) -> int:

@@ -14,7 +14,7 @@ from eval.experiment import Experiment, Outcome
 from eval.measures.retrieval import judged_queries, workspace_of_query
 from eval.run_folder import write_run
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
-from eval.tuning.folds import Fold, folds_of, part_of, pooled, restricted, shared
+from eval.tuning.folds import Fold, folds_of, part_of, pooled, shared
 from eval.tuning.objective import Objective
 from lcm.errors import LcmError
 from pipelines import configuration
@@ -78,18 +78,18 @@ def test_more_folds_than_judged_workspaces_are_refused(dataset: Dataset) -> None
 
 
 def test_one_judged_workspace_is_one_fold(dataset: Dataset) -> None:
-    one = restricted(dataset, [dataset.transcripts[0].workspace_id])
+    one = dataset.part([dataset.transcripts[0].workspace_id])
     assert [fold.workspaces for fold in folds_of(one, "workspace")] == [(dataset.transcripts[0].workspace_id,)]
 
 
 def test_a_restricted_dataset_has_nothing_of_elsewhere(dataset: Dataset) -> None:
     workspace = dataset.queries[0].workspace_id
-    part = restricted(dataset, [workspace])
+    part = dataset.part([workspace])
     assert {transcript.workspace_id for transcript in part.transcripts} == {workspace}
     assert part.queries == tuple(query for query in dataset.queries if query.workspace_id == workspace)
     assert set(part.qrels["query_id"]) <= {query.query_id for query in part.queries}
     assert 0 < len(part.qrels) < len(dataset.qrels)
-    assert restricted(dataset, [t.workspace_id for t in dataset.transcripts]).queries == dataset.queries
+    assert dataset.part([t.workspace_id for t in dataset.transcripts]).queries == dataset.queries
 
 
 def test_sums_by_fold_make_the_mean_of_the_whole(experiment: Experiment, whole: Outcome, tmp_path: Path) -> None:
