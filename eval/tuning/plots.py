@@ -1,5 +1,6 @@
 """Plots of a study, most of them by Optuna."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,9 @@ def _draw(path: Path, draw: Callable[[], Any]) -> None:
 
     from lcm.whole_file import written_whole
 
-    drawn = draw()
+    with warnings.catch_warnings():  # of axes without an extent, where few trials differ
+        warnings.simplefilter("ignore", UserWarning)
+        drawn = draw()
     axes = drawn if hasattr(drawn, "get_figure") else drawn.flat[0]
     figure = axes.get_figure()
     assert isinstance(figure, Figure)

@@ -92,7 +92,6 @@ def importances(study: OptunaStudy, sign: int) -> Mapping[str, float]:
     if len(complete) < _IMPORTANCE_FROM or len(values) < 2:
         return {}
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="PedAnovaImportanceEvaluator computes"
-        )  # of low values: so it is meant
+        # Of low values: so it is meant; and of few trials: the page says how many there are.
+        warnings.filterwarnings("ignore", message="PedAnovaImportanceEvaluator computes|Some regimes for parameter")
         return optuna.importance.get_param_importances(study, target=lambda trial: -sign * trial.values[0])
