@@ -1,6 +1,7 @@
 """What a workspace has heard, moment by moment: played once, opened again afterwards."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
+from lcm.errors import StoreError
 from lcm.memory import Memory, System
 from lcm.records import Query, Transcript
 
+_log = logging.getLogger(__name__)
 _MOST_MOMENTS = 16
 """Moments of a workspace whose states are kept; where questions lie between more, it is played each time."""
 _INDEX = "moments.json"
@@ -60,27 +63,44 @@ class Replayed:
     def moments(self) -> Iterator[Moment]:
         """Play, or open what was played before; queries come in the same order either way."""
         kept = None if self.cache is None or self.key is None else self.cache.read_folder("heard", self.key)
-        yield from self._played() if kept is None else self._opened(kept)
+        try:
+            index = None if kept is None else json.loads((kept / _INDEX).read_text())
+        except OSError:  # another process has made room since
+            index = None
+        yield from self._played() if kept is None or index is None else self._opened(kept, index)
 
-    def _opened(self, folder: Path) -> Iterator[Moment]:
+    def _opened(self, folder: Path, index: Sequence[tuple[int, list[str], dict[str, int]]]) -> Iterator[Moment]:
         asked = {query.query_id: query for query in self.queries}
+        first = {number: place for place, (number, _, _) in reversed(list(enumerate(index)))}
         mine: dict[int, Memory] = {}
+
+        def copied(number: int) -> tuple[Memory, int]:
+            try:
+                memory = self.system.open_copy(folder / f"{number}.db")
+            except StoreError as error:  # another process has made room since
+                _log.warning("%s: played again", error)
+                memory = self._played_to(first[number])
+            return memory, len(memory.documents) * _BYTES_A_DOCUMENT
 
         def opened(number: int) -> Memory:
             assert self.cache is not None
             if self.is_left_as_it_is:
-                memory = self.cache.at_hand("opened", f"{self.key}-{number}", lambda: self._copied(folder, number))
+                memory = self.cache.at_hand("opened", f"{self.key}-{number}", lambda: copied(number))
             else:
-                memory = mine.setdefault(number, mine.get(number) or self._copied(folder, number)[0])
+                memory = mine.setdefault(number, mine.get(number) or copied(number)[0])
             memory.system = self.system  # the same but for what it answers and shows with
             return memory
 
-        for number, query_ids, incidents in json.loads((folder / _INDEX).read_text()):
+        for number, query_ids, incidents in index:
             yield Moment([asked[query_id] for query_id in query_ids], partial(opened, number), Counter(incidents))
 
-    def _copied(self, folder: Path, number: int) -> tuple[Memory, int]:
-        memory = self.system.open_copy(folder / f"{number}.db")
-        return memory, len(memory.documents) * _BYTES_A_DOCUMENT
+    def _played_to(self, place: int) -> Memory:
+        """A memory as it was at a moment, or at the end where there were fewer."""
+        memory = self.system.open()
+        for at, _ in enumerate(self.replay.play(memory, self.transcripts, self.queries)):
+            if at == place:
+                break
+        return memory
 
     def _played(self) -> Iterator[Moment]:
         with ExitStack() as until_done:

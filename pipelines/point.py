@@ -51,10 +51,7 @@ def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Pro
 
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
-    whole = configuration.resolved(config)
-    return {
-        key: value for key, value in whole.items() if key not in ("tracking", "latency", "cache", "stages", "executor")
-    }
+    return {key: value for key, value in configuration.resolved(config).items() if key not in _BESIDE}
 
 
 def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experiment:

@@ -1,7 +1,9 @@
 """What a result depends on, as text: the settings of components, the files they read, and their source."""
 
 import enum
+import glob
 import hashlib
+import importlib.util
 import json
 import re
 import sqlite3
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -29,6 +32,8 @@ _PACKAGES = (
 )  # fmt: skip
 """Libraries that numbers depend on."""
 _READ_AT_ONCE = 1 << 20
+_LONGEST_PATH = 4096
+_MOST_FILES = 20_000
 
 
 class Unidentified(Exception):  # noqa: N818  # no error: what it is about is worked out anew each time
@@ -51,7 +56,7 @@ class Identity:
             case None | bool() | int() | float():
                 return repr(part)
             case str() | Path():
-                return [str(part), *_content(str(part))]
+                return [str(part), *content_of(str(part))]
             case enum.Enum() | datetime() | timedelta():
                 return repr(part)
             case Mapping():
@@ -84,6 +89,8 @@ class Identity:
         return [self._named(type(part)), settings]
 
     def _named(self, made_by: Any) -> str:
+        if "<" in made_by.__qualname__:
+            raise Unidentified(f"{made_by.__qualname__} is made anew each time, and no name tells it from others")
         self.modules.add(made_by.__module__)
         return f"{made_by.__module__}.{made_by.__qualname__}"
 
@@ -97,14 +104,16 @@ def digest(inputs: Any, modules: Iterable[str]) -> str:
 
 @cache
 def source_digest(modules: frozenset[str]) -> str:
-    """The digest of the source of modules, and of all that they import of this project."""
+    """The digest of the source of modules, and of all that they import of this project; of a module from elsewhere that
+    of its whole package, or of the files beside it where it is in none."""
     wanted, seen = list(modules), set[str]()
     while wanted:
         name = wanted.pop()
-        if name.partition(".")[0] not in _OURS or name in seen:
+        if name in seen:
             continue
         seen.add(name)
-        wanted += _imported(name)
+        if name.partition(".")[0] in _OURS:
+            wanted += _imported(name)
     return hashlib.sha256("".join(_source(name) for name in sorted(seen)).encode()).hexdigest()
 
 
@@ -121,12 +130,38 @@ def libraries() -> dict[str, str]:
 
 @cache
 def _source(module: str) -> str:
-    """What a module says, and the data that lies beside it."""
+    """What a module says, and the data of its package."""
+    if module.partition(".")[0] not in _OURS:
+        return _foreign_source(module.partition(".")[0])
     path = _path(module)
-    if path is None:
+    return "" if path is None else path.read_text() + _data_of(path.parent)
+
+
+@cache
+def _data_of(folder: Path) -> str:
+    """What a package reads: files beside its modules, and in folders below that are no packages."""
+    found = []
+    for one in sorted(folder.iterdir()):
+        if one.is_dir() and not (one / "__init__.py").exists() and one.name != "__pycache__":
+            found.append(_data_of(one))
+        elif one.is_file() and one.suffix not in (".py", ".pyc", ".so"):
+            found.append(f"{one.name}\n{one.read_bytes().hex()}")
+    return "".join(found)
+
+
+@cache
+def _foreign_source(package: str) -> str:
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or found.origin is None or not Path(found.origin).is_file():
         return ""
-    beside = sorted(one for one in path.parent.iterdir() if one.suffix in (".sql", ".json", ".txt", ".yaml"))
-    return "".join(one.read_text() for one in (path, *beside))
+    file = Path(found.origin)
+    if file.parent.name in ("site-packages", "dist-packages"):
+        return file.read_text(errors="replace")
+    files = file.parent.rglob("*.py") if file.name == "__init__.py" else file.parent.glob("*.py")
+    return "".join(one.read_text(errors="replace") for one in sorted(files))
 
 
 def _path(module: str) -> Path | None:
@@ -143,19 +178,35 @@ def _imported(module: str) -> list[str]:
     return found
 
 
-def _content(text: str) -> list[str]:
-    """A setting that names a file or folder stands for what is in it."""
-    if not text or len(text) > 4096 or "\n" in text or "\x00" in text:
+def content_of(text: str) -> list[str]:
+    """What lies where a text points to: a setting that names a file, a folder or a pattern stands for what is in it.
+
+    Returns:
+        Empty where it names nothing that is there.
+    Raises:
+        Unidentified: if it names a folder of so many files that it must mean something else.
+    """
+    if not text or len(text) > _LONGEST_PATH or "\n" in text or "\x00" in text:
         return []
     path = Path(text).expanduser()
     try:
         if path.is_file():
             return [_file_digest(path, *_state(path))]
-        if path.is_dir() and any(part not in (".", "") for part in path.parts):
-            return [f"{one.relative_to(path)} {_state(one)}" for one in sorted(path.rglob("*")) if one.is_file()]
+        if path.is_dir():
+            return [] if set(path.parts) <= {".", ""} else _states(path.rglob("*"), path)
+        if any(letter in text for letter in "*?["):
+            found = (Path(one) for one in glob.iglob(str(path), recursive=True))  # noqa: PTH207  # any path
+            return _states(found, None)
     except OSError:
         return []
     return []
+
+
+def _states(paths: Iterable[Path], below: Path | None) -> list[str]:
+    files = [one for one in islice(paths, _MOST_FILES + 1) if one.is_file()]
+    if len(files) > _MOST_FILES:
+        raise Unidentified(f"{below} holds more than {_MOST_FILES} files")
+    return [f"{one.relative_to(below) if below else one} {_state(one)}" for one in sorted(files)]
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -65,6 +65,51 @@ def test_a_setting_that_names_a_file_stands_for_its_content(tmp_path: Path) -> N
     assert len(set(keys)) == 5
 
 
+def test_a_pattern_stands_for_the_files_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.md").write_text("one")
+    keys = {key(Part(inner=str(tmp_path / "**" / "*.md")))}
+    (tmp_path / "deep" / "a.md").write_text("another")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    (tmp_path / "b.md").write_text("two")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    (tmp_path / "c.txt").write_text("not meant")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    assert len(keys) == 3
+
+
+def test_a_folder_of_everything_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "_MOST_FILES", 3)
+    for name in "abcd":
+        (tmp_path / name).write_text(name)
+    with pytest.raises(Unidentified, match="holds more than 3 files"):
+        key(Part(inner=str(tmp_path)))
+
+
+def test_a_component_from_elsewhere_counts_with_the_files_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere_fusion.py").write_text("from elsewhere_helper import x\n")
+    (tmp_path / "elsewhere_helper.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def told() -> str:
+        for cached in (source_digest, identities._source, identities._foreign_source):
+            cached.cache_clear()
+        return source_digest(frozenset({"elsewhere_fusion"}))
+
+    before = told()
+    (tmp_path / "elsewhere_helper.py").write_text("x = -1\n")
+    assert told() != before
+    monkeypatch.undo()
+    told()
+
+
+def test_functions_without_a_name_of_their_own_have_no_key() -> None:
+    with pytest.raises(Unidentified, match="lambda"):
+        key(Part(inner=lambda x: x))
+
+
 def test_what_asks_a_server_or_cannot_be_told_apart_has_no_key() -> None:
     @dataclass(frozen=True)
     class Asking:
@@ -82,6 +127,7 @@ def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypa
         "lcm/deep/three.py": "from lcm.deep import four\n",
         "lcm/deep/four.py": "x = 1\n",
         "lcm/deep/schema.sql": "CREATE TABLE a (b);",
+        "lcm/deep/prompts/leaf.jinja": "Say it again.",
         "lcm/other.py": "y = 1\n",
     }
     for name, text in files.items():
@@ -90,7 +136,7 @@ def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypa
     monkeypatch.setattr(identities, "_ROOT", tmp_path)
 
     def told() -> str:
-        for cached in (source_digest, identities._source, identities._imported):
+        for cached in (source_digest, identities._source, identities._imported, identities._data_of):
             cached.cache_clear()
         return source_digest(frozenset({"lcm.one"}))
 
@@ -102,8 +148,8 @@ def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypa
     finally:
         monkeypatch.undo()
         told()
-    assert len(set(seen[:6])) == 6
-    assert seen[6] == seen[5]  # nothing imports lcm.other
+    assert len(set(seen[:7])) == 7
+    assert seen[7] == seen[6]  # nothing imports lcm.other
 
 
 def test_the_source_of_every_component_is_found() -> None:
@@ -111,5 +157,5 @@ def test_the_source_of_every_component_is_found() -> None:
     identity.of([WeightedSum(), Limit(n=1)])
     assert identity.modules == {"lcm.fusion.weighted_sum", "lcm.ranking.limit"}
     for module in identity.modules:
-        assert identities._source(module) == Path(sys.modules[module].__file__ or "").read_text()
+        assert identities._source(module).startswith(Path(sys.modules[module].__file__ or "").read_text())
         assert "lcm.protocols" in identities._imported(module)

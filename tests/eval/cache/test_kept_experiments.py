@@ -71,3 +71,14 @@ def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
             entry.path.unlink()  # else nobody would ask for the damaged one
     (tmp_path / "a").rename(tmp_path / "b")  # so that nothing is at hand
     assert_equal(outcome(configured(tmp_path / "b")), first)
+
+
+def test_what_another_process_removes_meanwhile_is_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = outcome(configured(tmp_path, "cache=false", "fusion.dense_weight=0.4"))
+    outcome(configured(tmp_path))
+    monkeypatch.setattr("eval.cache.stage_cache._LOOK_EVERY_BYTES", -1)  # so that every write leaves nothing
+    config = configured(tmp_path, "fusion.dense_weight=0.4", "stages.memory_gib=0.0", "stages.max_gib=0.0")
+    assert_equal(outcome(config), first)
+    assert "played again" in caplog.text
