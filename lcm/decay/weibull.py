@@ -7,6 +7,7 @@ from functools import cache
 import polars as pl
 
 from lcm.decay.age import days_between, days_since
+from lcm.ranking.sums import in_order
 from lcm.records import DEFAULT_RATING
 
 _LARGE = 1e300
@@ -132,7 +133,7 @@ def _strength(settings: Weibull) -> pl.Expr:
         (settings.frequency_weight, settings.frequency()),
         (settings.intrinsic_weight, settings.intrinsic()),
     )
-    return pl.sum_horizontal(weight * term for weight, term in weighted if weight > 0)
+    return in_order(weight * term for weight, term in weighted if weight > 0)
 
 
 @cache

@@ -5,6 +5,7 @@ import polars as pl
 from lcm.fusion.recency import recency
 from lcm.fusion.shares import share, shares
 from lcm.protocols import Decay
+from lcm.ranking.sums import in_order
 
 
 def authority(decay: Decay, recency_weight: float, frequency_weight: float, authority_weight: float) -> pl.Expr:
@@ -18,7 +19,7 @@ def authority(decay: Decay, recency_weight: float, frequency_weight: float, auth
     """
     weights = shares(recency_weight, frequency_weight, authority_weight)
     terms = (recency(decay), _frequency(), share("authority"))
-    return pl.sum_horizontal(weight * term for weight, term in zip(weights, terms, strict=True)).clip(0.0, 1.0)
+    return in_order(weight * term for weight, term in zip(weights, terms, strict=True)).clip(0.0, 1.0)
 
 
 def _frequency() -> pl.Expr:

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.protocols import Batch
 from lcm.ranking.ordering import best_first
+from lcm.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +37,5 @@ class Learnt:
                     f"weights.{column} names no column of numbers that a stage before makes; choose from: "
                     + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
                 )
-        terms = (pl.col(column).fill_null(0.0).fill_nan(0.0) * weight for column, weight in self.weights.items())
-        return best_first(frame.with_columns(score=pl.sum_horizontal(terms)))
+        terms = (pl.col(column).fill_nan(0.0) * weight for column, weight in self.weights.items())
+        return best_first(frame.with_columns(score=in_order(terms)))

@@ -9,6 +9,7 @@ from lcm.protocols import Batch
 from lcm.ranking.haystack import Haystack, Numbers, haystack_of
 
 _FLAT = 1e-9  # spread or best value below which nothing stands out
+_GRID = 2.0**20
 
 
 def with_evidence(
@@ -51,3 +52,10 @@ def share_of_best(values: Numbers) -> Numbers:
     """x / the highest; 0 where nothing is above 0. Values are >= 0."""
     best = values.max(initial=0.0)
     return values / best if best > _FLAT else np.zeros_like(values)
+
+
+def on_grid(rows: Numbers) -> Numbers:
+    """Rows of at most unit length, rounded to multiples of 2 ** -20: their dot products are exact in double precision,
+    and so the same however many threads add them up."""
+    rounded: Numbers = np.round(rows * _GRID) / _GRID
+    return rounded

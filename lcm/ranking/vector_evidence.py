@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.errors import LcmError
 from lcm.protocols import Batch, Embedder
-from lcm.ranking.columns import standardised, with_evidence
+from lcm.ranking.columns import on_grid, standardised, with_evidence
 from lcm.ranking.haystack import Haystack, Numbers, haystack_of
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class VectorEvidence:
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
             query = asked[row] - mean
             length = np.linalg.norm(query)
-            query = query / length if length else query
+            query = on_grid(query / length if length else query)
             cosines = turns @ query
             scores = standardised(cosines)
             return [
@@ -93,6 +93,6 @@ def _laid(haystack: Haystack, batch: Batch) -> tuple[Numbers, Numbers, Numbers, 
 
 
 def _unit(rows: npt.NDArray[np.float64]) -> Numbers:
-    """Rows of unit length; what is next to nothing becomes nothing."""
+    """Rows of unit length, on the grid; what is next to nothing becomes nothing."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.where(lengths > 1e-6, rows / np.maximum(lengths, 1e-6), 0.0)
+    return on_grid(np.where(lengths > 1e-6, rows / np.maximum(lengths, 1e-6), 0.0))

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.errors import LcmError
 from lcm.protocols import Batch, Embedder
-from lcm.ranking.columns import share_of_best, standardised, with_evidence
+from lcm.ranking.columns import on_grid, share_of_best, standardised, with_evidence
 from lcm.ranking.haystack import Haystack, Numbers, Places, content_words, haystack_of
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class WordLikeness:
                 share_of_best(raw),
                 haystack.beside(alike, -1),
                 standardised(haystack.best_of_session(alike)),
-                standardised(words.sums @ total),
+                standardised(words.sums @ _centred(total[np.newaxis], np.zeros(len(total)))[0]),
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -143,10 +143,10 @@ def _words(haystack: Haystack, embedder: Embedder) -> _Words:
 
 
 def _centred(rows: Numbers, mean: Numbers) -> Numbers:
-    """Rows less the mean, to unit length."""
+    """Rows less the mean, to unit length, on the grid."""
     less = rows - mean
     lengths = np.linalg.norm(less, axis=1, keepdims=True)
-    return np.where(lengths > 1e-6, less / np.maximum(lengths, 1e-6), 0.0)
+    return on_grid(np.where(lengths > 1e-6, less / np.maximum(lengths, 1e-6), 0.0))
 
 
 def _query_words(haystack: Haystack, text: str) -> list[str]:
