@@ -1,7 +1,7 @@
 """Show what is kept between runs, and remove what is not worth its room."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ recorded replies. Whatever is removed is made again when it is needed, save reco
   lcm cache                             what is there, by name
   lcm cache prune                       remove the stages that were not used for longest, down to stages.max_gib
   lcm cache prune stages.max_gib=1      down to 1 GiB
+  lcm cache prune heard stages.max_gib=1  only the stages of this name, down to 1 GiB of them; likewise of each named
   lcm cache clear pools ranked          remove all stages of these names
   lcm cache clear                       remove all stages
   lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
@@ -52,9 +53,11 @@ def main(arguments: Sequence[str]) -> int:
     cache: StageCache = configuration.build(configuration.composed(overrides), "stages")
     match action:
         case "show":
+            if names:
+                raise LcmError(f"lcm cache show takes no name, got {names[0]!r}: it shows all")
             _show(cache)
         case "prune":
-            _told(cache.prune())
+            _prune(cache, names)
         case "clear":
             _clear(cache, names)
         case _:
@@ -85,11 +88,13 @@ def _show(cache: StageCache) -> None:
     )
 
 
+def _prune(cache: StageCache, names: Sequence[str]) -> None:
+    _check(names, _STAGES)
+    _told([entry for name in names for entry in cache.prune(stage=name)] if names else cache.prune())
+
+
 def _clear(cache: StageCache, names: Sequence[str]) -> None:
-    known = {**_STAGES, **_OTHERS}
-    for name in names:
-        if name not in known:
-            raise LcmError(f"nothing called {name!r} is kept; choose from: {', '.join(known)}")
+    _check(names, [*_STAGES, *_OTHERS])
     removed: list[Entry] = []
     for name in names or _STAGES:
         if name in _STAGES:
@@ -98,6 +103,12 @@ def _clear(cache: StageCache, names: Sequence[str]) -> None:
             _remove(cache_dir() / name)
             console().print(f"Removed: {cache_dir() / name}", highlight=False, markup=False)
     _told(removed)
+
+
+def _check(names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise LcmError(f"no stages called {name!r} can be removed so; choose from: {', '.join(known)}")
 
 
 def _remove(folder: Path) -> None:

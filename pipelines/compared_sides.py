@@ -11,12 +11,13 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.experiment import Progress
+from eval.regression.agreement import SETTINGS, require_same_settings
 from eval.run_folder import CONFIG, SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines import configuration
 from pipelines.point import evaluated
 
-SHARED = ("dataset", "replay", "measures", "retention", "summary_quality")
+SHARED = ("dataset", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
 _QUICK = ("arms=none", "latency.queries=0")
 """Nothing of these is compared."""
@@ -69,7 +70,9 @@ def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, 
     shared = None if measured is None else _shared(measured)
     if candidate is None:
         config = _composed(ours, shared)
-        shared = configuration.resolved(config)
+        found = configuration.resolved(config)
+        require_same_settings(shared or {}, found)  # before an evaluation that could not be compared
+        shared = found
         what = " ".join(ours) or "the default configuration"
         candidate = _evaluated(Found(f"{what} (evaluated now)", into / "candidate"), config, show)
     elif shared is None:

@@ -289,7 +289,6 @@ def _log(asked: Asked, source: Source, tracking: Mlflow) -> None:
         tracking.log(asked.to)
         run_id = logged_run(tracking.uri, asked.to)
         assert run_id is not None
-        attach(tracking.uri, run_id, asked.to, "")
     else:
         attach(tracking.uri, run_id, asked.to, f"presets/{asked.name}")
     out = console()

@@ -1,8 +1,9 @@
 """Import a plugin's configuration, or an exported preset: as overrides, and as choices of ours."""
 
 import json
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
     out = console()
     for setting, why in found.told.items():
-        out.print(f"Not taken over: {setting}: {why}", highlight=False, markup=False)
+        out.print(f"Not taken over as it stands: {setting}: {why}", highlight=False, markup=False)
     if own.get("to"):
         to = Path(own["to"])
         check_name(name, configuration.groups())
@@ -99,7 +100,11 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
     searching = _changed(found, [f"{RECALL}={table.name}"], config, RECALL) if RECALL in config else ()
     config.pop(RECALL, None)
     resolved = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
-    told = {**found.ignored, **{path: f"taken over, though {why}" for path, why in found.without_effect.items()}}
+    told = {
+        **found.ignored,
+        **found.changed,
+        **{path: f"taken over, though {why}" for path, why in found.without_effect.items()},
+    }
     overrides = [*overrides, *_changed(found, overrides, config)]
     origin = {"kind": "plugin", "plugin": table.plugin, "files": [str(path) for path in files]}
     return Imported(resolved, tuple(overrides), origin, told, tuple(searching))  # type: ignore[arg-type]
@@ -179,9 +184,22 @@ def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mappin
 
 def _document(path: Path) -> Any:
     try:
-        return json.loads(_text(path))
+        document = json.loads(_text(path))
     except ValueError as error:
         raise LcmError(f"{path} is no JSON: {error}") from error
+    for key, value in _numbers("", document):
+        if not math.isfinite(value):
+            raise LcmError(f"{path}: {key or 'the document'} must be a finite number, got {json.dumps(value)}")
+    return document
+
+
+def _numbers(key: str, node: Any) -> Iterator[tuple[str, float]]:
+    """Every fraction of a document: Python's reader takes `NaN`, which JSON does not have, and 1e999 for infinity."""
+    if isinstance(node, float):
+        yield key, node
+    elif isinstance(node, (dict, list)):
+        for name, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from _numbers(f"{key}.{name}" if key else str(name), child)
 
 
 def _text(path: Path) -> str:

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.regression.comparison import Comparison
 from eval.regression.comparison_folder import MARKDOWN, write_comparison
+from eval.regression.limit import limit_of
 from eval.regression.regression import Regression
 from eval.regression.side import read_side
 from eval.run_folder import SUMMARY
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if "baseline" not in ours:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
-    regression: Regression = configuration.build(config, "regress")
+    regression = _regression(config)
     tracking: Tracking = configuration.build(config, "tracking")
     now = datetime.now(UTC)
     into = _folder(ours.get("into"), now)
@@ -87,6 +88,22 @@ def _compared(asked: Compared, regression: Regression, into: Path) -> Comparison
         found = compared_sides(asked, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)
     return regression.compare(baseline, candidate)
+
+
+def _regression(config: DictConfig) -> Regression:
+    """How it is judged.
+
+    Limits are looked at one by one: of what does not fit its type, configuration shows the whole map of them.
+    """
+    measures = configuration.resolved(_judging(config))["regress"]["measures"]
+    for measure, settings in measures.items() if isinstance(measures, dict) else ():
+        try:
+            if settings is not None:
+                limit_of(str(measure), settings)
+        except ValueError as error:
+            raise LcmError(f"regress.{error}") from None
+    regression: Regression = configuration.build(config, "regress")
+    return regression
 
 
 def _tell(log: Log, into: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
+from eval.executor.timing import refuse_timing
 from eval.experiment import Progress
 from eval.run_folder import SUMMARY, config_hash, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
@@ -104,8 +105,8 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: Compositions
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
             config = _composed(compositions, overrides)
-            for part in PARTS:
-                configuration.build(config, part)
+            built = {part: configuration.build(config, part) for part in PARTS}
+            refuse_timing(built["executor"], built["latency"].queries)
             configuration.flag(config, "cache")
             configuration.refuse_unused(config, overrides)
         except LcmError as error:
@@ -161,7 +162,7 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
             outdated += 1
             todo.append(point)
     if outdated:
-        warn(f"{outdated} of {len(points)} points come from other code or data, and are run again")
+        warn(f"{outdated} of {len(points)} points come from other code, data or files, and are run again")
     done = len(points) - len(todo)
     if done:
         rest = "" if todo else ", nothing is left to run; hydra.sweep.dir=FOLDER begins anew in another"

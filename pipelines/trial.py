@@ -1,8 +1,7 @@
 """A trial: one configuration of a study, evaluated, or recognised as one that was."""
 
-import shutil
 import time
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
@@ -10,7 +9,9 @@ from optuna.trial import Trial, TrialState
 
 from eval.answers import SYSTEM_ARM
 from eval.experiment import Experiment, Outcome
-from eval.run_folder import SUMMARY, begin_run, config_hash, read_summary, write_run
+from eval.run_folder import config_hash, read_summary, write_run
+from eval.sweep.origin import origin_of
+from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.folds import part_of, pooled
 from eval.tuning.ledger import Ledger
@@ -46,7 +47,7 @@ def run_trial(trial: Trial, ledger: Ledger, search: "Search") -> None:
         config = search.configs.config(assignment)
         known = config_hash(identity(config))
         trial.set_user_attr(CONFIG_HASH, known)
-        attributes, values = _taken_over(known, ledger) or _evaluated(trial, config, known, search)
+        attributes, values = _taken_over(known, ledger) or _evaluated(trial, assignment, config, search)
     except _PrunedError:
         ledger.prune(trial)
         _say(trial.number, "pruned", trial.params)
@@ -79,18 +80,22 @@ def _taken_over(known: str, ledger: Ledger) -> tuple[dict[str, Any], list[float]
     return None
 
 
-def _evaluated(trial: Trial, config: DictConfig, known: str, search: "Search") -> tuple[dict[str, Any], list[float]]:
+def _evaluated(
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: "Search"
+) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / _TRIALS / str(trial.number)
-    if not _is_complete(folder, known):
-        shutil.rmtree(folder, ignore_errors=True)
+    kept = PointFolder(folder)
+    origin = origin_of(configuration.resolved(config), search.dataset.digest)
+    if not (kept.is_complete() and kept.is_of(origin)):  # else one that is gone had finished it, and not said so yet
+        kept.clear()
         started = time.perf_counter()
-        begin_run(folder)
+        kept.begin(origin, search.configs.overrides(assignment))
         experiment = experiment_of(config, search.dataset)
         with progress() as show:
             if search.settings.pruner == "none":
                 outcome = experiment.run(show)
             else:
-                outcome = _run_by_folds(trial, experiment, search, folder)
+                outcome = _run_by_folds(trial, experiment, search, kept)
         text = configuration.resolved_text(config)
         seconds = {"total": time.perf_counter() - started}
         write_run(folder, outcome, search.dataset, identity(config), text, seconds)
@@ -105,12 +110,7 @@ def _evaluated(trial: Trial, config: DictConfig, known: str, search: "Search") -
     return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
 
 
-def _is_complete(folder: Path, known: str) -> bool:
-    """Whether a process that is gone had finished this trial, and not said so yet."""
-    return (folder / SUMMARY).is_file() and read_summary(folder)["config_hash"] == known
-
-
-def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", folder: Path) -> Outcome:
+def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", kept: PointFolder) -> Outcome:
     """Run fold by fold, as long as the pruner lets it."""
     measure = search.settings.wanted()[0].measure
     outcomes: dict[str, Outcome] = {}
@@ -124,7 +124,7 @@ def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", folder
             if n:
                 trial.report(total / n, step)
             if fold is not search.folds[-1] and trial.should_prune():
-                shutil.rmtree(folder, ignore_errors=True)
+                kept.clear()
                 raise _PrunedError
     return pooled(outcomes, experiment)
 

@@ -13,6 +13,7 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.datasets.dataset import Dataset, DatasetLoader
+from eval.executor.timing import refuse_timing
 from eval.run_folder import SUMMARY, commit, config_hash
 from eval.tracking.tracking import Log, Tracking, TrackingError
 from eval.tuning.folds import Fold, folds_of
@@ -86,6 +87,7 @@ def _check(
     configuration.refuse_unused(config, configs.common)
     built = {part: configuration.build(config, part) for part in PARTS}
     configuration.flag(config, "cache")
+    refuse_timing(built["executor"], built["latency"].queries)
     names = measured(built["measures"], built["retention"], built["latency"])
     if problem := unmeasured(settings.wanted(), names):
         raise LcmError(problem)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from eval.preset.table import is_secret
 from lcm.errors import LcmError
 
 
@@ -34,4 +35,6 @@ def misfit(value: Any, schema: Mapping[str, Any]) -> str | None:
         path = f"{path}.{name}" if path else str(name)
     else:
         message = " ".join(error.message.split())
+        if is_secret(path):
+            message = f"*** is not valid: {error.validator} must be {error.validator_value!r}"
     return f"{path}: {message}" if path else message

@@ -35,6 +35,7 @@ _MIRROR = "nothing is written beside the store"
 _CONSOLIDATION = "old memories are merged by no component; compaction folds messages"
 _AUDIT = "every decision of admission is kept in decisions.parquet"
 _NO_MAINTENANCE = "the plugin's code never moves a memory between tiers"
+_NO_KEY = "a key is never read into a configuration; name its variable, as in ${NAME}"
 _POOL = "the plugin's store gives no more than 20, whatever candidatePoolSize says"
 
 
@@ -135,7 +136,8 @@ _EXTRACTION = (
     _row("extractMaxChars", whole(256, 100000), 8000, "extraction.max_chars"),
     _row("llm.model", TEXT, "openai/gpt-oss-120b", "language_model.model.model"),
     _row("llm.baseURL", TEXT, ABSENT, "language_model.model.base_url"),
-    Row("llm.apiKey", TEXT, ABSENT, (Key("language_model.model.api_key_env", variable),), placeholder),
+    Row("llm.apiKey", TEXT, ABSENT, (Key("language_model.model.api_key_env", variable),), placeholder,
+        lossy=_NO_KEY),
     Row(
         "llm.timeoutMs", whole(500), 30000, (Key("language_model.model.timeout_seconds", seconds),), milliseconds
     ),
@@ -145,6 +147,7 @@ _EXTRACTION = (
         "scopes.definitions",
         {"type": "object", "additionalProperties": {"type": "object", "properties": {"description": TEXT}}},
         {}, (Key("scopes.definitions", _descriptions),), _described,
+        lossy="a scope has a description alone",
     ),
     _row("scopes.agentAccess", {"type": "object", "additionalProperties": TEXTS}, {}, "scopes.agent_access"),
 )  # fmt: skip
@@ -165,7 +168,7 @@ _RETRIEVAL = (
     ),
     _row("retrieval.rerankModel", TEXT, "jina-reranker-v3", "reranker.model"),
     _row("retrieval.rerankEndpoint", TEXT, "https://api.jina.ai/v1/rerank", "reranker.endpoint"),
-    Row("retrieval.rerankApiKey", TEXT, ABSENT, (Key("reranker.api_key_env", variable),), placeholder),
+    Row("retrieval.rerankApiKey", TEXT, ABSENT, (Key("reranker.api_key_env", variable),), placeholder, lossy=_NO_KEY),
     _row("retrieval.rerankTimeoutMs", whole(500), 5000, "reranker.timeout_ms"),
     Row(
         "retrieval.candidatePoolSize", whole(10, 100), 20,
@@ -176,7 +179,7 @@ _RETRIEVAL = (
                 "ranking.tag.source.pool_size",
             )
         ),
-        at_most(20, _POOL),
+        at_most(20, _POOL), lossy=_POOL,
     ),
     _row("retrieval.recencyHalfLifeDays", number(0, 365), 14, "ranking.stages.recency_boost.half_life_days"),
     _row("retrieval.recencyWeight", number(0, 0.5), 0.1, "ranking.stages.recency_boost.weight"),

@@ -46,7 +46,7 @@ _TOP_K = (
 )
 
 _RETRIEVAL = (
-    Row("topK", number(1), 8, _TOP_K),
+    Row("topK", number(1), 8, _TOP_K, lossy="a depth is a whole number"),
     _row("tokenBudgetFraction", {"type": "number", "exclusiveMinimum": 0, "maximum": 1}, 0.25,
          "assembly.token_budget_fraction"),
     _none("alpha", SHARE, 0.7, _HYBRID),

@@ -29,6 +29,7 @@ def _rows(setting: Setting) -> list[Row]:
         keys,
         _write(setting),
         no_key=setting.host_only,
+        lossy="the plugin trims its settings, and leaves out what is empty" if setting.kind == "list" else "",
         environment=setting.environment,
         in_manifest=setting.in_manifest,
     )

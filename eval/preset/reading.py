@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eval.preset.check import check
-from eval.preset.table import ABSENT, Choice, Row, Table, at, put
+from eval.preset.table import ABSENT, Choice, InexpressibleError, Row, Table, at, put
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,9 @@ class Read:
     values: dict[str, Any]
     """Key -> value; a key that the choices do not have means nothing."""
     ignored: dict[str, str] = field(default_factory=dict)
-    """Settings that no key of ours stands for -> why."""
+    """Settings that no key or value of ours stands for -> why."""
+    changed: dict[str, str] = field(default_factory=dict)
+    """Settings that were read as another value than was given -> which, and why."""
     without_effect: dict[str, str] = field(default_factory=dict)
     """Settings that the plugin's code does nothing with -> why."""
 
@@ -101,6 +103,30 @@ def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result
         ours = key.read(value)
         if ours is not ABSENT:
             result.values[key.path] = ours
+    if is_given and row.keys:
+        _tell_loss(row, value, given, result)
+
+
+def _tell_loss(row: Row, value: Any, given: Mapping[str, Any], result: Read) -> None:
+    """Tell of a value that would not be written as it was given."""
+    key = row.keys[0]
+    ours = key.read(value)
+    if ours is ABSENT:
+        if value != row.default_in(given):
+            result.ignored[row.path] = f"{row.shown(value)} has no value of {key.path}{_because(row.lossy)}"
+        return
+    try:
+        again = row.write(ours)
+    except InexpressibleError as error:
+        result.changed[row.path] = f"taken over into {key.path} as {row.shown(value)}, though {error}"
+        return
+    if again != value:
+        taken = "nothing" if again is ABSENT else row.shown(again)
+        result.changed[row.path] = f"{row.shown(value)} is taken as {taken} in {key.path}{_because(row.lossy)}"
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
 
 
 def _leaves(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:

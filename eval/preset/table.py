@@ -3,6 +3,7 @@
 Export, import and the plugin's JSON Schema are all read off this one table.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,11 @@ ABSENT: Any = object()
 
 class InexpressibleError(ValueError):
     """A value of ours that the plugin has no value for; its text says why."""
+
+
+def is_secret(path: str) -> bool:
+    """Whether what stands at a path is a key of a server, which is never shown."""
+    return any(name.lower().endswith("apikey") for name in path.split("."))
 
 
 def same(value: Any) -> Any:
@@ -52,6 +58,8 @@ class Row:
     """A switch of the plugin beside it, which export sets and import obeys."""
     without_effect: str = ""
     """Why the plugin's code does nothing with it, though its manifest has it."""
+    lossy: str = ""
+    """Why some of its values are read as others, or not at all."""
     environment: str = ""
     """The variable that sets it, above the plugin's configuration."""
     in_manifest: bool = True
@@ -60,6 +68,10 @@ class Row:
 
     def default_in(self, document: Mapping[str, Any]) -> Any:
         return self.default(document) if callable(self.default) else self.default
+
+    def shown(self, value: Any) -> str:
+        """A value for people; of a secret, three asterisks."""
+        return "***" if is_secret(self.path) and value is not ABSENT else json.dumps(value, ensure_ascii=False)
 
     @property
     def is_whole(self) -> bool:

@@ -1,10 +1,17 @@
 """What two runs must agree in before their numbers are compared."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from eval.regression.side import Side
 from lcm.errors import LcmError
 
+SETTINGS = ("replay", "measures", "retention", "summary_quality")
+"""Groups of the configuration that decide what a number means; what of the dataset does is in its digest."""
+_FREE = {
+    "measures.names", "measures.resamples", "measures.confidence", "measures.seed", "retention.budgets",
+}  # fmt: skip
+"""Of these groups, what decides which measures there are and how their means are told, but changes no value."""
 _ALIKE = "evaluate both alike"
 
 
@@ -23,6 +30,7 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     _require_equal("protocol", ours["protocol"], theirs["protocol"])
     _require_equal("dataset digest", ours["digest"], theirs["digest"])
     _require_equal("measure definitions", baseline.summary["definitions"], candidate.summary["definitions"])
+    require_same_settings(baseline.config or {}, candidate.config or {})
     _require_equal("levels", ", ".join(baseline.levels), ", ".join(candidate.levels))
     _require_same_queries("", set(baseline.queries["query_id"]), set(candidate.queries["query_id"]))
     known = {side.name: set(side.measures) for side in (baseline, candidate)}
@@ -46,7 +54,45 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     return judged
 
 
-def _require_equal(what: str, ours: str, theirs: str) -> None:
+def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
+    """Refuse configurations that measure otherwise, as far as both of them say how.
+
+    Args:
+        baseline: its whole configuration, as plain data.
+        candidate: alike.
+    Raises:
+        LcmError: naming the first key that differs, and both values.
+    """
+    ours, theirs = _settings(baseline), _settings(candidate)
+    for key in ours:
+        if key in theirs:
+            _require_equal(key, ours[key], theirs[key])
+
+
+def unknown_settings(baseline: Side, candidate: Side) -> list[str]:
+    """The settings that may differ unseen, for the `config.yaml` of a side is missing or does not have them."""
+    of_both = [_settings(side.config or {}) for side in (baseline, candidate)]
+    named = [group for group in SETTINGS if not all(group in settings for settings in of_both)]
+    either = {key: None for settings in of_both for key in settings if key.partition(".")[0] not in named}
+    return [*named, *(key for key in either if not all(key in settings for settings in of_both))]
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, object]:
+    """By key; the class of a group stands under the group's own name."""
+    found: dict[str, object] = {}
+    for group in SETTINGS:
+        node = config.get(group)
+        if not isinstance(node, Mapping):
+            continue
+        if "_target_" in node:
+            found[group] = node["_target_"]
+        for name, value in node.items():
+            if name != "_target_" and f"{group}.{name}" not in _FREE:
+                found[f"{group}.{name}"] = sorted(value) if name == "levels" else value
+    return found
+
+
+def _require_equal(what: str, ours: object, theirs: object) -> None:
     if ours != theirs:
         raise LcmError(f"different {what}: baseline {_short(ours)}, candidate {_short(theirs)}; {_ALIKE}")
 
@@ -64,4 +110,4 @@ def _require_same_queries(what: str, ours: Collection[str], theirs: Collection[s
 def _short(value: object) -> str:
     """A digest by its first digits; anything else as it is."""
     text = str(value)
-    return text[:12] if len(text) == 64 and " " not in text else repr(text)
+    return text[:12] if len(text) == 64 and " " not in text else repr(value)

@@ -1,5 +1,6 @@
 """What a comparison of two runs found."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,7 @@ from eval.regression.worse_query import WorseQuery
 Verdict = Literal["fine", "regressed", "could not tell"]
 EXIT_CODES: dict[Verdict, int] = {"fine": 0, "regressed": 1, "could not tell": 2}
 ALL = "all"
+_TAKEN = re.compile("(category )*all")
 
 ROW_SCHEMA: dict[str, pl.DataType] = {
     "group": pl.String(),
@@ -32,6 +34,11 @@ ROW_SCHEMA: dict[str, pl.DataType] = {
 }
 
 
+def group_of(category: str) -> str:
+    """The name of a category among the groups: its own, unless it could be taken for all queries (`category all`)."""
+    return f"category {category}" if _TAKEN.fullmatch(category) else category
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A verdict, and what it rests on."""
@@ -48,6 +55,8 @@ class Comparison:
     """Worst first."""
     left_out: tuple[str, ...]
     """Measures that neither run has."""
+    unknown: tuple[str, ...]
+    """Settings that may differ, for the configuration of a side does not tell them."""
     alpha: float
     confidence: float
 

@@ -49,6 +49,7 @@ def report(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any
         "settings": dict(settings),
         "rows": comparison.rows.to_dicts(),
         "not_measured": list(comparison.left_out),
+        "not_known_to_agree": list(comparison.unknown),
         "worse_queries": [
             asdict(query) | {"values": {name: list(pair) for name, pair in query.values.items()}}
             for query in comparison.worse

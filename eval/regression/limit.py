@@ -24,7 +24,8 @@ class Limit:
         for name in ("tolerance", "detectable"):
             value = getattr(self, name)
             is_share = isinstance(value, str) and _SHARE.fullmatch(value)
-            if not is_share and (isinstance(value, (str, bool)) or not 0 <= value < math.inf):
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_share and not (is_number and 0 <= value < math.inf):
                 raise ValueError(f"{name} must be a number >= 0 or a share such as 10%, got {value!r}")
         if isinstance(self.tolerance, str) != isinstance(self.detectable, str):
             raise ValueError(
@@ -44,13 +45,13 @@ def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
     Raises:
         ValueError: naming the measure and what is wrong.
     """
-    if set(settings) != _KEYS:
-        got = ", ".join(sorted(settings)) or "nothing"
-        raise ValueError(f"measures: {measure} must have tolerance and detectable, got {got}")
+    if not isinstance(settings, Mapping) or set(settings) != _KEYS:
+        got = ", ".join(map(str, settings)) or "nothing" if isinstance(settings, Mapping) else repr(settings)
+        raise ValueError(f"measures.{measure} must have tolerance and detectable, got {got}")
     try:
         return Limit(**settings)
     except ValueError as error:
-        raise ValueError(f"measures: {measure}: {error}") from None  # the deepest cause is what a user is told
+        raise ValueError(f"measures.{measure}.{error}") from None  # the deepest cause is what a user is told
 
 
 def is_lower_better(measure: str) -> bool:

@@ -28,6 +28,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"- dataset: {_text(dataset['name'])}, {len(baseline.queries):,} queries ({_text(dataset['protocol'])})"
     if comparison.left_out:
         yield f"- not measured in either: {', '.join(comparison.left_out)}"
+    if comparison.unknown:
+        yield f"- not known to agree, as a side's config.yaml does not tell: {_text(', '.join(comparison.unknown))}"
     yield ""
     share = f"{100 * comparison.confidence:g} %"
     yield f"| group | measure | n | changed | baseline | candidate | difference | {share} interval | tolerance | p | |"

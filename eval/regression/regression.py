@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.regression.agreement import require_comparable
-from eval.regression.comparison import ALL, ROW_SCHEMA, Comparison, Verdict
+from eval.regression.agreement import require_comparable, unknown_settings
+from eval.regression.comparison import ALL, ROW_SCHEMA, Comparison, Verdict, group_of
 from eval.regression.limit import is_lower_better, limit_of
 from eval.regression.side import Side
 from eval.regression.worse_query import worse_queries
@@ -94,6 +94,7 @@ class Regression:
             verdict=_whole(rows),
             worse=worse_queries(baseline, candidate, measures, self.worst_queries, self.depth),
             left_out=tuple(left_out),
+            unknown=tuple(unknown_settings(baseline, candidate)),
             alpha=self.alpha,
             confidence=self.confidence,
         )
@@ -107,7 +108,7 @@ class Regression:
         asked = queries["category"].to_numpy()
         names = queries["category"].unique(maintain_order=True).to_list() if self.by_category else []
         groups = {ALL: np.ones(len(queries), dtype=bool)}
-        groups |= {name: asked == name for name in names if len(names) > 1}
+        groups |= {group_of(name): asked == name for name in names if len(names) > 1}
         clusters = queries["workspace_id"].rank("dense").cast(pl.Int64).to_numpy() if self.cluster != "none" else None
         found = []
         for group, members in groups.items():

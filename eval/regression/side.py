@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import yaml
 
 from eval.answers import SYSTEM_ARM
-from eval.run_folder import read_summary
+from eval.run_folder import CONFIG, read_summary
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -27,6 +28,8 @@ class Side:
     """query_id, workspace_id, category, text, evidence (message ids)."""
     values: pl.DataFrame
     """query_id, measure, value: of the system, one a judged query; nothing where there is no number."""
+    config: Mapping[str, Any] | None
+    """The whole configuration; None where it is not at hand."""
     ranking: pl.DataFrame | None
     """query_id, document_id, rank, source_message_ids; None where only the summary and the values are at hand."""
 
@@ -60,12 +63,25 @@ def read_side(folder: Path, name: str) -> Side:
         query, measure, _ = twice.row(0)
         raise LcmError(f"{folder / 'per_query.parquet'} has several values of {measure} for query {query}: {_AGAIN}")
     queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS)
-    return Side(name, folder, summary, queries.select(_QUERY_COLUMNS), values, _ranking(folder, name))
+    return Side(name, folder, summary, queries.select(_QUERY_COLUMNS), values, _config(folder), _ranking(folder, name))
 
 
 def _is_leveled(measure: str) -> bool:
     kind = measure.removeprefix("session.").partition("@")[0]
     return kind in ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP")
+
+
+def _config(folder: Path) -> Mapping[str, Any] | None:
+    path = folder / CONFIG
+    if not path.is_file():
+        return None
+    try:
+        config = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
+    if not isinstance(config, dict):
+        raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")
+    return config
 
 
 def _ranking(folder: Path, name: str) -> pl.DataFrame | None:

@@ -20,23 +20,34 @@ class PointFolder:
     path: Path
 
     def begin(self, origin: Origin, overrides: Sequence[str]) -> None:
-        """Make the folder, empty but for what it will hold.
+        """Make the folder, empty but for what it will hold. Stopped at any moment, it can be begun again.
 
         Raises:
             LcmError: if there are files in it that no sweep wrote.
         """
-        if any((self.path / ours).is_file() for ours in (POINT, FAILURE)):
-            shutil.rmtree(self.path)
-        elif self.path.is_dir() and any(self.path.iterdir()):
+        if not self._is_ours():
             raise LcmError(f"{self.path} holds something else than a point of a sweep: name another hydra.sweep.dir")
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.clear()
+        begun = self._beside("new")
+        shutil.rmtree(begun, ignore_errors=True)  # of one that was stopped here
         told = {**asdict(origin), "overrides": list(overrides)}
-        write_whole(self.path / POINT, json.dumps(told, indent=2) + "\n")
+        write_whole(begun / POINT, json.dumps(told, indent=2) + "\n")
+        begun.replace(self.path)
+
+    def clear(self) -> None:
+        """Remove the folder with all that it holds; what is half removed has another name, and looks like no run."""
+        removed = self._beside("old")
+        shutil.rmtree(removed, ignore_errors=True)  # of one that was stopped here
+        if self.path.is_dir():
+            (self.path / SUMMARY).unlink(missing_ok=True)
+            self.path.replace(removed)
+            shutil.rmtree(removed)
 
     def fail(self, reason: str) -> None:
-        """Keep why there are no numbers."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
+        """Keep why there are no numbers; not among files that no sweep wrote, which would then be taken for a point."""
+        if self._is_ours():
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
 
     def is_complete(self) -> bool:
         return (self.path / SUMMARY).is_file()
@@ -57,3 +68,12 @@ class PointFolder:
         """Why it did not finish, if it was tried; one line."""
         path = self.path / FAILURE
         return None if self.is_complete() or not path.is_file() else str(json.loads(path.read_text())["error"])
+
+    def _is_ours(self) -> bool:
+        """Whether it is a point's, or no one's: not there, or without anything but a failure."""
+        if (self.path / POINT).is_file() or not self.path.is_dir():
+            return True
+        return all(one.name == FAILURE or one.name.startswith(f".{FAILURE}.") for one in self.path.iterdir())
+
+    def _beside(self, kind: str) -> Path:
+        return self.path.with_name(f".{self.path.name}.{kind}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-_LESS_IS_MORE = ("tokens", "context_tokens", "expansions")
+from eval.regression.limit import is_lower_better
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,10 @@ class Result:
         return None if entry is None else entry["value"]
 
 
-def is_less_better(measure: str) -> bool:
-    """Whether a measure is a cost."""
-    return measure.rpartition(".")[2].partition("@")[0] in _LESS_IS_MORE
-
-
 def best(results: Sequence[Result], measure: str) -> float | None:
     """The best value that any point reached."""
     values = [value for value in (result.value(measure) for result in results) if value is not None]
-    return None if not values else min(values) if is_less_better(measure) else max(values)
+    return None if not values else min(values) if is_lower_better(measure) else max(values)
 
 
 def frame(results: Sequence[Result]) -> pl.DataFrame:

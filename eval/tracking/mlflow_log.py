@@ -96,6 +96,7 @@ class Mlflow:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
     def _prepare(self) -> None:
         self._quieten()
@@ -144,6 +145,9 @@ class Mlflow:
                 client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
             for file in sorted(path for path in folder.iterdir() if path.is_file() and not _is_ours(path)):
                 client.log_artifact(run_id, str(file))
+            if summary.get("kind") == "preset":  # whose choices lie in a folder for each group
+                for below in sorted(path for path in folder.iterdir() if path.is_dir()):
+                    client.log_artifacts(run_id, str(below), artifact_path=below.name)
             status = "FINISHED"
         finally:
             client.set_terminated(run_id, status=status)

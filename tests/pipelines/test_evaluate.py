@@ -63,8 +63,8 @@ def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "compression", "summary_quality", "incidents",
-        "notes", "flags", "interval",
+        "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "compression",
+        "summary_quality", "incidents", "notes", "flags", "interval",
         "measures", "arms", "categories", "timing",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}

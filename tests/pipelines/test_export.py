@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from eval.run_folder import config_hash, read_summary
-from eval.tracking.registry import fetch_run, run_of_alias
+from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.registry import fetch_run, logged_run, run_of_alias
 from lcm.errors import LcmError
 from pipelines import configuration, export, import_preset
 from pipelines.export import Source, read_command
@@ -147,6 +148,12 @@ def test_variables_beside_a_file_stand_above_it(tmp_path: Path) -> None:
         ("[]", "must hold an object, got list"),
         ('{"a": 1}', "nothing tells whose configuration it is"),
         ('{"plugins": {}}', "holds configurations of no plugin known here"),
+        ('{"contextThreshold": NaN}', "settings.json: contextThreshold must be a finite number, got NaN$"),
+        (
+            '{"retrieval": {"x": [1, -Infinity]}}',
+            "settings.json: retrieval.x.1 must be a finite number, got -Infinity$",
+        ),
+        ('{"topK": 1e999}', "settings.json: topK must be a finite number, got Infinity$"),
         ('{"topK": "8", "alpha": 1}', "libravdb-memory: topK: '8' is not of type 'number'"),
     ],
 )
@@ -155,6 +162,25 @@ def test_a_file_that_is_none_is_refused(text: str, problem: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(LcmError, match=problem):
         import_preset.imported_plugin([path])
+
+
+def test_what_is_taken_over_as_another_value_is_told_and_no_key_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "lancedb_pro.json"
+    document = {"embedding": {"apiKey": "k-1"}, "llm": {"apiKey": "sk-2"}, "retrieval": {"candidatePoolSize": 50}}
+    path.write_text(json.dumps(document))
+    assert import_preset.main([str(path)]) == 0
+    out = capsys.readouterr().out
+    for told in (
+        "embedding.apiKey: a key is never read",
+        "llm.apiKey: *** has no value of language_model.model.api_key_env: a key is never read",
+        "retrieval.candidatePoolSize: 50 is taken as 20 in source.dense_pool_size: the plugin's store gives no more",
+    ):
+        assert f"Not taken over as it stands: {told}" in out
+    assert out.count("Not taken over") == 3
+    assert "k-1" not in out
+    assert "sk-2" not in out
 
 
 def test_an_exported_preset_is_composed_again(tmp_path: Path) -> None:
@@ -221,3 +247,18 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     made = fetch_run(uri, run_of_alias(uri, "memory", "champion"), tmp_path / "fetched_too")
     assert read_summary(made)["kind"] == "preset"
     assert (made / "system" / "made.yaml").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
+def test_a_preset_that_is_logged_later_is_whole(tmp_path: Path) -> None:
+    exported(tmp_path / "ours", "system=lancedb_pro", "decay.beta_core=0.9")
+    tracking = Mlflow(uri=f"sqlite:///{tmp_path}/mlflow.db")
+    tracking.log(tmp_path / "ours")
+    run_id = logged_run(tracking.uri, tmp_path / "ours")
+    assert run_id is not None
+    fetched = fetch_run(tracking.uri, run_id, tmp_path / "fetched")
+    kept = {str(path.relative_to(tmp_path / "ours")) for path in (tmp_path / "ours").rglob("*") if path.is_file()}
+    got = {str(path.relative_to(fetched)) for path in fetched.rglob("*") if path.is_file()}
+    assert got == kept - {"mlflow.json"}
+    assert {"system/turned.yaml", "experiment/turned.yaml", "decay/turned.yaml"} < got

@@ -79,7 +79,19 @@ def test_a_side_is_a_folder_or_a_file_of_it(here: Path, arguments: Sequence[str]
         (["good", "bad", "regress.resamples=many"], "regress.resamples must be a whole number, got 'many'"),
         (
             ["good", "bad", "regress.measures.recall@10.tolerance=-1"],
-            "regress.measures: recall@10: tolerance must be a",
+            "regress.measures.recall@10.tolerance must be a number >= 0 or a share such as 10%, got -1",
+        ),
+        (
+            ["good", "bad", "regress.measures.recall@10.tolerance=nan"],
+            "regress.measures.recall@10.tolerance must be a number >= 0 or a share such as 10%, got nan",
+        ),
+        (
+            ["good", "bad", "regress.measures.recall@10.detectable=null"],
+            "regress.measures.recall@10.detectable must be a number >= 0 or a share such as 10%, got None",
+        ),
+        (
+            ["good", "bad", "regress.measures={MRR:5}"],
+            "regress.measures.MRR must have tolerance and detectable, got 5",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -153,6 +165,30 @@ def test_what_overrides_describe_is_evaluated_on_the_baselines_dataset(here: Pat
     assert any(one["covers_evidence"] for one in first["baseline"])
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("retention.rouge_threshold=0.9", "different retention.rouge_threshold: baseline 0.5, candidate 0.9; "),
+        ("replay=per_turn", "different replay: baseline 'eval.replay.bulk.Bulk', candidate 'eval.replay.per_turn."),
+    ],
+)
+def test_what_would_be_measured_otherwise_is_refused_before_it_is_evaluated(
+    here: Path, sample: Path, setting: str, message: str
+) -> None:
+    with pytest.raises(LcmError, match=f"^{re.escape(message)}"):
+        regress.main([str(sample), "embedder=hashing", setting, "into=out", *FAST])
+    assert not (here / "out").exists()
+
+
+def test_runs_without_a_configuration_are_compared_and_the_report_says_so(here: Path) -> None:
+    assert regress.main(["good", "good", "into=out", *FAST]) == 0
+    unknown = ["replay", "measures", "retention", "summary_quality"]
+    assert report(here / "out")["not_known_to_agree"] == unknown
+    text = (here / "out" / "report.md").read_text()
+    told = r"summary\_quality"
+    assert f"config.yaml does not tell: replay, measures, retention, {told}\n" in text
+
+
 def test_a_preset_is_evaluated_as_it_is_written_though_a_choice_of_ours_has_its_name(here: Path, sample: Path) -> None:
     """Equal settings give equal numbers; our own system=neighbours ranks otherwise."""
     (here / "neighbours.yaml").write_text("# @package _global_\ndefaults:\n  - override /embedder: hashing\n")
@@ -189,6 +225,7 @@ def test_runs_and_aliases_of_mlflow_are_sides_and_the_comparison_is_logged(here:
     assert report(here / "out")["baseline"]["name"] == f"champion (MLflow run {ids[0][:8]})"
     client = MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("lcm")
+    assert experiment is not None
     logged = next(
         run for run in client.search_runs([experiment.experiment_id]) if run.data.tags.get("kind") == "comparison"
     )

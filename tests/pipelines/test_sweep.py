@@ -126,7 +126,7 @@ def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float
     outdated.write_text(json.dumps({**json.loads(outdated.read_text()), "code": "before"}))
     again = lcm(*COMMAND)
     assert ran == [0.6]
-    assert again.stderr == "lcm: warning: 1 of 2 points come from other code or data, and are run again\n"
+    assert again.stderr == "lcm: warning: 1 of 2 points come from other code, data or files, and are run again\n"
     assert json.loads(outdated.read_text())["code"] != "before"
 
 
@@ -163,6 +163,25 @@ def test_all_points_with_a_mistake_are_named(lcm: Lcm) -> None:
 def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
     finished = lcm("evaluate", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
     assert_refused(finished, ["lcm: fusion.dense_weight must be >= 0, got -1\n"])
+
+
+def test_timing_beside_workers_stops_all(lcm: Lcm) -> None:
+    finished = lcm("evaluate", *QUICK, "-m", "executor=none,local", "latency.queries=3")
+    assert_refused(finished, ["lcm: latency.queries=3: queries cannot be timed while workers share the machine; "])
+
+
+def test_a_file_that_changed_is_run_again(lcm: Lcm, swept: Path, tmp_path: Path, ran: list[float]) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("Cats sleep by day.\n")
+    command = (*COMMAND, "authored=files", f"authored.paths=[{notes}]", f"hydra.sweep.dir={swept}")
+    assert lcm(*command).code == 0
+    assert lcm(*command).code == 0
+    assert ran == [0.6, 0.7]
+    notes.write_text("Cats sleep by day and hunt by night.\n")
+    again = lcm(*command)
+    assert again.code == 0
+    assert ran == [0.6, 0.7, 0.6, 0.7]
+    assert "2 of 2 points come from other code, data or files" in again.stderr
 
 
 def test_a_misspelt_key_stops_all(lcm: Lcm) -> None:

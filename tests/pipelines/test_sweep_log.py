@@ -64,7 +64,7 @@ def test_points_of_other_processes_are_logged_and_counted_once_they_are_complete
     places = Places(9)
     folders = [tmp_path / name for name in ("good", "bad", "unfinished")]
     for folder in folders:
-        PointFolder(folder).begin(Origin("a", "b", "c"), [])
+        PointFolder(folder).begin(Origin("a", "b", "c", "d"), [])
     shown: list[tuple[int, int]] = []
     with SweepLog(places, tmp_path / "sweep") as logs:
         with watched(folders, 5, logs, lambda _, done, n: shown.append((done, n))):

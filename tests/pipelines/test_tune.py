@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
+from eval.sweep.point_folder import POINT
 from pipelines import cli, configuration, trial
 from pipelines.trial_config import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
@@ -118,6 +120,31 @@ def test_equal_configurations_are_evaluated_once(lcm: Lcm) -> None:
 
 
 @pytest.mark.slow
+def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_else(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trial.experiment_of
+    ran: list[float] = []
+
+    def counted(config: Any, dataset: Any) -> Any:
+        ran.append(config.fusion.dense_weight)
+        return made(config, dataset)
+
+    monkeypatch.setattr(trial, "experiment_of", counted)
+    command = ("tune", *QUICK, *ONE_WEIGHT, "study.trials=1")
+    first = lcm(*command)
+    assert first.code == 0, first.stderr
+    for name, change in {"same": {}, "data": {"dataset_digest": "other"}}.items():
+        kept = folder(first, name) / "trials" / "0"
+        shutil.copytree(folder(first) / "trials" / "0", kept)
+        point = kept / POINT
+        point.write_text(json.dumps({**json.loads(point.read_text()), **change}))
+        assert lcm(*command, f"study.name={name}").code == 0
+        assert json.loads(point.read_text()) == json.loads((folder(first) / "trials" / "0" / POINT).read_text())
+    assert len(ran) == 1 + 1
+
+
+@pytest.mark.slow
 def test_a_poor_trial_is_stopped_after_its_first_folds_and_a_whole_one_is_a_run(lcm: Lcm) -> None:
     done = lcm("tune", *QUICK, *WEIGHTS, "study.trials=9", "study.pruner=median", "study.sampler=random")
     assert done.code == 0, done.stderr
@@ -159,6 +186,7 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
         (["study.objectives=[{measure: context_tokens@4000, direction: minimize}]"], "set retention.budgets=[4000]"),
         ([BY_COST, "study.pruner=median"], "study.pruner=median needs a single objective, got 2"),
         (["study.pruner=median", "latency.queries=5"], "study.pruner=median and latency.queries=5"),
+        (["executor=local", "latency.queries=5"], "queries cannot be timed while workers share the machine"),
         (["study.trials=many"], "study.trials must be a whole number, got 'many'"),
         (["study.folds=9", *ONE_WEIGHT], "study.folds=9: sample has 4 workspaces with judged queries"),
         ([*ONE_WEIGHT, "fusion.dense_weight=0.5"], "fusion.dense_weight is searched and set on the command line"),

@@ -76,6 +76,13 @@ def test_a_configuration_needs_the_key_of_its_embedder(document: dict[str, Any],
         check(document, TABLES["lancedb_pro"].schema(), "memory-lancedb-pro")
 
 
+@pytest.mark.parametrize("keys", ["", ["sk-secret", 3], ["sk-secret", ""]])
+def test_a_key_that_is_not_valid_is_not_shown(keys: Any) -> None:
+    with pytest.raises(LcmError, match=r"^memory-lancedb-pro: embedding\.apiKey(\.1)?: \*\*\* is not valid") as refused:
+        check({"embedding": {"apiKey": keys}}, TABLES["lancedb_pro"].schema(), "memory-lancedb-pro")
+    assert "sk-secret" not in str(refused.value)
+
+
 def test_nothing_but_an_object_is_a_configuration() -> None:
     with pytest.raises(LcmError, match=r"\[\] is not of type 'object'"):
         check([], TABLES["libravdb"].schema(), "libravdb-memory")

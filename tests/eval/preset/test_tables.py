@@ -145,6 +145,44 @@ def test_a_pool_beyond_the_stores_is_the_stores() -> None:
     assert read(TABLES["lancedb_pro"], document).values["source.dense_pool_size"] == 20
 
 
+@pytest.mark.parametrize(
+    ("name", "document", "told"),
+    [
+        ("lancedb_pro", {"retrieval": {"candidatePoolSize": 60}}, "60 is taken as 20 in source.dense_pool_size: the"),
+        ("lancedb_pro", {"llm": {"apiKey": "sk-2"}}, "*** has no value of language_model.model.api_key_env: a key"),
+        ("lancedb_pro", {"retrieval": {"rerankApiKey": "sk-2"}}, "*** has no value of reranker.api_key_env: a key"),
+        (
+            "lancedb_pro",
+            {"scopes": {"definitions": {"team": {"description": "us", "color": "red"}}}},
+            '{"team": {"description": "us", "color": "red"}} is taken as {"team": {"description": "us"}} in scopes.',
+        ),
+        ("libravdb", {"topK": 8.5}, "8.5 is taken as 8 in fusion.k2: a depth is a whole number"),
+        (
+            "libravdb",
+            {"markdownIngestionRoots": ["/a*"]},
+            'taken over into authored.paths as ["/a*"], though the plugin\'s roots are folders, no globs',
+        ),
+        ("lossless_claw", {"ignoreSessionPatterns": [" a", ""]}, '[" a", ""] is taken as ["a"] in session.ignore_'),
+        ("lossless_claw", {"customInstructions": "x "}, 'as "x ", though the plugin trims'),
+    ],
+)
+def test_a_value_that_is_read_as_another_is_told(name: str, document: dict[str, Any], told: str) -> None:
+    found = read(TABLES[name], {**MINIMAL[name], **document})
+    (why,) = [*found.ignored.values(), *found.changed.values()]
+    assert told in why
+
+
+def test_a_value_that_is_the_default_anyway_is_not_told_of() -> None:
+    """`stage(True)` and no name of a model leave our keys as they are."""
+    for name, document in (
+        ("lancedb_pro", {"retrieval": {"filterNoise": True}, "llm": {"apiKey": "${KEY}"}}),
+        ("lossless_claw", {"summaryModel": ""}),
+        ("libravdb", {"topK": 8.0}),
+    ):
+        found = read(TABLES[name], {**MINIMAL[name], **document})
+        assert found.ignored == found.changed == {}
+
+
 def test_a_switch_that_is_off_leaves_its_folders_out() -> None:
     document = {"markdownIngestionEnabled": False, "markdownIngestionRoots": ["/notes"]}
     assert "authored.paths" not in read(TABLES["libravdb"], document).values

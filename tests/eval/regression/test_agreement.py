@@ -6,9 +6,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
-from eval.regression.agreement import require_comparable
-from eval.regression.side import read_side
+from eval.regression.agreement import require_comparable, unknown_settings
+from eval.regression.side import Side, read_side
 from lcm.errors import LcmError
 from tests.run_folders import side, write_run_folder
 
@@ -97,3 +98,86 @@ def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
     pl.concat([values, values[:1]]).write_parquet(folder / "per_query.parquet")
     with pytest.raises(LcmError, match="has several values of recall@10 for query q000"):
         read_side(folder, "run")
+
+
+CONFIG: dict[str, Any] = {
+    "replay": {"_target_": "eval.replay.bulk.Bulk"},
+    "measures": {
+        "_target_": "eval.measures.retrieval.Retrieval",
+        "names": ["recall@10"],
+        "levels": ["message", "session"],
+        "resamples": 1000,
+        "confidence": 0.95,
+        "seed": 0,
+    },
+    "retention": {"_target_": "eval.measures.retention.Retention", "budgets": [1000], "rouge_threshold": 0.1},
+    "summary_quality": {"_target_": "eval.measures.summary_quality.SummaryQuality", "target_tokens": 60},
+}
+
+
+def configured(folder: Path, changes: dict[str, dict[str, Any]]) -> Side:
+    """A run whose configuration is CONFIG with these changes of its groups."""
+    config = {group: {**settings, **changes.get(group, {})} for group, settings in CONFIG.items()}
+    write_run_folder(folder, **SAME)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return read_side(folder, folder.name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"retention": {"rouge_threshold": 0.9}}, "different retention.rouge_threshold: baseline 0.1, candidate 0.9; "),
+        (
+            {"replay": {"_target_": "eval.replay.per_turn.PerTurn"}},
+            "different replay: baseline 'eval.replay.bulk.Bulk', candidate 'eval.replay.per_turn.PerTurn'; ",
+        ),
+        ({"summary_quality": {"target_tokens": 0}}, "different summary_quality.target_tokens: baseline 60, candidate "),
+        (
+            {"measures": {"levels": ["session"]}},
+            "different measures.levels: baseline ['message', 'session'], candidate ['session']; ",
+        ),
+    ],
+)
+def test_runs_that_were_measured_otherwise_are_refused(
+    tmp_path: Path, changes: dict[str, dict[str, Any]], message: str
+) -> None:
+    ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes)
+    with pytest.raises(LcmError, match=f"^{re.escape(message)}") as caught:
+        require_comparable(ours, theirs, ["recall@10"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"measures": {"names": ["recall@10", "MRR"], "resamples": 50, "confidence": 0.9, "seed": 1}},
+        {"measures": {"levels": ["session", "message"]}},
+        {"retention": {"budgets": []}},
+    ],
+)
+def test_settings_that_change_no_value_may_differ(tmp_path: Path, changes: dict[str, dict[str, Any]]) -> None:
+    ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes)
+    assert require_comparable(ours, theirs, ["recall@10"]) == ["recall@10"]
+    assert unknown_settings(ours, theirs) == []
+
+
+def test_what_a_configuration_does_not_tell_is_named(tmp_path: Path) -> None:
+    """A run by its numbers alone, and one of a time when there was no threshold."""
+    ours, bare = configured(tmp_path / "ours", {}), side(tmp_path / "bare", **SAME)
+    assert require_comparable(ours, bare, ["recall@10"]) == ["recall@10"]
+    assert unknown_settings(ours, bare) == ["replay", "measures", "retention", "summary_quality"]
+    (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump({**CONFIG, "retention": {"_target_": "x"}}))
+    older = read_side(tmp_path / "bare", "older")
+    (tmp_path / "ours" / "config.yaml").write_text(
+        yaml.safe_dump({**CONFIG, "retention": {"_target_": "x", "rouge_threshold": 0.1}})
+    )
+    assert unknown_settings(read_side(tmp_path / "ours", "ours"), older) == ["retention.rouge_threshold"]
+
+
+@pytest.mark.parametrize("text", ["a: [1", "- 1"])
+def test_a_damaged_configuration_is_one_line(tmp_path: Path, text: str) -> None:
+    folder = write_run_folder(tmp_path / "run", **SAME)
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(LcmError, match=r"config\.yaml is damaged .*: run `lcm evaluate` again") as caught:
+        read_side(folder, "run")
+    assert "\n" not in str(caught.value)

@@ -86,6 +86,70 @@ def test_more_tokens_are_a_loss_and_fewer_a_gain(compare: Any) -> None:
     assert tolerance == pytest.approx(0.10 * (100 + 49 / 2))
 
 
+@pytest.mark.parametrize(
+    "measure",
+    ["tokens", "session.tokens@5", "context_tokens@1000", "expansion_tokens@1000", "expansions@1000", "latency"],
+)
+def test_of_a_cost_more_is_a_loss(compare: Any, measure: str) -> None:
+    """Every query costs .3 of the mean more, with a tolerance of .1."""
+    settings = {"measures": {measure: {"tolerance": "10%", "detectable": "25%"}}}
+    cheap, dear = {measure: [100.0] * 50}, {measure: [130.0] * 50}
+    assert compare(cheap, dear, settings).verdict == "regressed"
+    assert compare(dear, cheap, settings).verdict == "fine"
+
+
+@pytest.mark.parametrize("measure", ["recall@10", "session.nDCG@5", "retained@1000", "MRR"])
+def test_of_a_quality_less_is_a_loss(compare: Any, measure: str) -> None:
+    settings = {"measures": {measure: LIMITS["recall@10"]}}
+    assert compare({measure: [0.9] * 50}, {measure: [0.5] * 50}, settings).verdict == "regressed"
+    assert compare({measure: [0.5] * 50}, {measure: [0.9] * 50}, settings).verdict == "fine"
+
+
+def test_a_cost_whose_interval_holds_the_rise_to_be_detected_tells_nothing(compare: Any) -> None:
+    """Half cost 100 more and half 100 less: the mean does not move, but may have risen by more than 25 of 200."""
+    settings = {"measures": {"tokens@10": {"tolerance": 20, "detectable": 25}}}
+    found = compare({"tokens@10": [200.0] * 20}, {"tokens@10": [300.0, 100.0] * 10}, settings)
+    assert row(found, measure="tokens@10")["difference"] == 0
+    assert row(found, measure="tokens@10")["high"] > 25
+    assert found.verdict == "could not tell"
+
+
+def test_a_cost_that_may_have_fallen_far_but_not_risen_is_fine(compare: Any) -> None:
+    """Half cost 100 less, the others the same: the interval lies between -100 and 0."""
+    settings = {"measures": {"tokens@10": {"tolerance": 20, "detectable": 25}}}
+    assert compare({"tokens@10": [200.0] * 20}, {"tokens@10": [200.0, 100.0] * 10}, settings).verdict == "fine"
+
+
+def test_what_only_the_correction_makes_chance_is_no_regression(compare: Any) -> None:
+    """6 of 40 lose all, p = 2 / 2**6 = .031; with those of their category, and another's, .031 * 3 = .094."""
+    after = {"recall@10": [0.0] * 6 + [1.0] * 34}
+    found = compare({"recall@10": [1.0] * 40}, after, categories=["a"] * 20 + ["b"] * 20)
+    assert (row(found)["p"], row(found)["p_holm"]) == (2 / 64, 3 * 2 / 64)
+    assert row(found)["difference"] == -6 / 40
+    assert found.verdict == "could not tell"
+
+
+def test_a_small_loss_is_fine_from_the_least_queries_on(compare: Any) -> None:
+    """One query loses .001: far from detectable, but nine queries are too few to say so, and ten are not."""
+    for n, verdict in ((9, "could not tell"), (10, "fine")):
+        found = compare({"recall@10": [1.0] * n}, {"recall@10": [0.999] + [1.0] * (n - 1)})
+        assert row(found)["low"] > -0.05
+        assert found.verdict == verdict
+
+
+@pytest.mark.parametrize("name", ["all", "category all"])
+def test_a_category_that_is_named_as_the_whole_stays_apart(compare: Any, name: str) -> None:
+    """20 of 1,000 lose half: -.01 in all is tolerated, -.5 in their category is not."""
+    found = compare(
+        {"recall@10": [1.0] * 1000},
+        {"recall@10": [0.5] * 20 + [1.0] * 980},
+        categories=[name] * 20 + ["often"] * 980,
+    )
+    assert found.rows["group"].to_list() == ["all", f"category {name}", "often"]
+    assert (row(found)["n"], row(found)["verdict"]) == (1000, "fine")
+    assert (row(found, f"category {name}")["n"], row(found, f"category {name}")["verdict"]) == (20, "regressed")
+
+
 def test_what_changed_nowhere_is_fine_even_for_one_query(compare: Any) -> None:
     found = compare({"recall@10": [0.5]}, {"recall@10": [0.5]})
     assert found.verdict == "fine"
@@ -150,6 +214,16 @@ def test_queries_of_a_workspace_may_count_as_one(compare: Any) -> None:
     assert clustered.verdict == "could not tell"
 
 
+def test_queries_of_a_workspace_are_drawn_as_one(compare: Any) -> None:
+    """Two of four workspaces lose .5, two win .5: 1 of 16 draws has losers only, more than the 1 of 40 beyond `low`."""
+    both = {"workspaces": ["a", "b", "c", "d"] * 10}
+    before, after = {"recall@10": [0.5] * 40}, {"recall@10": [0.0, 0.0, 1.0, 1.0] * 10}
+    clustered = row(compare(before, after, {"cluster": "workspace"}, **both))
+    assert (clustered["low"], clustered["high"]) == (-0.5, 0.5)
+    alone = row(compare(before, after, **both))
+    assert -0.25 < alone["low"] < 0 < alone["high"] < 0.25
+
+
 def test_a_measure_that_judges_some_queries_is_compared_on_these(compare: Any) -> None:
     found = compare({"recall@10": [1.0, None, 0.5] * 10}, {"recall@10": [1.0, None, 0.0] * 10})
     assert (row(found)["n"], row(found)["changed"]) == (20, 10)
@@ -185,18 +259,18 @@ def test_draws_that_no_test_could_pass_with_are_refused(compare: Any) -> None:
         ({"least_queries": 1}, "least_queries must be >= 2, got 1"),
         ({"cluster": "speaker"}, "cluster must be none or workspace, got 'speaker'"),
         ({"measures": {"MRR": None}}, "measures must name at least one measure"),
-        ({"measures": {"MRR": {"tolerance": 0.1}}}, "measures: MRR must have tolerance and detectable, got tolerance"),
+        ({"measures": {"MRR": {"tolerance": 0.1}}}, "measures.MRR must have tolerance and detectable, got tolerance"),
         (
             {"measures": {"MRR": {"tolerance": float("nan"), "detectable": 1}}},
-            "measures: MRR: tolerance must be a number >= 0 or a share such as 10%, got nan",
+            "measures.MRR.tolerance must be a number >= 0 or a share such as 10%, got nan",
         ),
         (
             {"measures": {"MRR": {"tolerance": 0.1, "detectable": 0.1}}},
-            "measures: MRR: detectable must be > tolerance, got 0.1 and 0.1",
+            "measures.MRR.detectable must be > tolerance, got 0.1 and 0.1",
         ),
         (
             {"measures": {"MRR": {"tolerance": "1%", "detectable": 0.1}}},
-            "measures: MRR: tolerance and detectable must be of one kind, got 1% and 0.1",
+            "measures.MRR.tolerance and detectable must be of one kind, got 1% and 0.1",
         ),
     ],
 )
@@ -228,3 +302,14 @@ def test_the_worst_query_comes_first_with_both_rankings(tmp_path: Path) -> None:
     only = Regression(measures=settings, resamples=50, worst_queries=1, depth=1).compare(before, after).worse
     assert [query.query_id for query in only] == ["q001"]
     assert len(only[0].baseline or ()) == 1
+
+
+def test_of_costs_alone_the_query_that_rose_most_comes_first(tmp_path: Path) -> None:
+    before = side(tmp_path / "before", {"tokens@10": [100.0, 100.0, 100.0]})
+    after = side(tmp_path / "after", {"tokens@10": [110.0, 20.0, 150.0]})
+    limits = {"tokens@10": {"tolerance": "10%", "detectable": "25%"}}
+    worse = Regression(measures=limits, resamples=50).compare(before, after).worse
+    assert [(query.query_id, query.values["tokens@10"]) for query in worse] == [
+        ("q002", (100.0, 150.0)),
+        ("q000", (100.0, 110.0)),
+    ]

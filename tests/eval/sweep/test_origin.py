@@ -1,6 +1,9 @@
 """Whether a point is to be run again: only if what its numbers come from has changed."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,24 @@ CONFIG: dict[str, Any] = {
     "fusion": {"_target_": "lcm.fusion.weighted_sum.WeightedSum", "dense_weight": 0.7},
     "latency": {"queries": 3},
     "tracking": {"uri": "here"},
+    "cache": True,
+    "stages": {"directory": None},
+    "executor": {"_target_": "eval.executor.none.NoExecutor"},
 }
 ORIGIN = origin_of(CONFIG, "digest")
 
 
-def test_where_runs_are_logged_makes_no_other_point() -> None:
-    elsewhere = {**CONFIG, "tracking": {"uri": "there"}}
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"tracking": {"uri": "there"}},
+        {"cache": False},
+        {"stages": {"directory": "there"}},
+        {"executor": {"_target_": "eval.executor.local.LocalExecutor", "workers": 2}},
+    ],
+)
+def test_what_changes_no_number_makes_no_other_point(beside: dict[str, Any]) -> None:
+    elsewhere = {**CONFIG, **beside}
     assert point_name(elsewhere) == point_name(CONFIG)
     assert origin_of(elsewhere, "digest") == ORIGIN
 
@@ -43,7 +58,7 @@ def test_the_code_is_that_of_the_components_which_are_chosen(tmp_path: Path, mon
     assert origin_of(other, "digest").code != ORIGIN.code
 
 
-@pytest.mark.parametrize("name", ["config_hash", "dataset_digest", "code"])
+@pytest.mark.parametrize("name", ["config_hash", "dataset_digest", "code", "files"])
 def test_a_point_is_of_one_origin(tmp_path: Path, name: str) -> None:
     point = PointFolder(tmp_path / "point")
     assert not point.is_of(ORIGIN)
@@ -58,11 +73,85 @@ def test_a_point_begins_empty_and_takes_no_folder_of_others(tmp_path: Path) -> N
     point.fail("it said no")
     (point.path / "half.parquet").write_text("")
     assert point.failure() == "it said no"
-    point.begin(Origin("a", "b", "c"), [])
+    point.begin(Origin("a", "b", "c", "d"), [])
     assert [path.name for path in point.path.iterdir()] == ["point.json"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(
-        LcmError, match=r"mine holds something else than a point of a sweep: name another hydra.sweep.dir"
-    ):
-        PointFolder(tmp_path / "mine").begin(ORIGIN, [])
+    mine = PointFolder(tmp_path / "mine")
+    for _ in range(2):  # having failed there makes it no folder of a sweep
+        with pytest.raises(
+            LcmError, match=r"mine holds something else than a point of a sweep: name another hydra.sweep.dir"
+        ):
+            mine.begin(ORIGIN, [])
+        mine.fail("it is mine")
+    assert [path.name for path in mine.path.iterdir()] == ["letter.txt"]
+
+
+def test_a_file_that_a_setting_names_is_part_of_the_origin(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    rules = notes / "deep" / "rules.md"
+    for named in (str(rules), str(notes), str(notes / "**" / "*.md")):
+        rules.write_text("be kind")
+        config = {**CONFIG, "authored": {"paths": [named]}}
+        before = origin_of(config, "digest")
+        assert origin_of(config, "digest") == before
+        rules.write_text("be kind and brief")
+        after = origin_of(config, "digest")
+        assert after == replace(before, files=after.files)
+        assert after.files != before.files, named
+        assert point_name(config) == before.config_hash[:12]  # run again in the same folder
+    elsewhere = {**CONFIG, "dataset": {"directory": str(notes)}}  # its own digest is that of what is read
+    assert origin_of(elsewhere, "digest").files == ORIGIN.files
+
+
+class Killed(BaseException):
+    """No code can go on after it."""
+
+
+CALLS = 6
+"""More of them than `begin` makes of any function."""
+
+
+@pytest.mark.parametrize("name", ["os.replace", "os.unlink", "os.rmdir", "os.mkdir", "os.open", "os.fsync"])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_point_whose_beginning_was_killed_can_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_done: bool
+) -> None:
+    kills = 0
+    for n in range(CALLS):
+        point = PointFolder(tmp_path / f"point{n}")
+        point.begin(ORIGIN, [])
+        for file in ("a.parquet", "summary.json", "z.parquet"):
+            (point.path / file).write_text("{}")
+        kills += _killed(monkeypatch, name, n, is_done, partial(point.begin, replace(ORIGIN, code="new"), []))
+        assert not (point.is_complete() and point.is_of(replace(ORIGIN, code="new")))
+        assert not list(tmp_path.glob(".*/summary.json"))
+        point.begin(replace(ORIGIN, code="newer"), ["a=1"])
+        assert point.is_of(replace(ORIGIN, code="newer"))
+        assert [path.name for path in point.path.iterdir()] == ["point.json"]
+    assert 0 < kills < CALLS
+
+
+def _killed(monkeypatch: pytest.MonkeyPatch, name: str, n: int, is_done: bool, begin: Callable[[], None]) -> bool:
+    """Kill `begin` before or after the n-th call of a function; whether there was one."""
+    real = getattr(os, name.removeprefix("os."))
+    calls = 0
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == n + 1 and not is_done:
+            raise Killed
+        told = real(*arguments, **options)
+        if calls == n + 1:
+            raise Killed
+        return told
+
+    with monkeypatch.context() as here:
+        here.setattr(name, counted)
+        try:
+            begin()
+        except Killed:
+            return True
+    return False

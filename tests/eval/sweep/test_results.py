@@ -27,6 +27,8 @@ FAILED = Result("failed", "a=x|y", {"a": "x"}, None, "it said no")
 def test_the_best_of_a_cost_is_the_least() -> None:
     assert best(GRID, "recall@10") == 2 * 3 / 10
     assert best(GRID, "tokens@10") == 100.0
+    costs = [result(str(n), {}, expansion_tokens_at_1000=n, context_tokens_at_1000=n) for n in (9.0, 7.0)]
+    assert best(costs, "expansion_tokens@1000") == best(costs, "context_tokens@1000") == 7.0
     assert best([FAILED], "recall@10") is None
     assert best([result("none", {}, recall_at_10=None), *GRID], "recall@10") == 2 * 3 / 10
 

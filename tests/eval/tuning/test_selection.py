@@ -77,6 +77,36 @@ def test_the_first_objective_gives_way_by_what_is_within() -> None:
     assert pick(values, [Objective("recall@10", "maximize", within=0.5), cheap]) == 2
 
 
+def test_the_last_objective_gives_nothing_up() -> None:
+    values = np.array([[0.80, 310.0], [0.79, 300.0]])
+    objectives = [
+        Objective("recall@10", "maximize", within=0.02),
+        Objective("tokens@10", "minimize", within=20),  # 310 is within 20 of 300, and there is none to give it up for
+    ]
+    assert pick(values, objectives) == 1
+
+
+def test_what_another_trial_betters_is_not_picked_though_it_is_within() -> None:
+    values = np.array([[0.79, 300.0], [0.80, 300.0]])
+    cheap = Objective("tokens@10", "minimize")
+    assert pick(values, [Objective("recall@10", "maximize", within=0.02), cheap]) == 1
+
+
+def test_rivals_of_a_cost_are_the_cheap_ones() -> None:
+    # Behind by 0.1, -0.1 and 0.2: 0.067 in the mean, with a standard error of 0.153 / sqrt(3) = 0.088.
+    trials = [trial(0, [5.0, 5.0, 5.0]), trial(1, [5.1, 4.9, 5.2]), trial(2, [9.0, 9.0, 9.0])]
+    found = cross_validated(trials, [Objective("recall@10", "minimize")], FOLDS)
+    assert found is not None
+    assert found.rivals == 1
+
+
+def test_the_error_of_a_mean_is_smaller_than_the_deviation_of_its_folds() -> None:
+    # Behind by 0, 0.1 and 0.3: 0.133 in the mean, which is within the deviation of 0.153 but not 0.153 / sqrt(3).
+    found = cross_validated([trial(0, [0.6, 0.6, 0.6]), trial(1, [0.6, 0.5, 0.3])], [RECALL], FOLDS)
+    assert found is not None
+    assert found.rivals == 0
+
+
 def test_of_equals_the_first_is_picked() -> None:
     assert pick(np.array([[0.5], [0.7], [0.7]]), [RECALL]) == 1
 

@@ -32,9 +32,7 @@ QUESTIONS = (
 
 @cache
 def choice(name: str) -> Recovery:
-    recovery: Recovery = configuration.build(
-        composed([f"recovery={name}", "embedder=hashing"]), "recovery"
-    )
+    recovery: Recovery = configuration.build(composed([f"recovery={name}", "embedder=hashing"]), "recovery")
     return recovery
 
 

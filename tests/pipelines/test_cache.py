@@ -1,0 +1,68 @@
+"""`lcm cache` removes what it is told to, and nothing else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eval.cache.stage_cache import StageCache
+from tests.pipelines.conftest import Lcm
+
+Kept = Callable[[], set[str]]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, lcm: Lcm) -> Kept:
+    """A cache with an entry of three stages and a vector; tells what is left of it."""
+    cache = StageCache(directory=str(tmp_path / "cache" / "stages"))
+    for stage in ("heard", "pools", "ranked"):
+        cache.write(stage, "key", b"content")
+    (tmp_path / "cache" / "embeddings").mkdir()
+    (tmp_path / "cache" / "embeddings" / "rows").write_bytes(b"1")
+    return lambda: {path.parent.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "removed"),
+    [
+        (["prune"], set()),
+        (["prune", "stages.max_gib=0"], {"heard", "pools", "ranked"}),
+        (["prune", "heard"], set()),
+        (["prune", "heard", "stages.max_gib=0"], {"heard"}),
+        (["prune", "heard", "ranked", "stages.max_gib=0"], {"heard", "ranked"}),
+        (["clear"], {"heard", "pools", "ranked"}),
+        (["clear", "pools"], {"pools"}),
+        (["clear", "embeddings"], {"embeddings"}),
+        ([], set()),
+    ],
+    ids=" ".join,
+)
+def test_what_is_named_is_removed_and_nothing_else(
+    arguments: list[str], removed: set[str], kept: Kept, lcm: Lcm
+) -> None:
+    done = lcm("cache", *arguments)
+    assert done.code == 0, done.stderr
+    assert kept() == {"heard", "pools", "ranked", "embeddings"} - removed
+    stages = len(removed - {"embeddings"})
+    assert not arguments or f"Removed: {stages} stages" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["prune", "embeddings"], "'embeddings'"),
+        (["prune", "pools", "poools", "stages.max_gib=0"], "'poools'"),
+        (["clear", "pools", "poools"], "'poools'"),
+        (["show", "pools"], "takes no name, got 'pools'"),
+        (["drop"], "no such action: 'drop'"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_known_is_refused_before_anything_is_removed(
+    arguments: list[str], problem: str, kept: Kept, lcm: Lcm
+) -> None:
+    done = lcm("cache", *arguments)
+    assert done.code == 2
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert kept() == {"heard", "pools", "ranked", "embeddings"}
