@@ -627,7 +627,7 @@ class Knob:
 
 
 def knobs() -> Iterator[Knob]:
-    """Every leaf of every YAML. Presets (system, experiment, sweep) have none of their own: they set what others define."""
+    """Every leaf of every YAML, but for presets (system, experiment, sweep), which set what others define."""
     for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
         if path.parent.name not in ("system", "experiment", "sweep"):
             own = {key: node for key, node in _plain(path).items() if key != "defaults"}
