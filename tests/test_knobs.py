@@ -627,9 +627,9 @@ class Knob:
 
 
 def knobs() -> Iterator[Knob]:
-    """Every leaf of every YAML, but for presets (system, experiment, sweep), which set what others define."""
+    """Every leaf of every YAML, but for presets and searches, which set what others define."""
     for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
-        if path.parent.name not in ("system", "experiment", "sweep"):
+        if path.parent.name not in ("system", "experiment", "sweep", "space"):
             own = {key: node for key, node in _plain(path).items() if key != "defaults"}
             yield from _leaves(f"{path.parent.name}/{path.stem}", "", own)
     root = _plain(configuration.conf_dir() / "config.yaml")
