@@ -35,7 +35,7 @@ def kept(tmp_path: Path, lcm: Lcm) -> Kept:
         (["clear", "embeddings"], {"embeddings"}),
         ([], set()),
     ],
-    ids=" ".join,
+    ids=lambda part: " ".join(sorted(part)) if isinstance(part, set) else " ".join(part),
 )
 def test_what_is_named_is_removed_and_nothing_else(
     arguments: list[str], removed: set[str], kept: Kept, lcm: Lcm
