@@ -47,9 +47,11 @@ _LIMIT = re.compile(r"regress\.measures\.(.+)\.(tolerance|detectable)")
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm regress BASELINE [CANDIDATE] [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
+    if {"-h", "--help"} & set(arguments):
         console().print(HELP, highlight=False, markup=False)
         return 0
+    if not any(arguments):  # as in a script whose variable is not set: a gate must not pass then
+        raise LcmError("lcm regress needs a baseline: a run folder, the id of an MLflow run, or NAME@ALIAS")
     is_look = "--cfg" in arguments
     arguments = [argument for argument in arguments if not is_look or argument not in ("--cfg", "job")]
     ours, overrides = _settings(arguments)

@@ -64,6 +64,10 @@ REASONS = {
     "arms/controls:random.order": "this arm has no stage",
     "arms/controls:whole_history.order": "this arm has no stage",
     "config:cache": "rows from the cache are those of the embedder, bit for bit",
+    **{
+        f"config:stages.{key}": "where and how much is kept changes no number"
+        for key in ("directory", "max_gib", "memory_gib")
+    },
     "config:latency.warmup_queries": "asked first and not counted",
     **{
         f"dataset/{name}:directory": "where the files lie; their digests are pinned"
@@ -126,6 +130,7 @@ TINY = {
 """Compaction for a conversation of some 2,500 tokens."""
 
 CHANGED: Mapping[str, Any] = {
+    "config:stages.directory": lambda here: str(here / "stages"),
     **{
         f"admission/{name}:admit_threshold": 0.95  # never below the other
         for name in ("balanced", "balanced_model", "conservative", "high_recall")

@@ -128,7 +128,8 @@ class Mlflow:
         try:
             now = int(time.time() * 1000)
             metrics = [Metric(key, value, now, 0) for key, value in entry.metrics(summary)]
-            params = [Param(key, value) for key, value in entry.params(folder, summary)]
+            there = client.get_run(run_id).data.params  # which MLflow lets nobody change, as where a study has grown
+            params = [Param(key, value) for key, value in entry.params(folder, summary) if key not in there]
             for start in range(0, len(params), 100):
                 client.log_batch(run_id, params=params[start : start + 100])
             for start in range(0, len(metrics), 1000):

@@ -49,6 +49,9 @@ class CachedEmbedder:
         self._connection: sqlite3.Connection | None = None
         self._process_id = 0
 
+    def __repr__(self) -> str:
+        return f"CachedEmbedder({self.embedder!r}, {str(self.directory)!r})"
+
     @property
     def name(self) -> str:
         return self.embedder.name

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from eval.datasets.card import PinnedFile
 from eval.datasets.sample import Sample, bundled_directory
+from eval.sweep.results import Result
 from lcm.admission.amac import FEATURES
 from lcm.errors import LcmError
 from pipelines import cli, configuration, terminal
@@ -370,12 +371,16 @@ def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], wi
 def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureFixture[str]) -> None:
     columns(80)
     label = " ".join(f"ranking.stages.stage_{i}.threshold=0.5" for i in range(4))
-    terminal.show_points([(label, MEASURES), ("fusion.dense_weight=1", None)], Path("runs/1"))
+    points = [
+        Result("a", label, summary={"measures": MEASURES}),
+        Result("b", "fusion.dense_weight=1", error="no model"),
+    ]
+    terminal.show_points(points, Path("runs/1"))
     said = capsys.readouterr().out
     assert max(map(len, rows(said))) <= 80
     first_cells = "".join(line.split("│")[1].strip() for line in rows(said) if line.startswith("│"))
     assert f"0 {label}".replace(" ", "") in first_cells.replace(" ", "")
-    assert "point 1 did not finish: fusion.dense_weight=1" in said
+    assert "point 1 failed: fusion.dense_weight=1: no model" in said
 
 
 def test_explained_errors_keep_their_cause() -> None:

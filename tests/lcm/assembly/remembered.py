@@ -53,14 +53,14 @@ def authored(draw: st.DrawFn, most: int = 4) -> list[AuthoredNode]:
 
 @st.composite
 def answers(draw: st.DrawFn, messages: list[Message], most: int = 8) -> list[Recalled]:
-    """Some stand for messages of the conversation, some for others; some come twice."""
+    """Some stand for messages of the conversation, some for others; no document comes twice."""
     sources = [message.message_id for message in messages] + ["elsewhere-1", "elsewhere-2"]
     found = []
     for place in range(draw(st.integers(0, most))):
         kind = draw(st.sampled_from(["message", "message", "summary", "guidance", "authored", "dream"]))
         found.append(
             recalled(
-                f"{kind}-doc-{draw(st.integers(0, most))}",
+                f"{kind}-doc-{place}",
                 draw(WORDS),
                 kind,
                 source_message_ids=tuple(draw(st.lists(st.sampled_from(sources), max_size=2))),
