@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -193,13 +193,18 @@ class Mlflow:
         location = None if local is None else (local.parent / "mlruns").absolute().as_uri()
         return str(client.create_experiment(self.experiment, artifact_location=location))
 
-    def _alone(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         """One process at a time makes the tables and the experiment of a local database."""
         local = self._database()
         if local is None:
-            return nullcontext()
+            yield
+            return
         local.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(f"{local}.lock")
+        with FileLock(f"{local}.lock"):
+            if not local.exists() or not local.stat().st_size:
+                _make_whole(local)
+            yield
 
     def _database(self) -> Path | None:
         return Path(self.uri.removeprefix("sqlite:///")) if self.uri.startswith("sqlite:///") else None
@@ -243,3 +248,14 @@ def _live_with_the_caller() -> None:
 def _end_after(sentinel: int) -> None:
     wait([sentinel])
     os._exit(1)
+
+
+def _make_whole(local: Path) -> None:
+    """Make the tables beside, then put them into place: MLflow cannot go on with those that a kill left half made."""
+    from mlflow.tracking import MlflowClient
+
+    new = local.with_name(f".{local.name}.new")
+    for left in (new, new.with_name(f"{new.name}-journal")):
+        left.unlink(missing_ok=True)
+    MlflowClient(tracking_uri=f"sqlite:///{new.absolute()}").get_experiment("0")
+    new.replace(local)
