@@ -14,12 +14,13 @@ from eval.cache.identity import Identity, digest
 from eval.cache.kept import Kept, Made
 from eval.cache.stage_cache import StageCache
 from eval.datasets.dataset import Dataset
+from eval.executor.timing import refuse_timing
 from eval.measures.latency import Latency, percentiles
 from eval.measures.retention import RETENTION_SCHEMA, Retention
 from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA, Retrieval, judged_queries
 from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
 from eval.replayed import Replay
-from lcm.errors import DatasetError, LcmError
+from lcm.errors import DatasetError
 from lcm.memory import System
 from lcm.protocols import Embedder, Ranker
 
@@ -83,11 +84,8 @@ class Experiment:
     """Who asks the workspaces; None = this process, one after the other. The numbers are equal."""
 
     def __post_init__(self) -> None:
-        if self.apart is not None and self.latency.queries:
-            raise LcmError(
-                f"latency.queries={self.latency.queries}: queries cannot be timed while workers share the machine; set "
-                "latency.queries=0, or time them with executor=none"
-            )
+        if self.apart is not None:
+            refuse_timing(self.apart.executor, self.latency.queries)
         dataset = self.dataset
         if judged_queries(dataset).is_empty() and not self._has_summaries():
             raise DatasetError(

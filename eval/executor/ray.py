@@ -94,7 +94,9 @@ class Ray:
         try:
             ray: Any = importlib.import_module("ray")
         except ImportError as error:
-            raise LcmError("executor=ray needs Ray, which is not installed: pip install 'lcm[ray]'") from error
+            raise LcmError(
+                "executor=ray needs Ray, which is not installed: pip install '.[ray]' in the checkout"
+            ) from error
         try:
             self._knock()
         except OSError as error:

@@ -23,6 +23,7 @@ from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
 
 _REASON_LENGTH = 160
+SQLITE = "sqlite:///"
 _LOCK = "mlflow.lock"
 RECEIPT = "mlflow.json"
 """Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
@@ -53,8 +54,8 @@ class Mlflow:
             return self._where(str(known["run_id"]))
         here = self._here()
         digest = _summary_digest(folder)
-        receipts = _receipts(folder)
-        self._quieten()
+        receipts = receipts_of(folder)
+        quieten(self.timeout_s)
         import mlflow.exceptions  # here, because importing MLflow takes over a second
         from alembic.util import CommandError
         from sqlalchemy.exc import SQLAlchemyError
@@ -71,7 +72,7 @@ class Mlflow:
                 f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
             ) from err
         kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
-        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
+        _keepreceipts_of(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
         return self._where(run_id)
 
     def has(self, folder: Path) -> bool:
@@ -89,17 +90,8 @@ class Mlflow:
             beside.submit(self._prepare)
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
-    def _quieten(self) -> None:
-        """Settings that MLflow reads from the environment when it is imported."""
-        os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
-        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(self.timeout_s)
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
-        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-
     def _prepare(self) -> None:
-        self._quieten()
+        quieten(self.timeout_s)
         from mlflow.tracking import MlflowClient
 
         if self._database() is not None:  # a server that is away would keep the run waiting twice
@@ -157,7 +149,7 @@ class Mlflow:
     def _begun(self, client: Any, experiment_id: str, folder: Path, digest: str, *, grows: bool) -> str | None:
         """The run that this folder has here already: one below which others were logged, one that has grown since, or
         one whose logging was cut short."""
-        for known in _receipts(folder):
+        for known in receipts_of(folder):
             if self._here().items() <= known.items() and (grows or known["summary_sha256"] is None):
                 return str(known["run_id"])
         cut_short = client.search_runs([experiment_id], f"tags.summary_sha256 = '{digest}'", max_results=1)
@@ -166,7 +158,7 @@ class Mlflow:
     def _parent(self, client: Any, experiment_id: str, folder: Path) -> str:
         """The run of a sweep or study, begun here where it is not there yet."""
         with FileLock(folder / _LOCK):
-            receipts = _receipts(folder)
+            receipts = receipts_of(folder)
             for known in receipts:
                 if self._here().items() <= known.items():
                     return str(known["run_id"])
@@ -177,16 +169,16 @@ class Mlflow:
             else:
                 run = client.create_run(experiment_id, run_name=folder.resolve().name, tags={"folder": place})
                 run_id = str(run.info.run_id)
-            _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
+            _keepreceipts_of(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
 
     def _receipt(self, folder: Path) -> dict[str, str | None] | None:
         """What says that the folder, as it is, was logged here."""
         told = {**self._here(), "summary_sha256": _summary_digest(folder)}
-        return next((known for known in _receipts(folder) if told.items() <= known.items()), None)
+        return next((known for known in receipts_of(folder) if told.items() <= known.items()), None)
 
     def _here(self) -> dict[str, str | None]:
-        return {"uri": self._place(), "experiment": self.experiment}
+        return {"uri": place_of(self.uri), "experiment": self.experiment}
 
     def _create(self, client: Any) -> str:
         local = self._database()
@@ -207,12 +199,7 @@ class Mlflow:
             yield
 
     def _database(self) -> Path | None:
-        return Path(self.uri.removeprefix("sqlite:///")) if self.uri.startswith("sqlite:///") else None
-
-    def _place(self) -> str:
-        """The URI, with the whole path where it names a file of the current folder."""
-        local = self._database()
-        return self.uri if local is None else f"sqlite:///{local.absolute()}"
+        return Path(self.uri.removeprefix(SQLITE)) if self.uri.startswith(SQLITE) else None
 
     def _where(self, run_id: str) -> str:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
@@ -227,13 +214,28 @@ def _is_ours(path: Path) -> bool:
     return path.name == RECEIPT or path.suffix == ".lock"
 
 
-def _receipts(folder: Path) -> list[dict[str, str | None]]:
+def quieten(timeout_s: int = 10) -> None:
+    """Settings that MLflow reads from the environment when it is imported."""
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
+    os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(timeout_s)
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+
+
+def place_of(uri: str) -> str:
+    """The URI, with the whole path where it names a file of the current folder."""
+    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else uri
+
+
+def receipts_of(folder: Path) -> list[dict[str, str | None]]:
     path = folder / RECEIPT
     receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
     return receipts
 
 
-def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
+def _keepreceipts_of(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
     write_whole(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
 
 

@@ -3,8 +3,6 @@
 What is registered is the artifacts of a run, as they are; no model is logged and no flavour is needed.
 """
 
-import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from eval.run_folder import SUMMARY
-from eval.tracking.mlflow_log import RECEIPT
+from eval.tracking.mlflow_log import SQLITE, place_of, quieten, receipts_of
 from lcm.errors import LcmError
 
 _REASON_LENGTH = 160
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
-_SQLITE = "sqlite:///"
 
 
 def is_run_id(text: str) -> bool:
@@ -96,10 +93,9 @@ def promote(uri: str, name: str, version: str, alias: str = "champion") -> None:
 
 def logged_run(uri: str, folder: Path) -> str | None:
     """The run that a folder was logged as at this place, by its receipt; None where it was not."""
-    path = folder / RECEIPT
-    receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
-    here = f"{_SQLITE}{Path(uri.removeprefix(_SQLITE)).absolute()}" if uri.startswith(_SQLITE) else uri
-    whole = (known["run_id"] for known in reversed(receipts) if known["uri"] == here and known["summary_sha256"])
+    here = place_of(uri)
+    told = reversed(receipts_of(folder))
+    whole = (known["run_id"] for known in told if known["uri"] == here and known["summary_sha256"])
     return next(whole, None)
 
 
@@ -118,13 +114,8 @@ def attach(uri: str, run_id: str, folder: Path, place: str) -> None:
 @contextmanager
 def _client(uri: str, wanted: str) -> Iterator[Any]:
     """A client of a place that exists; what it refuses becomes one line that names the place and what was wanted."""
-    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    if uri.startswith(_SQLITE) and not (path := Path(uri.removeprefix(_SQLITE))).is_file():
+    quieten()
+    if uri.startswith(SQLITE) and not (path := Path(uri.removeprefix(SQLITE))).is_file():
         raise LcmError(f"tracking.uri={uri}: no such file {path}; name the database that runs were logged to")
     from alembic.util import CommandError
     from mlflow.exceptions import MlflowException

@@ -105,7 +105,7 @@ def test_a_cluster_that_is_not_there_is_one_line(scheme: str) -> None:
 
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(LcmError, match=r"pip install 'lcm\[ray\]'"):
+    with pytest.raises(LcmError, match=r"pip install '\.\[ray\]' in the checkout"):
         list(Ray().map(told, [1]))
 
 
