@@ -13,6 +13,7 @@ from tests.component_results import outcome
 SYSTEMS = {
     "default": (),
     "neighbours": ("system=neighbours",),
+    "unified": ("system=unified",),
     "lancedb_pro": ("system=lancedb_pro", "admission=balanced", "annotation=rules"),
     "lossless_claw": ("system=lossless_claw",),
     "libravdb": ("system=libravdb",),
