@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from lcm.clock import format_instant
 from lcm.errors import StoreError
-from lcm.instants import format_instant
 
 INSTANT_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 """The text form of instants, in the notation of Polars."""

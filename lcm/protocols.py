@@ -342,14 +342,14 @@ class Extraction(Protocol):
 
 
 @runtime_checkable
-class Online(Protocol):
+class CallsServer(Protocol):
     """A component that asks a server: what it gives may differ tomorrow, so nothing made with it is kept."""
 
     is_online: ClassVar[bool]
 
 
 @runtime_checkable
-class Reporting(Protocol):
+class CountsIncidents(Protocol):
     """A component that counts what it had to survive."""
 
     @property

@@ -14,10 +14,10 @@ from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import Peak, peak_of
 from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
-from eval.run_folder import CONFIG
+from eval.experiment.run_folder import CONFIG
 from lcm.errors import LcmError
-from pipelines import configuration
-from pipelines.terminal import console, progress
+from pipelines.config import configuration
+from pipelines.views.terminal import console, progress
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1

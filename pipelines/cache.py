@@ -9,9 +9,9 @@ from rich.table import Table
 
 from eval.cache.stage_cache import Entry, StageCache
 from lcm.errors import LcmError
-from lcm.paths import cache_dir
-from pipelines import configuration
-from pipelines.terminal import console
+from lcm.files import cache_dir
+from pipelines.config import configuration
+from pipelines.views.terminal import console
 
 HELP = """lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
 

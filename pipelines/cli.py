@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> int:
     told.addFilter(_Once())
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, format="lcm: %(message)s", handlers=[told])
-    logging.getLogger("lcm.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
+    logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -93,7 +93,7 @@ class _Once(logging.Filter):
         self._seen: set[tuple[str, str]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.startswith(("lcm.compaction", "lcm.summarizer")) or not isinstance(record.args, tuple):
+        if not record.name.startswith("lcm.compaction") or not isinstance(record.args, tuple):
             return True
         said = (str(record.msg), str(record.args[-1:]))
         is_new = said not in self._seen
@@ -131,7 +131,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 def _explained(error: Exception, arguments: Sequence[str]) -> int:
     from lcm.errors import LcmError
-    from pipelines.configuration import CONFIGURATION_ERRORS, explain
+    from pipelines.config.configuration import CONFIGURATION_ERRORS, explain
 
     if isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         return fail(explain(error, arguments))

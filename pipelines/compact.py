@@ -22,16 +22,16 @@ from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, shards_of
 from eval.executor.executor import Executor, Failed
-from eval.run_folder import SUMMARY, config_hash
+from eval.experiment.run_folder import SUMMARY, config_hash
 from eval.tracking.tracking import Tracking, TrackingError
 from lcm.errors import LcmError
-from lcm.session.hearing import Ears
+from lcm.memory.session.preparer import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines import configuration
-from pipelines.compaction_table import show_batch
+from pipelines.config import configuration
 from pipelines.ingest import FORMATS
-from pipelines.terminal import console, progress, warn
+from pipelines.views.compaction_table import show_batch
+from pipelines.views.terminal import console, progress, warn
 
 HELP = f"""lcm compact PATH ... into=FOLDER [triggers=CHOICE] [shards=N] [format=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
@@ -72,7 +72,7 @@ class Composed:
         rules, tokens, assembly = (
             configuration.build(config, key) for key in ("session", "token_estimator", "assembly")
         )
-        return Parts(configuration.build(config, "compaction"), Ears(rules, tokens, assembly.wording))
+        return Parts(configuration.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.wording))
 
 
 @dataclass(slots=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from eval.experiment import Progress
+from eval.experiment.experiment import Progress
+from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
 from eval.regression.agreement import SETTINGS, require_same_settings
-from eval.run_folder import CONFIG, SUMMARY, read_summary
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import evaluated
 
 SHARED = ("dataset", *SETTINGS)

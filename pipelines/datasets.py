@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.datasets.card import PinnedFile, folder, read_pinned
-from eval.datasets.sample import bundled_directory
+from eval.dataset.card import PinnedFile, folder, read_pinned
+from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
-from pipelines import configuration
-from pipelines.terminal import console
+from pipelines.config import configuration
+from pipelines.views.terminal import console
 
 HELP = """lcm datasets [NAME ...]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from lcm.recall.describe import DescribedSummary, file_description, summary_text
+from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
 from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
 
 _MESSAGE = re.compile(r"msg#(\d+)")

@@ -15,7 +15,7 @@ from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
-from pipelines.terminal import console
+from pipelines.views.terminal import console
 
 HELP = """lcm doctor STORE ... [repair=true]
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from eval.run_folder import begin_run
+from eval.experiment.run_folder import begin_run
 from eval.tracking.tracking import Tracking, TrackingError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import experiment_of, measured
 from pipelines.sweep import sweep
-from pipelines.terminal import console, progress, show_run, warn
+from pipelines.views.terminal import console, progress, show_run, warn
 
 
 def main(arguments: Sequence[str]) -> int:

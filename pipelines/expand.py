@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from lcm.context.recall.expansion import distilled_text
 from lcm.errors import LcmError
-from lcm.recall.expansion import distilled_text
 from pipelines.recall_command import SETTINGS_HELP, opened, read_arguments, tell, tell_json
 
 HELP = f"""lcm expand ID ... store=FILE [KEY=VALUE ...]

@@ -12,21 +12,20 @@ from typing import Any
 import yaml
 from rich.table import Table as Shown
 
-from eval.preset.check import check
-from eval.preset.choices import Choices, Restored
-from eval.preset.differences import differences, reachable
-from eval.preset.environment import rendered, variables
-from eval.preset.folder import check_name, write_choices, write_json, write_summary
-from eval.preset.reading import read
-from eval.preset.table import ABSENT, Table, at
-from eval.preset.tables import TABLES
-from eval.preset.writing import written
-from eval.run_folder import CONFIG, commit, read_summary
+from eval.experiment.run_folder import CONFIG, commit, read_summary
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
-from lcm.host.daemon_environment import daemon_environment
-from pipelines import configuration
-from pipelines.preset_config import (
+from lcm.plugins.libravdb.daemon_environment import daemon_environment
+from lcm.plugins.settings.check import check
+from lcm.plugins.settings.differences import differences, reachable
+from lcm.plugins.settings.environment import rendered, variables
+from lcm.plugins.settings.reading import read
+from lcm.plugins.settings.table import ABSENT, Table, at
+from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.writing import written
+from pipelines.config import configuration
+from pipelines.config.preset_choices import Choices, Restored
+from pipelines.config.preset_config import (
     RECALL,
     composed_of,
     hash_of,
@@ -36,7 +35,8 @@ from pipelines.preset_config import (
     system_groups,
     with_references,
 )
-from pipelines.terminal import console
+from pipelines.config.preset_folder import check_name, write_choices, write_json, write_summary
+from pipelines.views.terminal import console
 
 HELP = """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
            [register=NAME] [alias=champion] [tracking.uri=URI]

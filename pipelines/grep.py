@@ -6,11 +6,11 @@ from typing import Any, cast, get_args
 from rich.markup import escape
 from rich.table import Table
 
+from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.recall.grep import Grep, Mode, Scope, minute, one_line
 from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
-from pipelines.terminal import console, warn
+from pipelines.views.terminal import console, warn
 
 HELP = f"""lcm grep PATTERN store=FILE [KEY=VALUE ...]
 

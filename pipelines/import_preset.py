@@ -10,18 +10,26 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.preset.differences import differences
-from eval.preset.environment import settings
-from eval.preset.folder import PROVENANCE, check_name
-from eval.preset.reading import Read, read
-from eval.preset.table import ABSENT, Table, at
-from eval.preset.tables import TABLES
-from eval.run_folder import SUMMARY
+from eval.experiment.run_folder import SUMMARY
 from lcm.errors import LcmError
-from pipelines import configuration
+from lcm.plugins.settings.differences import differences
+from lcm.plugins.settings.environment import settings
+from lcm.plugins.settings.reading import Read, read
+from lcm.plugins.settings.table import ABSENT, Table, at
+from lcm.plugins.settings.tables import TABLES
+from pipelines.config import configuration
+from pipelines.config.preset_config import (
+    RECALL,
+    composed_of,
+    hash_of,
+    override,
+    plugin_default,
+    searched,
+    with_references,
+)
+from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.export import YAML, Source, export
-from pipelines.preset_config import RECALL, composed_of, hash_of, override, plugin_default, searched, with_references
-from pipelines.terminal import console
+from pipelines.views.terminal import console
 
 HELP = """lcm import FILE ... [plugin=NAME] [to=FOLDER] [name=NAME]
 

@@ -10,20 +10,20 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from eval.experiment import Progress
+from eval.experiment.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
+from lcm.memory.session.preparer import MessagePreparer
 from lcm.protocols import TranscriptReader
 from lcm.records import ROLES, Transcript
-from lcm.session.hearing import Ears
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines import configuration
-from pipelines.terminal import console, progress, warn
+from pipelines.config import configuration
+from pipelines.views.terminal import console, progress, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 HELP = f"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
@@ -95,14 +95,14 @@ def main(arguments: Sequence[str]) -> int:
     overrides = [f"{key}={value}" for key, value in settings.items()]
     config = configuration.composed([*configuration.environment_overrides(overrides), *overrides])
     rules, tokens = configuration.build(config, "session"), configuration.build(config, "token_estimator")
-    ears = Ears(rules, tokens, configuration.build(config, "assembly").wording)
+    preparer = MessagePreparer(rules, tokens, configuration.build(config, "assembly").wording)
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
             taken = _to_parquet(files, name, readers, into, show)
         else:
-            taken = _to_store(files, name, readers, into, ears, show)
+            taken = _to_store(files, name, readers, into, preparer, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
@@ -149,7 +149,7 @@ def _to_store(
     name: str,
     readers: Sequence[TranscriptReader],
     into: Path,
-    ears: Ears,
+    preparer: MessagePreparer,
     show: Progress,
 ) -> list[_Taken]:
     taken = []
@@ -158,18 +158,18 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), ears)
-                    one.new = store.ingest_pieces(pieces, ears.token_estimator, ears.wording)
+                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
+                    one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.wording)
                 except (StoreError, TranscriptError) as error:
                     one.refused = str(error)
     return taken
 
 
-def _prepared(pieces: Iterable[Transcript], ears: Ears) -> Iterator[Transcript]:
+def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterator[Transcript]:
     """The pieces of sessions that are stored, their large texts noted."""
     for piece in pieces:
-        if ears.rules.writes(piece.conversation_id, piece.conversation_id):
-            yield replace(piece, messages=tuple(map(ears.prepared, piece.messages)))
+        if preparer.rules.writes(piece.conversation_id, piece.conversation_id):
+            yield replace(piece, messages=tuple(map(preparer.prepared, piece.messages)))
 
 
 def _to_parquet(

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from rich.markup import escape
 from rich.table import Table
 
+from lcm.clock import format_instant
 from lcm.encoding import well_formed
-from lcm.instants import format_instant
 from lcm.store.journal import read_entries
 from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
-from pipelines.terminal import console
+from pipelines.views.terminal import console
 
 _LIMIT = 50
 HELP = f"""lcm journal store=FILE [KEY=VALUE ...]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.run_folder import SUMMARY, read_summary
+from eval.experiment.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
-from pipelines import configuration
-from pipelines.terminal import console
+from pipelines.config import configuration
+from pipelines.views.terminal import console
 
 HELP = """lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
 

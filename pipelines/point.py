@@ -7,19 +7,19 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.answers import Asking
-from eval.apart import Apart
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
-from eval.datasets.dataset import Dataset
+from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
-from eval.experiment import Experiment, Progress, rankings_of
-from eval.run_folder import begin_run, write_run
-from lcm.embedder.cache import CachedEmbedder
-from lcm.memory import System
-from lcm.paths import cache_dir
-from pipelines import configuration
+from eval.experiment.elsewhere import Apart
+from eval.experiment.experiment import Experiment, Progress, rankings_of
+from eval.experiment.run_folder import begin_run, write_run
+from eval.experiment.workspace import WorkspaceEvaluator
+from lcm.files import cache_dir
+from lcm.memory.memory import System
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from pipelines.config import configuration
 
 PARTS = (
     "dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "executor",
@@ -78,21 +78,21 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         live_embedder=embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder,
         arms=configuration.build(config, "arms") or {},
         cache=stages,
-        apart=Apart(executor, ComposedAsking(configuration.resolved(config))) if is_apart else None,
+        apart=Apart(executor, ComposedEvaluator(configuration.resolved(config))) if is_apart else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedAsking:
+class ComposedEvaluator:
     """Builds what asks workspaces from a configuration, wherever it is sent."""
 
     config: dict[str, Any]
     """Resolved."""
 
-    def __call__(self, dataset: Dataset) -> Asking:
+    def __call__(self, dataset: Dataset) -> WorkspaceEvaluator:
         config: DictConfig = OmegaConf.create(self.config)
         system, stages = _system(config)
-        return Asking(
+        return WorkspaceEvaluator(
             dataset=dataset,
             system=system,
             replay=configuration.build(config, "replay"),

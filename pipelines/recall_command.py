@@ -13,14 +13,14 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from lcm.clock import parse_instant
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Recall
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.instants import parse_instant
-from lcm.recall.reader import Reader
-from lcm.recall.recall import Recall
 from lcm.store.store import Store
-from pipelines import configuration
-from pipelines.terminal import console
+from pipelines.config import configuration
+from pipelines.views.terminal import console
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
 _PIPELINE = "recall"

@@ -8,18 +8,18 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from eval.experiment.run_folder import SUMMARY
 from eval.regression.comparison import Comparison
 from eval.regression.comparison_folder import MARKDOWN, write_comparison
 from eval.regression.limit import limit_of
 from eval.regression.regression import Regression
 from eval.regression.side import read_side
-from eval.run_folder import SUMMARY
 from eval.tracking.tracking import Log, Tracking, TrackingError
 from lcm.errors import LcmError
-from pipelines import configuration
 from pipelines.compared_sides import Compared, compared_sides
-from pipelines.comparison_table import show_comparison
-from pipelines.terminal import console, progress, warn
+from pipelines.config import configuration
+from pipelines.views.comparison_table import show_comparison
+from pipelines.views.terminal import console, progress, warn
 
 HELP = """lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from lcm.encoding import well_formed
 from lcm.store.census import census
 from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
-from pipelines.terminal import console
+from pipelines.views.terminal import console
 
 HELP = """lcm status store=FILE [json=true]
 

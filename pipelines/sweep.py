@@ -10,20 +10,20 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
 from eval.executor.timing import refuse_timing
-from eval.experiment import Progress
-from eval.run_folder import SUMMARY, config_hash, read_summary
+from eval.experiment.experiment import Progress
+from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
 from eval.sweep.point_folder import PointFolder
 from eval.sweep.results import Result
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from pipelines import configuration
-from pipelines.composition import Compositions, launch
-from pipelines.configuration import Command, Multirun
+from pipelines.config import configuration
+from pipelines.config.composition import CompositionCache, launch
+from pipelines.config.configuration import Command, Multirun
 from pipelines.point import PARTS, evaluated
 from pipelines.sweep_log import SweepLog, watched
-from pipelines.terminal import console, progress, show_points, shown, warn
+from pipelines.views.terminal import console, progress, show_points, shown, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
@@ -48,7 +48,7 @@ def sweep(command: Command) -> int:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
     multirun = configuration.multirun(command)
-    compositions = Compositions(command.pipeline)
+    compositions = CompositionCache(command.pipeline)
     points = checked_points(multirun.points, compositions)
     folder = _made(multirun, points)
     tracking: Tracking = configuration.build(compositions.composed(points[0].overrides), "tracking")
@@ -89,7 +89,7 @@ def sweep(command: Command) -> int:
     return 0
 
 
-def checked_points(wanted: Sequence[tuple[str, ...]], compositions: Compositions) -> list[Point]:
+def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> list[Point]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
@@ -133,7 +133,7 @@ def launched(config: DictConfig) -> None:
 class _Origins:
     """Where the numbers of points come from; each dataset is read once."""
 
-    def __init__(self, compositions: Compositions) -> None:
+    def __init__(self, compositions: CompositionCache) -> None:
         self._compositions = compositions
         self._digests: dict[str, str] = {}
 
@@ -249,7 +249,7 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
     return results
 
 
-def _composed(compositions: Compositions, overrides: Sequence[str]) -> DictConfig:
+def _composed(compositions: CompositionCache, overrides: Sequence[str]) -> DictConfig:
     with configuration.explained(overrides):
         return compositions.composed(overrides)
 

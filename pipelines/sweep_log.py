@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from eval.experiment import Progress
+from eval.experiment.experiment import Progress
 from eval.sweep.point_folder import PointFolder
 from eval.tracking.tracking import Log, Tracking, TrackingError
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
 
-from eval.answers import SYSTEM_ARM
-from eval.experiment import Experiment, Outcome
-from eval.run_folder import config_hash, read_summary, write_run
+from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.run_folder import config_hash, read_summary, write_run
+from eval.experiment.workspace import SYSTEM_ARM
 from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.folds import part_of, pooled
-from eval.tuning.ledger import Ledger
 from eval.tuning.objective import overall
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
+from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import experiment_of, identity
-from pipelines.terminal import console, progress, warn
+from pipelines.views.terminal import console, progress, warn
 
 if TYPE_CHECKING:
     from pipelines.tune import Search
@@ -32,8 +32,8 @@ class _PrunedError(Exception):
     """What was found in the first folds is enough."""
 
 
-def run_trial(trial: Trial, ledger: Ledger, search: "Search") -> None:
-    """Evaluate a trial, and say in the ledger how it ended.
+def run_trial(trial: Trial, queue: TrialQueue, search: "Search") -> None:
+    """Evaluate a trial, and say in the queue how it ended.
 
     An error of the configuration stops the trial, not the study, and is kept with the trial.
 
@@ -47,33 +47,33 @@ def run_trial(trial: Trial, ledger: Ledger, search: "Search") -> None:
         config = search.configs.config(assignment)
         known = config_hash(identity(config))
         trial.set_user_attr(CONFIG_HASH, known)
-        attributes, values = _taken_over(known, ledger) or _evaluated(trial, assignment, config, search)
+        attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, search)
     except _PrunedError:
-        ledger.prune(trial)
+        queue.prune(trial)
         _say(trial.number, "pruned", trial.params)
         return
     except (OSError, MemoryError):  # of the machine, not of the configuration
-        ledger.give_back(trial.number)
+        queue.give_back(trial.number)
         raise
     except Exception as error:  # it is recorded, and the other trials may be sound
         is_defect = not isinstance(error, LcmError)
-        if is_defect and not ledger.trials(TrialState.COMPLETE):
-            ledger.give_back(trial.number)
+        if is_defect and not queue.trials(TrialState.COMPLETE):
+            queue.give_back(trial.number)
             raise
         reason = f"{type(error).__name__}: {error} (a defect)" if is_defect else str(error)
-        ledger.fail(trial, reason)
+        queue.fail(trial, reason)
         warn(f"trial {trial.number} failed: {reason}")
         return
-    ledger.complete(trial, values, {**attributes, SECONDS: time.monotonic() - started})
+    queue.complete(trial, values, {**attributes, SECONDS: time.monotonic() - started})
     told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
     if SAME_AS in attributes:
         told += f" (trial {attributes[SAME_AS]} again)"
-    _say(trial.number, told + _best_so_far(ledger, search), assignment)
+    _say(trial.number, told + _best_so_far(queue, search), assignment)
 
 
-def _taken_over(known: str, ledger: Ledger) -> tuple[dict[str, Any], list[float]] | None:
+def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[float]] | None:
     """What a complete trial of the same configuration has."""
-    for other in ledger.trials(TrialState.COMPLETE):
+    for other in queue.trials(TrialState.COMPLETE):
         if other.user_attrs.get(CONFIG_HASH) == known:
             first = other.user_attrs.get(SAME_AS, other.number)
             return {SUMS: other.user_attrs[SUMS], SAME_AS: first}, list(other.values)
@@ -129,11 +129,11 @@ def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", kept: 
     return pooled(outcomes, experiment)
 
 
-def _best_so_far(ledger: Ledger, search: "Search") -> str:
+def _best_so_far(queue: TrialQueue, search: "Search") -> str:
     from eval.tuning.selection import best
     from eval.tuning.study_report import finished
 
-    complete = [finished(one, one.params) for one in ledger.trials(TrialState.COMPLETE)]
+    complete = [finished(one, one.params) for one in queue.trials(TrialState.COMPLETE)]
     if not complete:
         return ""
     picked = best(complete, search.settings.wanted())

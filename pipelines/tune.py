@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.datasets.dataset import Dataset, DatasetLoader
+from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.executor.timing import refuse_timing
-from eval.run_folder import SUMMARY, commit, config_hash
+from eval.experiment.run_folder import SUMMARY, commit, config_hash
 from eval.tracking.tracking import Log, Tracking, TrackingError
 from eval.tuning.folds import Fold, folds_of
 from eval.tuning.objective import measured, unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
+from pipelines.config.trial_config import TrialConfigs
 from pipelines.point import PARTS, identity
-from pipelines.study_table import show_study
-from pipelines.terminal import console, progress, warn
-from pipelines.trial_config import TrialConfigs
+from pipelines.views.study_table import show_study
+from pipelines.views.terminal import console, progress, warn
 
 if TYPE_CHECKING:
-    from eval.tuning.ledger import Ledger
+    from eval.tuning.trial_queue import TrialQueue
 
 _TUNE = "tune"
 _OURS = re.compile(r"[+~]*(study|space|hydra)\b")
@@ -114,8 +114,8 @@ def _check(
 
 
 def _tune(search: Search, config: DictConfig, log: Log) -> int:
-    from eval.tuning.ledger import Ledger
     from eval.tuning.sampling import quieten
+    from eval.tuning.trial_queue import TrialQueue
     from eval.tuning.worker import Worker
     from pipelines.trial import run_trial
 
@@ -126,28 +126,28 @@ def _tune(search: Search, config: DictConfig, log: Log) -> int:
     storage = settings.storage or f"sqlite:///{folder.resolve() / 'study.db'}"
     is_tracked = True
     with worker:
-        ledger = Ledger(settings, storage, worker)
+        queue = TrialQueue(settings, storage, worker)
         try:
-            _begin(ledger, search, config)
+            _begin(queue, search, config)
             while settings.timeout_s is None or time.monotonic() - started < settings.timeout_s:
-                trial = ledger.claimed()
+                trial = queue.claimed()
                 if trial is None:
                     break
                 try:
-                    with ledger.heard(trial):
-                        run_trial(trial, ledger, search)
+                    with queue.heard(trial):
+                        run_trial(trial, queue, search)
                 except KeyboardInterrupt:
-                    ledger.give_back(trial.number)
+                    queue.give_back(trial.number)
                     warn(f"stopped in trial {trial.number}; the same command goes on from there")
                     raise
                 is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
             with FileLock(folder / _LOCK):
-                return _finish(ledger, search, log, is_tracked)
+                return _finish(queue, search, log, is_tracked)
         finally:
-            ledger.close()
+            queue.close()
 
 
-def _begin(ledger: "Ledger", search: Search, config: DictConfig) -> None:
+def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
     """Refuse to go on with a study of something else."""
     base = search.configs.config({})
     setup = {
@@ -163,7 +163,7 @@ def _begin(ledger: "Ledger", search: Search, config: DictConfig) -> None:
         key: search.configs.chosen(key) if key in configuration.groups() else value for key, value in current.items()
     }
     first = search.space.held(current) if search.settings.start else None
-    known = ledger.begin(setup, first)
+    known = queue.begin(setup, first)
     name = search.settings.name
     for key, value in setup.items():
         if known.get(key) == value:
@@ -175,33 +175,33 @@ def _begin(ledger: "Ledger", search: Search, config: DictConfig) -> None:
             f"study.name={name} was begun with something else ({key} differs): give study.name another value, or "
             "repeat the command as it was"
         )
-    done = len(ledger.begun())
+    done = len(queue.begun())
     if done:
         console().print(f"Going on with study {name}: {done} trials are there", highlight=False, markup=False)
 
 
-def _finish(ledger: "Ledger", search: Search, log: Log, is_tracked: bool) -> int:
+def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> int:
     """Write and tell what is known, while others may still be at work."""
     from eval.tuning.sampling import importances
     from eval.tuning.study_folder import write_study
     from eval.tuning.study_report import first_error, study_report
 
     settings, dataset, folder = search.settings, search.dataset, search.folder
-    trials = ledger.begun()
+    trials = queue.begun()
     report = study_report(
         name=settings.name,
         dataset={"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
         objectives=settings.wanted(),
         folds=[fold.name for fold in search.folds],
         trials=trials,
-        importances=importances(ledger.study, settings.wanted()[0].sign),
+        importances=importances(queue.study, settings.wanted()[0].sign),
     )
     if report is None:
         reason = first_error(trials)
         raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
     best = search.configs.overrides(report.picked.assignment)
     text = configuration.resolved_text(search.configs.config(report.picked.assignment))
-    write_study(folder, report, ledger.study, best, text, _told(search))
+    write_study(folder, report, queue.study, best, text, _told(search))
     for trial in report.complete:
         is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
     show_study(report, best, folder)

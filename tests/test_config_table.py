@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.session.plugin_config import SETTINGS, Setting
-from pipelines import configuration
-from tests import composing
-from tests.roots import pipeline_of
+from lcm.plugins.lossless_claw.settings import SETTINGS, Setting
+from pipelines.config import configuration
+from tests.support import composing
+from tests.support.roots import pipeline_of
 from tests.test_knobs import KNOBS, REASONS
 
 SYSTEM = "system=lossless_claw"

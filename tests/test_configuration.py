@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.memory import System
-from pipelines import configuration
-from tests.roots import FILES, choices_of, groups_of, pipeline_of
+from lcm.memory.memory import System
+from pipelines.config import configuration
+from tests.support.roots import FILES, choices_of, groups_of, pipeline_of
 
 CONF = configuration.conf_dir()
 YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rglob("*.yaml"))]
@@ -67,11 +67,11 @@ NODES = [
 ]
 
 DEFAULTS_BY_OTHER_NAMES = {
-    "lcm.admission.amac.Amac": "balanced",
-    "lcm.decay.decay_tiers.DecayTiers": "tiers",
-    "lcm.scopes.Scopes": "default",
-    "lcm.session.rules.SessionRules": "default",
-    "lcm.source.tagged.TagPrefixes": "tags",
+    "lcm.writing.admission.amac.Amac": "balanced",
+    "lcm.retrieval.reinforcement.decay_tiers.DecayTiers": "tiers",
+    "lcm.memory.scopes.scopes.Scopes": "default",
+    "lcm.memory.session.rules.SessionRules": "default",
+    "lcm.retrieval.source.tagged.TagPrefixes": "tags",
 }
 """Target -> the name of a node that holds its defaults, besides those named like the target."""
 

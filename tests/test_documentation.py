@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import configuration
 from pipelines.cli import PIPELINES
+from pipelines.config import configuration
 from tests.conftest import ROOT
-from tests.lcm.embedder.conftest import exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
-from tests.small_locomo import write_small_locomo
+from tests.support.small_locomo import write_small_locomo
 
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -18,23 +18,23 @@ import pytest
 from omegaconf import OmegaConf
 from onnx import numpy_helper
 
-from eval.datasets.sample import bundled_directory
-from lcm.embedder.export import find_export
-from lcm.embedder.minilm import WEIGHTS_SHA256
+from eval.dataset.sample import bundled_directory
 from lcm.records import ROLES
-from pipelines import configuration
-from tests.component_results import result
+from lcm.retrieval.embedder.export import find_export
+from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
+from pipelines.config import configuration
 from tests.conftest import ROOT
-from tests.eval.datasets.test_beam import write_small_beam
-from tests.eval.datasets.test_dialogsum import write_small_dialogsum
-from tests.eval.datasets.test_longmemeval import write_small_longmemeval
-from tests.eval.datasets.test_personamem import write_small_personamem
-from tests.eval.datasets.test_qmsum import write_small_qmsum
-from tests.lcm.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
-from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
-from tests.lcm.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
-from tests.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
-from tests.small_locomo import write_small_locomo
+from tests.eval.dataset.test_beam import write_small_beam
+from tests.eval.dataset.test_dialogsum import write_small_dialogsum
+from tests.eval.dataset.test_longmemeval import write_small_longmemeval
+from tests.eval.dataset.test_personamem import write_small_personamem
+from tests.eval.dataset.test_qmsum import write_small_qmsum
+from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
+from tests.support.component_results import result
+from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.small_locomo import write_small_locomo
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
     "beam": write_small_beam,
@@ -107,7 +107,7 @@ REASONS = {
 TEMPORAL_PATTERNS = (
     *("how many days", "how long", "before or after", "since or between", "first or earlier", "when did"),
 )
-LIMITED = {"limit": {"_target_": "lcm.ranking.limit.Limit", "n": 3}}
+LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 3}}
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
 
 LOSSLESS = ("lossless", "lossless_claw")
@@ -297,7 +297,7 @@ CHANGED: Mapping[str, Any] = {
         for name in ("corrected", "libravdb")
         for key in ("assistant_stability", "other_stability")
     },
-    "guidance/corrected:booster_embedder": {"_target_": "lcm.embedder.hashing.Hashing"},
+    "guidance/corrected:booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"},
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
     "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
@@ -361,7 +361,10 @@ CHANGED: Mapping[str, Any] = {
     "scopes/default:shared": ["custom:x"],
     **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
     **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
-    **{f"session/{name}:large_file_summarizer": {"_target_": "lcm.summarizer.truncate.Truncate"} for name in SESSIONS},
+    **{
+        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}
+        for name in SESSIONS
+    },
     "session/default:bootstrap_max_tokens": 6000,
     "session/default:large_file_threshold_tokens": 25_000,
     "session/default:reconciliation": "content",
@@ -475,7 +478,9 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
     "ranking/unified": {"fusion": "unified"},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
-    "guidance/corrected:booster_threshold": {"guidance.booster_embedder": {"_target_": "lcm.embedder.hashing.Hashing"}},
+    "guidance/corrected:booster_threshold": {
+        "guidance.booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"}
+    },
     **{
         f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
         for stage, keys in {
@@ -527,7 +532,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
     "summarizer/llm": SERVER,
-    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.summarizer.truncate.Truncate"}},
+    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}},
     # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.
     "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
     "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},
@@ -565,7 +570,7 @@ SMALL: Mapping[str, Any] = {
     "decay": "none",
     "recovery": "none",
     "ranking": "hybrid",
-    "reinforcement": "frozen",
+    "reinforcement": "none",
     "session": "default",
     "summarizer": "truncate",
     "guidance": "none",
@@ -625,7 +630,7 @@ class Knob:
             case list() if len(self.value) > 1:
                 return self.value[:-1]
             case None if self.path.endswith("expansion"):
-                return {"_target_": "lcm.source.query_expansion.QueryExpansion"}
+                return {"_target_": "lcm.retrieval.source.query_expansion.QueryExpansion"}
             case str() if "_prefix" in self.path or self.path == "experiment":
                 return f"another {self.value}"
         raise AssertionError(f"CHANGED must name another value for {self}, now {self.value!r}")

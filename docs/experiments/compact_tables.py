@@ -18,7 +18,7 @@ import polars as pl
 
 from lcm.records import LEVELS
 from lcm.transcript.parquet import write_parquet
-from pipelines.configuration import build, composed
+from pipelines.config.configuration import build, composed
 
 SUMMARIZERS = ("chain", "extractive", "truncate")
 

@@ -20,14 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import spearmanr
 
-from eval.datasets.dataset import Dataset
-from lcm.compaction.clustering import Clustering
-from lcm.embedder.cache import CachedEmbedder
-from lcm.memory import Memory, System
-from lcm.paths import cache_dir
+from eval.dataset.dataset import Dataset
+from lcm.compaction.clustering.clustering import Clustering
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.memory.memory import Memory, System
+from lcm.files import cache_dir
 from lcm.records import Query
-from lcm.summarizer.centroid import Centroid
-from pipelines import configuration
+from lcm.compaction.summarizer.centroid import Centroid
+from pipelines.config import configuration
 
 SEED = 7
 RESAMPLES = 2000

@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eval.datasets.dataset import Dataset
-from eval.run_folder import read_summary
-from lcm.memory import Memory
+from eval.dataset.dataset import Dataset
+from eval.experiment.run_folder import read_summary
+from lcm.memory.memory import Memory
 from lcm.protocols import Ask
 from lcm.records import AuthoredNode, Context, Query
-from pipelines import configuration
+from pipelines.config import configuration
 
 BUDGETS = (1000, 2000, 4000, 8000, 16000, 32000)
 DATASETS = {

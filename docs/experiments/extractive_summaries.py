@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eval.datasets.dialogsum import Dialogsum
-from eval.datasets.qmsum import Qmsum
+from eval.dataset.dialogsum import Dialogsum
+from eval.dataset.qmsum import Qmsum
 from eval.measures.rouge import ROUGE, rouge
 from eval.significance import bootstrap_means
 from lcm.protocols import Embedder, TextKind, Vectors
 from lcm.records import Message, SummaryRequest
-from lcm.summarizer.extractive import Extractive
-from lcm.tokens import Utf16Units
-from pipelines import configuration
+from lcm.compaction.summarizer.extractive import Extractive
+from lcm.token_estimator.utf16_units import Utf16Units
+from pipelines.config import configuration
 
 LEADS = (2, 3)
 DRAWS = 40

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from lcm.guidance.clauses import ClauseRules
-from lcm.guidance.reading import Frame
-from lcm.guidance.scanner import ByteScanner
+from lcm.compaction.guidance.clauses import ClauseRules
+from lcm.compaction.guidance.reading import Frame
+from lcm.compaction.guidance.scanner import ByteScanner
 
 SENTENCES = Path(__file__).parents[2] / "tests/lcm/guidance/sentences"
 SETS = {"dev": "dev.json", "own": "dev2.json", "test": "test.json"}

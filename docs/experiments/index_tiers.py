@@ -27,17 +27,17 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from eval.datasets.beam import Beam
-from eval.datasets.dataset import Dataset
-from eval.datasets.locomo import Locomo
-from lcm.embedder.cache import CachedEmbedder
-from lcm.embedder.minilm import MiniLM
-from lcm.extraction.verbatim import Verbatim
-from lcm.paths import cache_dir
+from eval.dataset.beam import Beam
+from eval.dataset.dataset import Dataset
+from eval.dataset.locomo import Locomo
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.writing.extraction.verbatim import Verbatim
+from lcm.files import cache_dir
 from lcm.protocols import VectorIndex, VectorIndexChoice, Vectors
-from lcm.vector_index.exact import Exact
-from lcm.vector_index.hnsw import Hnsw
-from lcm.vector_index.hnsw_tiers import HnswTiers
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
 
 K = 10
 QUERIES = 200  # of each collection at most

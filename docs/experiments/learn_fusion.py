@@ -25,13 +25,13 @@ from scipy.optimize import minimize
 from scipy.stats import permutation_test
 from system_parts import COMMON, place, run
 
-from eval.datasets.dataset import Dataset
+from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
-from lcm.embedder.kept import kept
-from lcm.memory import System
+from lcm.retrieval.embedder.kept import kept
+from lcm.memory.memory import System
 from lcm.protocols import Batch
-from lcm.ranking.pipeline import Ranking
-from pipelines import configuration
+from lcm.retrieval.ranking.pipeline import Ranking
+from pipelines.config import configuration
 
 Numbers = npt.NDArray[np.float64]
 L2 = 0.02

@@ -14,13 +14,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from eval.answers import REPORT_TOKENS
+from eval.experiment.workspace import REPORT_TOKENS
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
 from lcm.records import Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.reading import read_transcripts
-from pipelines.configuration import build, composed
+from pipelines.config.configuration import build, composed
 
 WRITING = {"edit", "write"}
 SETTINGS = (

@@ -18,8 +18,8 @@ import Stemmer
 from rich.console import Console
 from rich.table import Table
 
-from eval.datasets.dataset import Dataset
-from eval.datasets.locomo import Locomo
+from eval.dataset.dataset import Dataset
+from eval.dataset.locomo import Locomo
 
 CUTOFFS = (5, 10)
 TYPES = ("single_hop", "multi_hop", "temporal", "open_domain", "adversarial")

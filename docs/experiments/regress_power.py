@@ -28,12 +28,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from eval.datasets.dataset import Dataset
+from eval.dataset.dataset import Dataset
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
 from eval.regression.side import Side, read_side
-from eval.run_folder import SUMMARY
-from pipelines import configuration, regress
+from eval.experiment.run_folder import SUMMARY
+from pipelines.config import configuration
+from pipelines import regress
 from pipelines.point import evaluated
 
 COMMON = (

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.run_folder import read_summary
+from eval.experiment.run_folder import read_summary
 
 COMMON = ("replay=per_turn", "arms=none", "tracking=none", "latency.queries=0")
 SMALL = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from eval.run_folder import read_summary
+from eval.experiment.run_folder import read_summary
 from eval.significance import bootstrap_means
 
 PRESET = "the preset"

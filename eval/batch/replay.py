@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple, Self
 from eval.batch.reading import Reading
 from eval.batch.staged_window import StagedWindow
 from eval.replay.per_turn import turns
+from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError
+from lcm.memory.session.preparer import MessagePreparer
 from lcm.protocols import Compaction, Work
 from lcm.records import CompactionReport, Message, SummaryResult, Transcript
-from lcm.session.hearing import Ears
 from lcm.store.store import Store
-from lcm.summarizer.routed import Routed
 from lcm.transcript.reading import PIECE_ITEMS
 
 Triggers = Literal["per_turn", "at_end"]
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     """What a batch is made with."""
 
     compaction: Compaction
-    ears: Ears
+    preparer: MessagePreparer
 
 
 def require_no_admission(compaction: Compaction) -> None:
@@ -95,7 +95,7 @@ class Replay:
         Of a session that the session rules leave out nothing is stored.
         """
         report = _nothing_done(conversation_id)
-        if not self._parts.ears.rules.writes(conversation_id, conversation_id):
+        if not self._parts.preparer.rules.writes(conversation_id, conversation_id):
             return report
         for reading, piece in pieces:
             if reading.refused is None and not reading.heard(conversation_id).failure:
@@ -146,8 +146,8 @@ class Replay:
 
     def _append(self, conversation_id: str, talk: "_Talk | None", turn: Sequence[Message]) -> "_Talk":
         self._begin()
-        ears = self._parts.ears
-        self._store.append(conversation_id, [*map(ears.prepared, turn)], ears.token_estimator, ears.wording)
+        preparer = self._parts.preparer
+        self._store.append(conversation_id, [*map(preparer.prepared, turn)], preparer.token_estimator, preparer.wording)
         self._uncommitted += len(turn)
         if talk is None:
             talk = _Talk(conversation_id, 0, "", turn[0].created_at, None)
@@ -238,7 +238,7 @@ class Replay:
         stored = self._store.messages_by_id([message.message_id for message in messages])
         for number, message in enumerate(messages, start=before + 1):
             known = stored.get(message.message_id)
-            content = well_formed(self._parts.ears.prepared(message).content)
+            content = well_formed(self._parts.preparer.prepared(message).content)
             if known is None or (known.role, known.content) != (message.role, content):
                 raise StoreError(
                     f"conversation {conversation_id!r}: message {number}, {message.message_id!r}, is stored otherwise; "

@@ -10,9 +10,9 @@ import polars as pl
 
 from eval.batch.reading import Reading
 from lcm.encoding import to_json, well_formed
+from lcm.files import written_whole
 from lcm.records import LEVELS
 from lcm.store.store import Store
-from lcm.whole_file import written_whole
 
 REPORT = "report.parquet"
 REPORT_SCHEMA: dict[str, pl.DataType] = {

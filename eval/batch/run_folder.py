@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, write_report
-from eval.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
 from lcm.records import LEVELS
 
 

@@ -19,7 +19,7 @@ from eval.batch.sharding import Shard, Source
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError
-from lcm.protocols import Reporting, Summarizer, Work
+from lcm.protocols import CountsIncidents, Summarizer, Work
 from lcm.records import CompactionReport, SummaryRequest, SummaryResult, Transcript
 from lcm.store.store import Store
 
@@ -190,9 +190,9 @@ class _Incidents:
         asked: tuple[object, ...] = (
             parts.compaction,
             parts.compaction.summarizer,
-            parts.ears.rules.large_file_summarizer,
+            parts.preparer.rules.large_file_summarizer,
         )
-        self._reporting = [one for one in asked if isinstance(one, Reporting)]
+        self._reporting = [one for one in asked if isinstance(one, CountsIncidents)]
         self._told: Counter[str] = Counter()
 
     def new(self) -> tuple[tuple[str, int], ...]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from eval.batch.settings import differences
-from eval.run_folder import config_hash
+from eval.experiment.run_folder import config_hash
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
+from lcm.files import written_whole
 from lcm.transcript.claude_code import beside
 from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.whole_file import written_whole
 
 PLAN = "plan.json"
 _CHUNK_BYTES = 2**20

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from lcm.compaction.ledger import Ledger
+from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.window import StoredWindow, with_free_id
 from lcm.records import ContextEntry, Message, Shard, Summary
 from lcm.store.store import Store
@@ -29,7 +29,7 @@ class StagedWindow:
         return self._window.conversation_id
 
     @property
-    def entries(self) -> Ledger:
+    def entries(self) -> ContextTotals:
         return self._entries
 
     @property
@@ -61,7 +61,7 @@ class StagedWindow:
     def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
         """Take entries out of the context, here; `StoredWindow.protect` does so in the store later."""
         start, stop = self._entries.place(first), self._entries.place(last + 1)
-        self._entries = Ledger([*self._entries[:start], *self._entries[stop:]])
+        self._entries = ContextTotals([*self._entries[:start], *self._entries[stop:]])
         self._changes.append(partial(self._window.protect, first, last, shards))
 
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
@@ -72,7 +72,7 @@ class StagedWindow:
 
     def _unshare(self) -> None:
         if self._entries is self._window.entries:
-            self._entries = Ledger(self._entries)
+            self._entries = ContextTotals(self._entries)
 
     def _is_taken(self, summary_id: str) -> bool:
         return summary_id in self._summaries or self._store.has_summary(summary_id)

@@ -9,7 +9,7 @@ from eval.benchmark.growth import Growth
 from eval.benchmark.peak_memory import PeakMemory
 from eval.benchmark.report import Report
 from eval.benchmark.timing import Comparison
-from eval.experiment import Progress
+from eval.experiment.experiment import Progress
 
 
 class ComparisonChoice(Protocol):

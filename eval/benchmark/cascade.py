@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from eval.benchmark.search import check_scores, check_sizes
 from eval.benchmark.timing import Comparison, Target, compared_times, take_turns
-from lcm.indexing import Ranked
 from lcm.protocols import Vectors
-from lcm.vector_index.hnsw_tiers import CANDIDATES_A_RESULT, LARGEST_SHARE, HnswTiers
+from lcm.retrieval.indexing import Ranked
+from lcm.retrieval.vector_index.hnsw_tiers import CANDIDATES_A_RESULT, LARGEST_SHARE, HnswTiers
 
 TARGET = Target("at most", 1.5)
 _TOLERANCE = 1e-5  # of a cosine: the bare side sums in float32

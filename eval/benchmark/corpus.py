@@ -16,7 +16,7 @@ import numpy as np
 
 from lcm.protocols import Vectors
 from lcm.records import Message, Query, Transcript
-from lcm.text_index.words import load_stop_words
+from lcm.retrieval.text_index.words import load_stop_words
 from lcm.transcript.parts import decompose
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
-from lcm.embedder.minilm import MiniLM
-from lcm.embedder.onnx import Onnx
-from lcm.embedder.session import Session, processors
 from lcm.protocols import Vectors
+from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import Onnx
+from lcm.retrieval.embedder.session import Session, processors
 
 TARGET = Target("at least", 0.9)
 _TOLERANCE = 1e-5  # of a value; ours pools in float64

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import polars as pl
 
 from eval.benchmark import corpus
+from lcm.javascript import utf16_length
 from lcm.protocols import Batch, Vectors
-from lcm.ranking.ordering import best_first
-from lcm.source.candidates import CANDIDATE_SCHEMA, describe
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, describe
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.vector_index.exact import Exact
 from lcm.store.documents import DOCUMENT_SCHEMA
-from lcm.text_index.bm25s import Bm25s
-from lcm.tokens import utf16_length
-from lcm.vector_index.exact import Exact
 
 DAY_MS = 86_400_000
 

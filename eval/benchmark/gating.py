@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
-from lcm.admission.gating import GateSignals, Gating
-from lcm.admission.gating_signals import LOADS, load_patterns
+from lcm.writing.admission.gating import GateSignals, Gating
+from lcm.writing.admission.gating_signals import LOADS, load_patterns
 
 TARGET = Target("at most", 1.5)
 _TOLERANCE = 1e-9  # of G

@@ -12,13 +12,13 @@ import polars as pl
 from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
 from lcm.protocols import Batch, TextIndex, TextIndexChoice, TokenEstimator, VectorIndex, VectorIndexChoice, Vectors
-from lcm.ranking.pipeline import Ranking
 from lcm.records import Document, Query, Transcript
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
-from lcm.text_index.bm25s import Bm25s
-from lcm.text_index.fts5 import Fts5
-from lcm.vector_index.exact import Exact
-from lcm.vector_index.hnsw import Hnsw
 
 
 @dataclass(frozen=True, slots=True)

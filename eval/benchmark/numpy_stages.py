@@ -7,20 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.benchmark.fused import DAY_MS, Numbers, Rows
-from lcm.decay.weibull import Weibull
-from lcm.noise import is_noise
 from lcm.protocols import Stage, Vectors
-from lcm.ranking.decay_boost import FALLBACK_RATIO, DecayBoost
-from lcm.ranking.diversity import Diversity
-from lcm.ranking.importance_weight import ImportanceWeight
-from lcm.ranking.length_normalization import LengthNormalization
-from lcm.ranking.limit import Limit
-from lcm.ranking.min_score import MinScore
-from lcm.ranking.noise_filter import NoiseFilter
-from lcm.ranking.not_expired import NotExpired
-from lcm.ranking.recency_boost import RecencyBoost
-from lcm.ranking.time_decay import TimeDecay
-from lcm.reranker.cosine import Cosine
+from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.ranking.stages.decay_boost import FALLBACK_RATIO, DecayBoost
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
+from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
+from lcm.retrieval.ranking.stages.not_expired import NotExpired
+from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.reranker.cosine import Cosine
+from lcm.writing.noise import is_noise
 
 Places = npt.NDArray[np.int64]
 """Rows of one query, best first."""

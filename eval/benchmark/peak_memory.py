@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval.benchmark import corpus
-from eval.experiment import Progress
+from eval.experiment.experiment import Progress
 
 # Between us and the command stands a process that is small when it forks: what a child needed at most counts what
 # its parent held when it was forked off, and we hold a lot.

@@ -11,8 +11,8 @@ from eval.benchmark import numpy_stages
 from eval.benchmark.fused import Fused, fused
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_rates, take_turns
 from lcm.protocols import Batch, Stage
-from lcm.ranking.diversity import Diversity
-from lcm.ranking.ordering import best_first, with_rank
+from lcm.retrieval.ranking.ordering import best_first, with_rank
+from lcm.retrieval.ranking.stages.diversity import Diversity
 
 LOOP_TARGET = Target("at least", 3)
 ONE_BY_ONE_TARGET = Target("at least", 20)

@@ -9,9 +9,9 @@ import polars as pl
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
-from lcm.memory import System
+from lcm.memory.memory import System
 from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
-from lcm.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.pipeline import Ranking
 
 TARGET = Target("at most", 0.05)
 

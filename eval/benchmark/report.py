@@ -9,7 +9,7 @@ from typing import Any
 from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import Peak
 from eval.benchmark.timing import Comparison
-from eval.run_folder import environment, write_whole
+from eval.experiment.run_folder import environment, write_whole
 
 FIGURES = "benchmark.json"
 PICTURE = "benchmark.png"

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.benchmark.timing import DisagreementError, Target
-from lcm.indexing import Ranked
+from lcm.retrieval.indexing import Ranked
 
 TARGET = Target("at most", 1.2)
 

@@ -10,9 +10,9 @@ import Stemmer
 from eval.benchmark import corpus
 from eval.benchmark.search import TARGET, check_scores, check_sizes
 from eval.benchmark.timing import Comparison, compared_times, median_seconds, take_turns
-from lcm.text_index.bm25s import Bm25s
-from lcm.text_index.fts5 import Fts5
-from lcm.text_index.words import load_stop_words, query_words, split_words
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words
 
 _TOLERANCE = 1e-9
 

@@ -10,9 +10,9 @@ import polars as pl
 
 from eval.benchmark.fused import Fused, Numbers, fused
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
-from lcm.decay.exponential import Exponential
-from lcm.fusion.two_pass import TwoPass
-from lcm.text_index.words import split_words
+from lcm.retrieval.decay.exponential import Exponential
+from lcm.retrieval.fusion.two_pass import TwoPass
+from lcm.retrieval.text_index.words import split_words
 
 TARGET = Target("at most", 1.5)
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from eval.benchmark import corpus
 from eval.benchmark.search import TARGET, check_scores, check_sizes
 from eval.benchmark.timing import Comparison, compared_times, take_turns
-from lcm.indexing import Ranked
-from lcm.vector_index.exact import Exact, to_grid
-from lcm.vector_index.hnsw import CANDIDATES_A_RESULT, LARGEST_SHARE, Hnsw
+from lcm.retrieval.indexing import Ranked
+from lcm.retrieval.vector_index.exact import Exact, to_grid
+from lcm.retrieval.vector_index.hnsw import CANDIDATES_A_RESULT, LARGEST_SHARE, Hnsw
 
 _TOLERANCE = 1e-5  # of a cosine: the bare sides sum in float32
 

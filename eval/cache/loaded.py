@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from eval.cache.identity import Identity, Unidentified, digest
+from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.stage_cache import StageCache
-from eval.datasets.dataset import Dataset, DatasetLoader
+from eval.dataset.dataset import Dataset, DatasetLoader
 
 _BYTES_A_LETTER = 8
 """Of a message in memory, with all that is around it."""
@@ -15,7 +15,7 @@ def loaded(loader: DatasetLoader, cache: StageCache | None) -> Dataset:
     """What the loader gives, or gave before if neither it nor its files have changed since."""
     if cache is None:
         return loader.load()
-    identity = Identity()
+    identity = Fingerprint()
     shared = os.environ.get("LCM_DATASETS_DIR")
     place = None if shared is None else Path(shared).expanduser() / loader.card.name
     try:

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.cache.identity import Identity, Unidentified, digest
-from eval.cache.kept import Kept
+from eval.cache.fingerprint import Fingerprint, Unidentified, digest
+from eval.cache.frame_cache import FrameCache
 from lcm.protocols import Batch, Ranker, Source
 
 
@@ -17,7 +17,7 @@ class KeptSource:
     """A source whose candidates are found again where the same was asked of the same memory."""
 
     source: Source
-    kept: Kept
+    kept: FrameCache
     memory_key: str
     """Of what the memory has heard."""
 
@@ -26,7 +26,7 @@ class KeptSource:
         return self.source.needs_vectors
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        identity = Identity()
+        identity = Fingerprint()
         try:
             settings = identity.of(self.source)
         except Unidentified:
@@ -47,7 +47,7 @@ class KeptSource:
         return frame
 
 
-def with_kept_pools(ranking: Ranker, kept: Kept, memory_key: str) -> Ranker:
+def with_kept_pools(ranking: Ranker, kept: FrameCache, memory_key: str) -> Ranker:
     """The same ranking, every source in it, however deep, looking into the cache first."""
     changed: Ranker = _rebuilt(ranking, lambda source: KeptSource(source, kept, memory_key))
     return changed

@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from lcm.paths import cache_dir
-from lcm.whole_file import written_whole
+from lcm.files import cache_dir, written_whole
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")

@@ -8,10 +8,10 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lcm.indexes import Indexes
-from lcm.memory import Memory
+from lcm.memory.memory import Memory
 from lcm.protocols import Embedder
 from lcm.records import Query
+from lcm.retrieval.indexes import Indexes
 
 PARTS = ("total", "embed", "dense", "lexical", "ranking")
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from eval.measures.rouge import rouge
-from lcm.memory import Memory
+from lcm.memory.memory import Memory
 from lcm.protocols import Ask
 from lcm.records import Context, ContextItem, Query, Recalled
 

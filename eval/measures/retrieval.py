@@ -29,7 +29,7 @@ import numpy as np
 import polars as pl
 from ir_measures import AP, RR, Measure, R, nDCG
 
-from eval.datasets.dataset import Dataset
+from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
 
 Level = Literal["message", "session"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from eval.datasets.dataset import Dataset
+from eval.dataset.dataset import Dataset
 from eval.measures.rouge import ROUGE, rouge
 from eval.significance import bootstrap_means
 from lcm.protocols import Summarizer, TokenEstimator

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_whole
 from eval.regression.comparison import ALL, Comparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.side import Side
-from eval.run_folder import CONFIG, SUMMARY, commit, write_whole
 from eval.tracking.entry import metric_name
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import yaml
 
-from eval.answers import SYSTEM_ARM
-from eval.run_folder import CONFIG, read_summary
+from eval.experiment.run_folder import CONFIG, read_summary
+from eval.experiment.workspace import SYSTEM_ARM
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"

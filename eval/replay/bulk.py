@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lcm.instants import EPOCH
-from lcm.memory import Memory
+from lcm.clock import EPOCH
+from lcm.memory.memory import Memory
 from lcm.records import Query, Transcript
 
 

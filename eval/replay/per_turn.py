@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from eval.replay.bulk import heard_until, moments
-from lcm.memory import Memory
+from lcm.memory.memory import Memory
 from lcm.records import Message, Query, Transcript
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.cache.identity import Unidentified, content_of, libraries, source_digest
-from eval.run_folder import config_hash
+from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
+from eval.experiment.run_folder import config_hash
 
 _log = logging.getLogger(__name__)
 _OURS = ("lcm", "eval")
-_ALWAYS = frozenset({"eval.experiment", "eval.run_folder"})
+_ALWAYS = frozenset({"eval.experiment.experiment", "eval.experiment.run_folder"})
 _BESIDE = ("cache", "executor", "stages", "tracking")
 """What changes no number. Latencies do depend on how many queries are timed."""
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.run_folder import SUMMARY, read_summary, write_whole
+from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
 from eval.sweep.origin import Origin
 from lcm.errors import LcmError
 

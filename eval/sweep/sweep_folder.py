@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_whole
 from eval.regression.limit import is_lower_better
-from eval.run_folder import SUMMARY, commit, read_summary, write_whole
 from eval.sweep.plot import plot
 from eval.sweep.results import Result, best, frame, markdown
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from eval.run_folder import CONFIG
+from eval.experiment.run_folder import CONFIG
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
 _LONGEST = 6000  # letters of a parameter

@@ -18,7 +18,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from eval.run_folder import SUMMARY, read_summary, write_whole
+from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
 

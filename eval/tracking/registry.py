@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eval.run_folder import SUMMARY
+from eval.experiment.run_folder import SUMMARY
 from eval.tracking.mlflow_log import SQLITE, place_of, quieten, receipts_of
 from lcm.errors import LcmError
 

@@ -1,7 +1,6 @@
 """Tracking: where complete folders are told of, besides the disk that they lie on."""
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -39,17 +38,3 @@ class Tracking(Protocol):
     def logger(self) -> AbstractContextManager[Log]:
         """`log`, made ready while something else is done."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Untracked:
-    """The folder is all."""
-
-    def log(self, folder: Path, parent: Path | None = None) -> str | None:
-        return None
-
-    def has(self, folder: Path) -> bool:
-        return True
-
-    def logger(self) -> AbstractContextManager[Log]:
-        return nullcontext(self.log)

@@ -10,8 +10,8 @@ from typing import Literal
 
 import polars as pl
 
-from eval.datasets.dataset import Dataset
-from eval.experiment import Experiment, Outcome
+from eval.dataset.dataset import Dataset
+from eval.experiment.experiment import Experiment, Outcome
 from eval.measures.retrieval import judged_queries, workspace_of_query
 from lcm.errors import LcmError
 

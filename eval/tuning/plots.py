@@ -55,7 +55,7 @@ def _draw(path: Path, draw: Callable[[], Any]) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
 
-    from lcm.whole_file import written_whole
+    from lcm.files import written_whole
 
     with warnings.catch_warnings():  # of axes without an extent, where few trials differ
         warnings.simplefilter("ignore", UserWarning)

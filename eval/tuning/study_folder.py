@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 from optuna.trial import TrialState
 
-from eval.run_folder import CONFIG, SUMMARY, commit, write_whole
-from eval.tuning.ledger import ERROR
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_whole
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
-from lcm.whole_file import written_whole
+from eval.tuning.trial_queue import ERROR
+from lcm.files import written_whole
 
 TRIALS, FOLDS, BEST, PAGE = "study.parquet", "folds.parquet", "best.yaml", "study.md"
 

@@ -1,4 +1,4 @@
-"""What a study found, gathered from its ledger."""
+"""What a study found, gathered from its queue of trials."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from eval.tuning.finished_trial import FinishedTrial
-from eval.tuning.ledger import ERROR
 from eval.tuning.objective import Objective
 from eval.tuning.selection import CrossValidation, best, cross_validated, on_front
+from eval.tuning.trial_queue import ERROR
 
 CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
 """Attributes of a trial."""
@@ -46,7 +46,7 @@ class StudyReport:
 
 
 def finished(trial: FrozenTrial, assignment: Mapping[str, Any]) -> FinishedTrial:
-    """A complete trial as it stands in the ledger."""
+    """A complete trial as it stands in the queue."""
     return FinishedTrial(
         number=trial.number,
         assignment=assignment,

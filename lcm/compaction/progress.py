@@ -4,9 +4,9 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lcm.compaction.ledger import Ledger, ledger_of
+from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.compaction.lockstep import TimedResult
-from lcm.compaction.planning import Chunk
+from lcm.compaction.lossless.planning import Chunk
 from lcm.errors import AuthError, LcmError
 from lcm.protocols import ContextWindow
 from lcm.records import CompactionReport, Summary, SummaryResult
@@ -29,8 +29,8 @@ class Progress:
     elapsed_seconds: float = 0.0
 
     @property
-    def ledger(self) -> Ledger:
-        return ledger_of(self.window.entries)
+    def totals(self) -> ContextTotals:
+        return totals_of(self.window.entries)
 
     @property
     def is_late(self) -> bool:
@@ -51,13 +51,13 @@ class Progress:
         Raises:
             StoreError: if the chunk is no longer there.
         """
-        before = self.ledger.tokens
+        before = self.totals.tokens
         stored = self.window.replace(chunk.entries[0].ordinal, chunk.entries[-1].ordinal, summary)
         self.made.append(stored)
         _log.info(
             "conversation %s: %s %s (%s, %s), context %d -> %d tokens",
             *(self.window.conversation_id, stored.kind, stored.summary_id, stored.level, stored.method),
-            *(before, self.ledger.tokens),
+            *(before, self.totals.tokens),
         )
         return stored
 
@@ -94,7 +94,7 @@ def report(progress: Progress, tokens_before: int, reason: str) -> CompactionRep
         is_compacted=bool(progress.made),
         reason=reason,
         tokens_before=tokens_before,
-        tokens_after=progress.ledger.tokens,
+        tokens_after=progress.totals.tokens,
         summary_ids=tuple(summary.summary_id for summary in progress.made),
         rounds=progress.rounds,
         has_failed_auth=progress.has_failed_auth,

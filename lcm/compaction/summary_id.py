@@ -3,8 +3,8 @@
 import hashlib
 from datetime import datetime, timedelta
 
+from lcm.clock import EPOCH
 from lcm.encoding import well_formed
-from lcm.instants import EPOCH
 
 _MILLISECOND = timedelta(milliseconds=1)
 

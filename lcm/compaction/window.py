@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from lcm.compaction.ledger import Ledger
+from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.summary_id import summary_id
 from lcm.errors import StoreError
 from lcm.records import ContextEntry, Message, Shard, Summary
@@ -18,14 +18,14 @@ class StoredWindow:
     def __init__(self, store: Store, conversation_id: str) -> None:
         self._store = store
         self._conversation_id = conversation_id
-        self._entries = Ledger(store.context(conversation_id))
+        self._entries = ContextTotals(store.context(conversation_id))
 
     @property
     def conversation_id(self) -> str:
         return self._conversation_id
 
     @property
-    def entries(self) -> Ledger:
+    def entries(self) -> ContextTotals:
         return self._entries
 
     @property
@@ -64,7 +64,7 @@ class StoredWindow:
                 ends = (left[0].ordinal, left[-1].ordinal) if left else (first, last)
                 self._store.replace_range(self._conversation_id, *ends, summary, before, after)
         except StoreError:
-            self._entries = Ledger(self._store.context(self._conversation_id))
+            self._entries = ContextTotals(self._store.context(self._conversation_id))
             raise
         self._entries.replace(
             start, stop, ContextEntry(ends[0], "summary", summary.summary_id, summary.token_count, summary.depth)
@@ -82,7 +82,7 @@ class StoredWindow:
             with self._store.transaction():
                 self._retire(start, stop, shards)
         finally:  # a ledger replaces entries by one entry, never by none
-            self._entries = Ledger(self._store.context(self._conversation_id))
+            self._entries = ContextTotals(self._store.context(self._conversation_id))
 
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
         with self._store.reading() as connection:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
-from lcm.paths import cache_dir
+from lcm.files import cache_dir, written_whole
 from lcm.protocols import Usable
-from lcm.whole_file import written_whole
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ completions is read here besides.
 from collections.abc import Iterator
 from typing import Any
 
-from lcm.lifecycle.coercion import trim
+from lcm.javascript import trim
 
 _WORDS = ("text", "output_text")
 _CONTAINERS = ("content", "summary", "output", "message", "response")

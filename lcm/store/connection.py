@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from lcm.errors import StoreError
-from lcm.tokens import utf16_length
+from lcm.javascript import utf16_length
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""

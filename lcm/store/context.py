@@ -3,8 +3,8 @@
 import sqlite3
 from collections.abc import Sequence
 
+from lcm.clock import format_instant
 from lcm.errors import StoreError
-from lcm.instants import format_instant
 from lcm.records import ContextEntry, Message, Summary
 from lcm.store.messages import messages_by_key
 from lcm.store.summaries import insert_summary, summaries_by_id

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import polars as pl
 
+from lcm.clock import format_instant
 from lcm.encoding import mapping_json, optional_instant, to_json, well_formed
-from lcm.instants import format_instant
 from lcm.records import GLOBAL_SCOPE, Candidate, Decision
 from lcm.store.frames import INSTANT, frame
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from lcm.store import context_checks, lineage_checks, original_checks, value_checks
+from lcm.compaction.summarizer.truncate import FALLBACK_MARK
+from lcm.javascript import utf16_length
+from lcm.plugins.lossless_claw import store_checks as original_checks
+from lcm.store import context_checks, lineage_checks, value_checks
 from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
-from lcm.summarizer.truncate import FALLBACK_MARK
-from lcm.tokens import utf16_length
 
 Status = Literal["pass", "warn", "fail"]
 

@@ -4,9 +4,9 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from lcm.clock import format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
-from lcm.instants import format_instant, parse_instant
 from lcm.records import AuthoredNode, Shard
 
 _SHARD = "m.message_key, c.session_key, g.text, g.created_at, g.protected_by, g.stability, g.provenance, g.tokens"

@@ -3,8 +3,8 @@
 import json
 import sqlite3
 
+from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, require_id, well_formed
-from lcm.instants import format_instant, parse_instant
 from lcm.records import JournalEntry
 
 

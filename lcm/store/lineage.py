@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from lcm.clock import parse_instant
 from lcm.errors import StoreError
-from lcm.instants import parse_instant
 from lcm.records import LargeFile
 from lcm.store.search import BENEATH
 

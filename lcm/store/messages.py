@@ -9,9 +9,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from lcm.clock import EPOCH, format_instant, parse_instant
 from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.instants import EPOCH, format_instant, parse_instant
 from lcm.protocols import TokenEstimator
 from lcm.records import Event, LargeFile, Message, Part, Transcript
 

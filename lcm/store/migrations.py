@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
 
+from lcm.clock import format_instant
 from lcm.errors import MigrationError
-from lcm.instants import format_instant
 from lcm.store.connection import transaction
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lcm.encoding import well_formed
-from lcm.lifecycle.coercion import WHITE_SPACE, trim
+from lcm.javascript import WHITE_SPACE, trim
 
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import regex
 
+from lcm.clock import parse_instant
 from lcm.encoding import optional_instant
-from lcm.instants import parse_instant
 from lcm.store.query_text import (
     TRIGRAM,
     cjk_query,

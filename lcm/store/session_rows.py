@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from lcm.instants import format_instant
+from lcm.clock import format_instant
 from lcm.store.context import read_context, remove_from_context
 from lcm.store.messages import ORDINAL_STEP
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 import polars as pl
 from filelock import FileLock
 
+from lcm.clock import parse_instant
 from lcm.errors import StoreError
-from lcm.instants import parse_instant
 from lcm.protocols import TokenEstimator
 from lcm.records import ContextEntry, Decision, Document, Event, Message, Summary, Transcript
 from lcm.store.connection import connect, transaction

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import polars as pl
 
+from lcm.clock import format_instant, parse_instant
 from lcm.encoding import optional_instant, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.instants import format_instant, parse_instant
 from lcm.records import Summary
 from lcm.store.frames import INSTANT, frame
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from lcm.clock import format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
-from lcm.instants import format_instant, parse_instant
 from lcm.records import Event
 
 

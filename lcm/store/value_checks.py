@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 
-from lcm.instants import format_instant, parse_instant
+from lcm.clock import format_instant, parse_instant
 from lcm.records import LEVELS, SUMMARY_KINDS
 from lcm.store.findings import told
 

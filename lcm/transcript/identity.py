@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lcm.clock import parse_instant
 from lcm.encoding import is_well_formed
 from lcm.errors import TranscriptError
-from lcm.instants import parse_instant
 
 
 def native_id(value: object) -> str:

@@ -7,15 +7,15 @@ import pytest
 
 from lcm.protocols import Admission
 from lcm.records import MEMORY_CATEGORIES, Candidate
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.admission.tables import TOWARDS, Table, candidate, document, messages
-from tests.workspaces import minute
+from pipelines.config import configuration
+from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
+from tests.support.composing import composed
+from tests.support.workspaces import minute
 
 MODELS = {
     "none": {"_target_": "lcm.language_model.none.NoModel"},
-    "replying": {"_target_": "tests.language_models.Replying", "text": '{"utility": 0.9, "reason": "lasts"}'},
-    "babbling": {"_target_": "tests.language_models.Replying", "text": "I do not know what you mean"},
+    "replying": {"_target_": "tests.support.language_models.Replying", "text": '{"utility": 0.9, "reason": "lasts"}'},
+    "babbling": {"_target_": "tests.support.language_models.Replying", "text": "I do not know what you mean"},
 }
 CANDIDATES = [
     *(candidate("The kettle broke on Monday", category) for category in (*MEMORY_CATEGORIES, "other")),

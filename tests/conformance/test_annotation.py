@@ -7,8 +7,8 @@ import pytest
 
 from lcm.protocols import Annotation
 from lcm.records import Candidate
-from pipelines import configuration
-from tests.composing import composed
+from pipelines.config import configuration
+from tests.support.composing import composed
 
 TEXTS = ("My name is Ada", "tomorrow we meet", "hm", "我喜欢茶", "", "the fix: always restart")
 CANDIDATES = [Candidate(text, source_message_ids=(f"m{i}",)) for i, text in enumerate(TEXTS)]

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.assembly.runtime_message import calls_of, result_id_of
+from lcm.context.assembly.runtime_message import calls_of, result_id_of
 from lcm.errors import TranscriptError
 from lcm.protocols import Ask, Assembly
 from lcm.records import Context, Message, Summary
-from lcm.tokens import Utf16Units
+from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.assembly.recorded import assistant, call, result, summary, user
+from pipelines.config import configuration
+from tests.lcm.context.assembly.recorded import assistant, call, result, summary, user
+from tests.support.composing import composed
 
 ROOT = Path(__file__).parents[2]
 CHOICES = configuration.groups()["assembly"]

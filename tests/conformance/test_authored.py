@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from lcm.authored.nodes import in_authored_order
+from lcm.context.authored.nodes import in_authored_order
 from lcm.protocols import Authored
-from pipelines import configuration
-from tests.authored_results import FILES, write_files
+from pipelines.config import configuration
+from tests.support.authored_results import FILES, write_files
 
 
 @pytest.fixture(params=configuration.groups()["authored"])

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.clustering import Clustering
+from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.lockstep import in_lockstep, run
-from lcm.compaction.lossless import Lossless
-from lcm.compaction.off import NoCompaction
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.none import NoCompaction
 from lcm.compaction.window import StoredWindow
 from lcm.records import CompactionReport, SummaryRequest
 from lcm.store.store import Store
-from lcm.tokens import Utf16Units
-from pipelines import configuration
-from pipelines.configuration import conf_dir
-from tests.composing import composed
+from lcm.token_estimator.utf16_units import Utf16Units
+from pipelines.config import configuration
+from pipelines.config.configuration import conf_dir
 from tests.lcm.compaction.contexts import NOW, Stub, message
+from tests.support.composing import composed
 
 CHOICES = sorted(path.stem for path in (conf_dir() / "compaction").glob("*.yaml"))
 TOKENS = Utf16Units()

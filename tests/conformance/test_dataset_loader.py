@@ -8,14 +8,14 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from eval.datasets.dataset import Dataset
-from eval.datasets.sample import bundled_directory
-from lcm.instants import EPOCH
-from lcm.memory import System
+from eval.dataset.dataset import Dataset
+from eval.dataset.sample import bundled_directory
+from lcm.clock import EPOCH
+from lcm.memory.memory import System
 from lcm.records import Message, Transcript
-from pipelines import configuration
-from tests.composing import composed
-from tests.workspaces import system
+from pipelines.config import configuration
+from tests.support.composing import composed
+from tests.support.workspaces import system
 
 UNJUDGED = {
     "dialogsum": "500 dialogues with a reference summary each; nothing is asked",

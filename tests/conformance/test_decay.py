@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.protocols import Decay
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.decay.frames import rows
+from pipelines.config import configuration
+from tests.lcm.retrieval.decay.frames import rows
+from tests.support.composing import composed
 
 CHOICES = configuration.groups()["decay"]
 INSTANTS = st.one_of(

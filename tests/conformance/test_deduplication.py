@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from lcm.protocols import Deduplication
 from lcm.records import ACTIONS, MEMORY_CATEGORIES
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.admission.tables import TOWARDS, Table, at_cosine, candidate, document
+from pipelines.config import configuration
+from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
+from tests.support.composing import composed
 
 MODELS = {
     "none": {"_target_": "lcm.language_model.none.NoModel"},
     **{
         f"{decision}-{index}": {
-            "_target_": "tests.language_models.Replying",
+            "_target_": "tests.support.language_models.Replying",
             "text": f'{{"decision": "{decision}", "match_index": {index}, "abstract": "both"}}',
         }
         for decision, index in (("merge", 1), ("merge", 1.5), ("supersede", 9), ("support", 1), ("skip", 1), ("no", 1))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lcm.protocols import Embedder
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from pipelines.config import configuration
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.support.composing import composed
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
 STAND_INS = {

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from lcm.extraction.llm import Llm
 from lcm.protocols import Extraction
-from pipelines import configuration
-from tests.composing import composed
-from tests.language_models import Quoting
-from tests.workspaces import transcript
+from lcm.writing.extraction.llm import Llm
+from pipelines.config import configuration
+from tests.support.composing import composed
+from tests.support.language_models import Quoting
+from tests.support.workspaces import transcript
 
 
 def built(choice: str, annotation: str = "none") -> Extraction:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.guidance.protected import ProtectedGuidance
+from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.protocols import Guidance
-from pipelines import configuration
-from tests.composing import composed
-from tests.guidance_results import SAID
-from tests.lcm.admission.tables import messages
-from tests.workspaces import minute
+from pipelines.config import configuration
+from tests.lcm.writing.admission.tables import messages
+from tests.support.composing import composed
+from tests.support.guidance_results import SAID
+from tests.support.workspaces import minute
 
 HEARD = messages(*SAID, "", "\udcff", "you must \U0001f600")
 

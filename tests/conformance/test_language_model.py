@@ -6,9 +6,9 @@ import pytest
 
 from lcm.errors import ModelError
 from lcm.protocols import LanguageModel
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.reranker.loopback import Answer, Asked, serving
+from pipelines.config import configuration
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
+from tests.support.composing import composed
 
 ASKED = (("be short", "hello"), ("", "hello"), ("be short", "来週 \ud800"))
 KEY = "sk-very-secret"

@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 
 from lcm.protocols import Recovery, Signals
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.recovery.turns import NOW
-from tests.recovery_results import PROMPTS, answers, lost_turns
+from pipelines.config import configuration
+from tests.lcm.retrieval.recovery.turns import NOW
+from tests.support.composing import composed
+from tests.support.recovery_results import PROMPTS, answers, lost_turns
 
 CHOICES = configuration.groups()["recovery"]
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.decay.reinforcement import USE_SCHEMA
 from lcm.protocols import Reinforcement
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.decay.frames import NOW, days_ago, rows
+from lcm.retrieval.reinforcement.use import USE_SCHEMA
+from pipelines.config import configuration
+from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.support.composing import composed
 
 CHOICES = configuration.groups()["reinforcement"]
 TIERS = ["peripheral", "working", "core"]

@@ -6,13 +6,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from lcm.memory import Memory
+from lcm.memory.memory import Memory
 from lcm.protocols import Source
-from lcm.ranking.pipeline import Ranking
-from lcm.source.candidates import CANDIDATE_SCHEMA
-from pipelines import configuration
-from tests.composing import composed
-from tests.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from pipelines.config import configuration
+from tests.support.composing import composed
+from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
 
 @pytest.fixture(scope="module")

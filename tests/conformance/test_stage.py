@@ -15,17 +15,17 @@ import pytest
 from hydra.utils import get_object
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-import lcm.fusion
-import lcm.ranking
-import lcm.reranker
+import lcm.retrieval.fusion
+import lcm.retrieval.ranking
+import lcm.retrieval.reranker
 from lcm.protocols import Batch, Stage
-from lcm.ranking.raw_score import RawScore
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
-from tests.workspaces import lived_in, questions
+from lcm.retrieval.ranking.stages.raw_score import RawScore
+from pipelines.config import configuration
+from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
+from tests.support.composing import composed
+from tests.support.workspaces import lived_in, questions
 
-CROSS_ENCODER = "lcm.reranker.cross_encoder.CrossEncoder"
+CROSS_ENCODER = "lcm.retrieval.reranker.cross_encoder.CrossEncoder"
 
 
 def stage_nodes() -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_a_stage_breaks_no_score(stage: Stage, prepared: tuple[pl.DataFrame, Bat
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:
     defined = {
         found
-        for package in (lcm.ranking, lcm.fusion, lcm.reranker)
+        for package in (lcm.retrieval.ranking, lcm.retrieval.fusion, lcm.retrieval.reranker)
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         for found in vars(importlib.import_module(module.name)).values()
         if inspect.isclass(found) and found.__module__ == module.name and issubclass(found, Stage)

@@ -8,10 +8,10 @@ import pytest
 
 from lcm.protocols import Summarizer
 from lcm.records import SummaryRequest
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.reranker.loopback import Answer, Asked, serving
-from tests.lcm.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
+from pipelines.config import configuration
+from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
+from tests.support.composing import composed
 
 CHOICES = configuration.groups()["summarizer"]
 GROUP = "summarizer" if "summarizer" in composed([]) else "+summarizer"

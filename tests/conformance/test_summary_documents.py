@@ -3,9 +3,9 @@
 import pytest
 
 from lcm.protocols import SummaryDocuments
-from pipelines import configuration
-from tests.composing import composed
-from tests.lcm.test_folded_documents import fold, opened
+from pipelines.config import configuration
+from tests.lcm.memory.test_folded_documents import fold, opened
+from tests.support.composing import composed
 
 
 @pytest.fixture(params=configuration.groups()["summary_documents"])

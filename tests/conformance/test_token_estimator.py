@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols import TokenEstimator
-from pipelines import configuration
-from tests.composing import composed
+from pipelines.config import configuration
+from tests.support.composing import composed
 
 CHOICES = configuration.groups()["token_estimator"]
 

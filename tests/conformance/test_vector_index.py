@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from lcm.errors import StoreError
 from lcm.protocols import VectorIndex, VectorIndexChoice, Vectors
-from lcm.vector_index.exact import Exact
+from lcm.retrieval.vector_index.exact import Exact
 
 DIM = 16
 CONF = Path(__file__).parents[2] / "conf" / "vector_index"

@@ -11,12 +11,12 @@ from eval.batch.report import read_rows
 from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, Source, digest_of
 from eval.benchmark.corpus import native_messages
-from lcm.compaction.lossless import Lossless
-from lcm.session.hearing import Ears
-from lcm.session.rules import SessionRules
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.session.rules import SessionRules
 from lcm.store.store import Store
-from lcm.summarizer.truncate import Truncate
-from lcm.tokens import Utf16Units
+from lcm.token_estimator.utf16_units import Utf16Units
 
 FILES, MESSAGES = 2, 18
 
@@ -37,7 +37,7 @@ def parts() -> Parts:
         condensed_target_tokens=50,
         sweep_deadline_seconds=None,
     )
-    return Parts(compaction, Ears(SessionRules(), Utf16Units(), attrgetter("content")))
+    return Parts(compaction, MessagePreparer(SessionRules(), Utf16Units(), attrgetter("content")))
 
 
 def write_files(folder: Path) -> Shard:

@@ -17,7 +17,8 @@ from sqlalchemy.engine import Engine
 
 import eval.tuning.study_folder  # noqa: F401 - loaded before children are made
 import pipelines.trial  # noqa: F401 - likewise
-from pipelines import configuration, tune
+from pipelines import tune
+from pipelines.config import configuration
 
 matplotlib.use("Agg")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.vector_index.exact import Exact
+from lcm.retrieval.vector_index.exact import Exact
 from tests.faults.tier_writer import DIM, NEW, OLD, SETTINGS, filled, unit
 
 POINTS = 120

@@ -13,7 +13,7 @@ _INGEST = """
 import sys
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, message, talk
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 with Store(sys.argv[1]) as store:
     print("ready", flush=True)
@@ -28,7 +28,7 @@ from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
 from lcm.store.store import Store
 from tests.faults.batch import parts
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 compaction = parts().compaction
 with Store(sys.argv[1]) as store:

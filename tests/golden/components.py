@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.instants import EPOCH
+from lcm.clock import EPOCH
 from lcm.protocols import Batch
 from lcm.store.documents import DOCUMENT_SCHEMA
-from pipelines import configuration
+from pipelines.config import configuration
 
 
 @cache

@@ -7,11 +7,10 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
-from lcm.assembly.storage_shape import stored_content
-from lcm.lifecycle.coercion import clamp_int
-from lcm.session.hearing import live_message
-from lcm.tokens import utf16_length
+from lcm.javascript import clamp_int, utf16_length
+from lcm.memory.session.preparer import live_message
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
+from lcm.transcript.rendering.storage_shape import stored_content
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
 from tests.golden.adapters.libravdb import compaction
 from tests.golden.adapters.lossless_claw import session
@@ -225,7 +224,7 @@ def begins_with_a_message_beyond_the_bound(case: dict[str, Any]) -> bool:
     if first is None or "bootstrap_max_tokens" not in case["config"]:
         return False
     newest = _natives(case["steps"][first - 1])[-1]
-    listening = session.ears(case["config"])
+    listening = session.preparer(case["config"])
     return bool(listening.count([live_message(newest, "session")])[0] > case["config"]["bootstrap_max_tokens"])
 
 

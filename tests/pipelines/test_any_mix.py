@@ -13,14 +13,14 @@ import pytest
 from allpairspy import AllPairs
 
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import evaluated
-from tests.lcm.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
-from tests.lcm.reranker.loopback import Answer, Asked
-from tests.lcm.reranker.test_cross_encoder import build_cross_encoder
-from tests.lcm.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
-from tests.local_server import said, served
+from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked
+from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
+from tests.support.local_server import said, served
 
 CONF = configuration.conf_dir()
 APART = {

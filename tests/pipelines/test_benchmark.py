@@ -10,9 +10,10 @@ import pytest
 
 from eval.benchmark import vector_search
 from eval.benchmark.timing import Target
-from pipelines import benchmark, configuration
+from pipelines import benchmark
 from pipelines.cli import BAD_INPUT, INTERNAL_ERROR, PIPELINES
-from tests.lcm.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from pipelines.config import configuration
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
 from tests.pipelines.conftest import Lcm
 
 TINY = (

@@ -8,11 +8,11 @@ import pytest
 from eval.cache.stage_cache import StageCache
 from tests.pipelines.conftest import Lcm
 
-Kept = Callable[[], set[str]]
+FrameCache = Callable[[], set[str]]
 
 
 @pytest.fixture
-def kept(tmp_path: Path, lcm: Lcm) -> Kept:
+def kept(tmp_path: Path, lcm: Lcm) -> FrameCache:
     """A cache with an entry of three stages and a vector; tells what is left of it."""
     cache = StageCache(directory=str(tmp_path / "cache" / "stages"))
     for stage in ("heard", "pools", "ranked"):
@@ -38,7 +38,7 @@ def kept(tmp_path: Path, lcm: Lcm) -> Kept:
     ids=lambda part: " ".join(sorted(part)) if isinstance(part, set) else " ".join(part),
 )
 def test_what_is_named_is_removed_and_nothing_else(
-    arguments: list[str], removed: set[str], kept: Kept, lcm: Lcm
+    arguments: list[str], removed: set[str], kept: FrameCache, lcm: Lcm
 ) -> None:
     done = lcm("cache", *arguments)
     assert done.code == 0, done.stderr
@@ -59,7 +59,7 @@ def test_what_is_named_is_removed_and_nothing_else(
     ids=" ".join,
 )
 def test_what_is_not_known_is_refused_before_anything_is_removed(
-    arguments: list[str], problem: str, kept: Kept, lcm: Lcm
+    arguments: list[str], problem: str, kept: FrameCache, lcm: Lcm
 ) -> None:
     done = lcm("cache", *arguments)
     assert done.code == 2

@@ -17,13 +17,15 @@ from shutil import copytree
 import pytest
 from rich.console import Console
 
-from eval.datasets.card import PinnedFile
-from eval.datasets.sample import Sample, bundled_directory
+from eval.dataset.card import PinnedFile
+from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.results import Result
-from lcm.admission.amac import FEATURES
 from lcm.errors import LcmError
-from pipelines import cli, configuration, terminal
+from lcm.writing.admission.amac import FEATURES
+from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED, _Once
+from pipelines.config import configuration
+from pipelines.views import terminal
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 MISTAKES = {
@@ -249,7 +251,7 @@ def test_help_of_evaluate_lists_every_group_and_choice(lcm: Lcm) -> None:
 def test_cfg_shows_the_configuration_and_runs_nothing(lcm: Lcm) -> None:
     finished = lcm("evaluate", "--cfg", "job", "fusion=reciprocal_rank")
     assert finished.code == 0
-    assert "_target_: lcm.fusion.reciprocal_rank.ReciprocalRank" in finished.stdout
+    assert "_target_: lcm.retrieval.fusion.reciprocal_rank.ReciprocalRank" in finished.stdout
     assert finished.summaries == []
 
 
@@ -412,4 +414,4 @@ def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:
     assert passes(record("lcm.compaction.progress", "one", "no model"))
     assert not passes(record("lcm.compaction.progress", "another", "no model"))
     assert passes(record("lcm.compaction.progress", "one", "too late"))
-    assert all(passes(record("lcm.memory", "one", "no model")) for _ in range(2))
+    assert all(passes(record("lcm.memory.memory", "one", "no model")) for _ in range(2))

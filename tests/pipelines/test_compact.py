@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from eval.batch.sharding import PLAN
-from eval.datasets.sample import bundled_directory
+from eval.dataset.sample import bundled_directory
 from lcm.records import Message, Transcript
 from lcm.store.doctor import scan
 from lcm.store.store import Store
@@ -16,10 +16,10 @@ from lcm.transcript.parquet import write_parquet
 from lcm.transcript.reading import read_transcripts
 from pipelines.cli import BAD_INPUT
 from tests.conftest import ROOT
-from tests.lcm.reranker.loopback import Answer, Asked, Loopback, serving
-from tests.local_server import said
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 from tests.pipelines.conftest import Finished, Lcm
-from tests.workspaces import minute
+from tests.support.local_server import said
+from tests.support.workspaces import minute
 
 SAMPLE = bundled_directory() / "transcripts"
 

@@ -5,9 +5,9 @@ from shutil import copytree
 
 import pytest
 
-from eval.datasets.sample import Sample, bundled_directory
-from pipelines import configuration
+from eval.dataset.sample import Sample, bundled_directory
 from pipelines.cli import BAD_INPUT
+from pipelines.config import configuration
 from tests.pipelines.conftest import Lcm
 
 CHOICES = configuration.groups()["dataset"]

@@ -11,7 +11,7 @@ from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
 from tests.lcm.store.contents import TOKENS, talk
 from tests.pipelines.conftest import Lcm
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.datasets.dataset import Dataset
-from eval.datasets.sample import Sample
+from eval.dataset.dataset import Dataset
+from eval.dataset.sample import Sample
+from eval.experiment.run_folder import read_summary
 from eval.replay.bulk import Bulk
-from eval.run_folder import read_summary
-from tests.lcm.embedder.conftest import exported_by_two  # noqa: F401 - a fixture
+from tests.lcm.retrieval.embedder.conftest import exported_by_two  # noqa: F401 - a fixture
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_cli import wait_for
 

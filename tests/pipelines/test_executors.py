@@ -8,13 +8,13 @@ import pytest
 
 from eval.batch.shard_work import ShardWork
 from eval.batch.sharding import Shard
-from eval.datasets.sample import bundled_directory
+from eval.dataset.sample import bundled_directory
 from eval.executor.executor import Failed
 from eval.executor.none import NoExecutor
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import QUICK, Finished, Lcm
-from tests.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
 
 APART = [
     pytest.param("local", marks=pytest.mark.slow),

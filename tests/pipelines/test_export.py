@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from eval.run_folder import config_hash, read_summary
+from eval.experiment.run_folder import config_hash, read_summary
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.registry import fetch_run, logged_run, run_of_alias
 from lcm.errors import LcmError
-from pipelines import configuration, export, import_preset
+from pipelines import export, import_preset
+from pipelines.config import configuration
+from pipelines.config.preset_config import composed_of, hash_of
 from pipelines.export import Source, read_command
 from pipelines.point import evaluated, identity
-from pipelines.preset_config import composed_of, hash_of
 
 TURNED = {
     "lancedb_pro": ["fusion.dense_weight=0.61", "decay.beta_core=0.9", "ranking.stages.noise_filter=null"],
@@ -88,7 +89,7 @@ def test_what_a_plugin_cannot_be_told_is_named(tmp_path: Path) -> None:
 
 def test_the_code_of_a_plugin_can_be_told_of_all_but_its_keys(tmp_path: Path) -> None:
     """What stands for the plugins' own behaviour has nothing that they could not be told."""
-    from eval.preset.tables import TABLES
+    from lcm.plugins.settings.tables import TABLES
 
     for name in ("lancedb_pro", "libravdb"):
         provenance = exported(tmp_path / name, *TABLES[name].base, targets=(name,))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.datasets.sample import bundled_directory
+from eval.dataset.sample import bundled_directory
 from lcm.store.store import Store
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import read_transcripts

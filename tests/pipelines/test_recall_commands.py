@@ -8,7 +8,7 @@ import pytest
 
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
-from tests.lcm.recall.dags import fold, talk
+from tests.lcm.context.recall.dags import fold, talk
 from tests.pipelines.conftest import Lcm
 
 COMMANDS = ("grep", "describe", "expand", "expand-query")

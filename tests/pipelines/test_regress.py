@@ -11,9 +11,10 @@ import pytest
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.registry import promote, register
 from lcm.errors import LcmError
-from pipelines import configuration, regress
+from pipelines import regress
+from pipelines.config import configuration
 from pipelines.point import evaluated
-from tests.run_folders import write_run_folder
+from tests.support.run_folders import write_run_folder
 
 GOOD = {"recall@10": [1.0] * 100, "nDCG@10": [0.5] * 100}
 BAD = {"recall@10": [0.0] * 30 + [1.0] * 70, "nDCG@10": [0.5] * 100}
@@ -202,7 +203,7 @@ def test_a_preset_brings_its_choices_along(here: Path, sample: Path) -> None:
     (here / "preset" / "fusion").mkdir()
     chosen = "# @package _global_\ndefaults:\n  - override /embedder: hashing\n  - override /fusion: mine\n"
     (here / "preset" / "system" / "mine.yaml").write_text(chosen)
-    fusion = "_target_: lcm.fusion.weighted_sum.WeightedSum\ndense_weight: 0.125\n"
+    fusion = "_target_: lcm.retrieval.fusion.weighted_sum.WeightedSum\ndense_weight: 0.125\n"
     (here / "preset" / "fusion" / "mine.yaml").write_text(fusion)
     assert regress.main([str(sample), "preset", "into=out", *FAST]) in (0, 1, 2)
     assert "dense_weight: 0.125" in (here / "out" / "candidate" / "config.yaml").read_text()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lcm.memory import Memory
+from lcm.memory.memory import Memory
 from lcm.records import JournalEntry, Shard
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Lcm
-from tests.workspaces import LINES, minute, queries, system, transcript
+from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 
 @pytest.fixture

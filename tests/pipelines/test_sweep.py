@@ -15,11 +15,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.datasets.sample import Sample, bundled_directory
+from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
-from pipelines import cli, configuration, sweep
+from pipelines import cli, sweep
 from pipelines.cli import BAD_INPUT, INTERRUPTED
-from pipelines.composition import Compositions
+from pipelines.config import configuration
+from pipelines.config.composition import CompositionCache
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
 from tests.pipelines.test_evaluate import numbers, start
@@ -132,7 +133,7 @@ def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float
 
 def test_equal_points_run_once(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = [(*QUICK, f"fusion.dense_weight={weight}") for weight in ("0.7", "0.70", "0.5")]
-    assert [point.label for point in sweep.checked_points(wanted, Compositions())] == [
+    assert [point.label for point in sweep.checked_points(wanted, CompositionCache())] == [
         "fusion.dense_weight=0.7",
         "fusion.dense_weight=0.5",
     ]
@@ -262,7 +263,7 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = configuration.command(["-m", f"sweep={ready}", "embedder=hashing"])
     wanted = configuration.multirun(command).points
-    built = sweep.checked_points(wanted, Compositions())
+    built = sweep.checked_points(wanted, CompositionCache())
     assert 5 < len(built) == len(wanted)
 
 

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from eval.sweep.point_folder import POINT
-from pipelines import cli, configuration, trial
-from pipelines.trial_config import TrialConfigs
+from pipelines import cli, trial
+from pipelines.config import configuration
+from pipelines.config.trial_config import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 NO_FUSION = ("space.fusion.choices=null", "space.fusion.floor_ratio=null", "space.fusion.floor_from=null")

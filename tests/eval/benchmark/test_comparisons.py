@@ -20,30 +20,30 @@ from eval.benchmark.search import check_scores
 from eval.benchmark.text_search import Bm25sSearch, Fts5Search
 from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
-from lcm.decay.none import NoDecay
-from lcm.decay.weibull import Weibull
-from lcm.embedder.hashing import Hashing
-from lcm.embedder.onnx import Onnx
 from lcm.protocols import Batch
-from lcm.ranking.decay_boost import DecayBoost
-from lcm.ranking.diversity import Diversity
-from lcm.ranking.importance_weight import ImportanceWeight
-from lcm.ranking.length_normalization import LengthNormalization
-from lcm.ranking.limit import Limit
-from lcm.ranking.min_score import MinScore
-from lcm.ranking.noise_filter import NoiseFilter
-from lcm.ranking.not_expired import NotExpired
-from lcm.ranking.pipeline import Ranking
-from lcm.ranking.recency_boost import RecencyBoost
-from lcm.ranking.time_decay import TimeDecay
-from lcm.reranker.cosine import Cosine
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.embedder.onnx import Onnx
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
+from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
+from lcm.retrieval.ranking.stages.not_expired import NotExpired
+from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.reranker.cosine import Cosine
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
-from lcm.text_index.bm25s import Bm25s
-from lcm.text_index.fts5 import Fts5
-from lcm.tokens import Utf16Units
-from lcm.vector_index.hnsw import Hnsw
-from tests.lcm.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
-from tests.workspaces import system, transcript
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from tests.support.workspaces import system, transcript
 
 INGEST = Ingest(Utf16Units(), messages=60, transaction_sizes=[1, 25])
 HNSW = HnswSearch(Hnsw(ef=8, exact_below=0), documents=200, queries=20, k=3, dim=16)

@@ -8,8 +8,8 @@ import pytest
 from eval.benchmark import gating
 from eval.benchmark.gating import GateOverhead
 from eval.benchmark.timing import DisagreementError
-from lcm.admission.gating import Gating
-from lcm.admission.gating_signals import PatternSet
+from lcm.writing.admission.gating import Gating
+from lcm.writing.admission.gating_signals import PatternSet
 
 OVERHEAD = GateOverhead(Gating(), texts=24)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from eval.benchmark.growth import Curve, Growth
-from lcm.text_index.bm25s import Bm25s
-from lcm.text_index.fts5 import Fts5
-from lcm.tokens import Utf16Units
-from lcm.vector_index.exact import Exact
-from lcm.vector_index.hnsw import Hnsw
-from tests.workspaces import ranking
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support.workspaces import ranking
 
 GROWTH = Growth(
     token_estimator=Utf16Units(),

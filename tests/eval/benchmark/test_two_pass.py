@@ -10,9 +10,9 @@ from eval.benchmark import two_pass
 from eval.benchmark.fused import fused
 from eval.benchmark.timing import DisagreementError
 from eval.benchmark.two_pass import TwoPassScore
-from lcm.decay.exponential import Exponential
-from lcm.decay.none import NoDecay
-from lcm.fusion.two_pass import TwoPass
+from lcm.retrieval.decay.exponential import Exponential
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.fusion.two_pass import TwoPass
 
 FUSION = TwoPass(Exponential(1e-5, 1e-7, 1e-5), k1=20, theta1=0.55, authority_weight=0.1)
 CHOICE = TwoPassScore(FUSION, documents=400, queries=30, candidates=40)

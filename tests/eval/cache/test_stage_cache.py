@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.cache.kept import Kept
+from eval.cache.frame_cache import FrameCache
 from eval.cache.stage_cache import StageCache
 
 CONTENT = b"what was worked out" * 100
@@ -107,13 +107,13 @@ def test_a_frame_comes_back_with_what_was_survived(cache: StageCache) -> None:
         return frame, {"dense branch failed": 2}
 
     for _ in range(2):
-        found, incidents = Kept(cache).frame("ranked", "k", make)  # type: ignore[arg-type]
+        found, incidents = FrameCache(cache).frame("ranked", "k", make)  # type: ignore[arg-type]
         assert found.equals(frame)
         assert found.schema == frame.schema
         assert dict(incidents) == {"dense branch failed": 2}
     assert times == [1]
-    Kept(None).frame("ranked", "k", make)  # type: ignore[arg-type]
-    Kept(cache).frame("ranked", None, make)  # type: ignore[arg-type]
+    FrameCache(None).frame("ranked", "k", make)  # type: ignore[arg-type]
+    FrameCache(cache).frame("ranked", None, make)  # type: ignore[arg-type]
     assert times == [1, 1, 1]
 
 

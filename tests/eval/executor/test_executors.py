@@ -13,7 +13,7 @@ from eval.executor.local import Local
 from eval.executor.none import NoExecutor
 from eval.executor.ray import Ray
 from lcm.errors import LcmError
-from tests.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
 
 EXECUTORS = [
     pytest.param(NoExecutor(), id="none"),

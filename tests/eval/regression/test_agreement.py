@@ -11,7 +11,7 @@ import yaml
 from eval.regression.agreement import require_comparable, unknown_settings
 from eval.regression.side import Side, read_side
 from lcm.errors import LcmError
-from tests.run_folders import side, write_run_folder
+from tests.support.run_folders import side, write_run_folder
 
 SAME: dict[str, Any] = {"values": {"recall@10": [1.0, 0.5], "session.recall@5": [1.0, 1.0]}}
 TOY = {"name": "toy", "protocol": "as is", "digest": "a" * 64}

@@ -13,7 +13,7 @@ from eval.regression.comparison import Comparison
 from eval.regression.regression import Regression
 from eval.significance import bootstrap_means, holm, sign_flip_p_values
 from lcm.errors import LcmError
-from tests.run_folders import side
+from tests.support.run_folders import side
 
 LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
 

@@ -17,7 +17,7 @@ from eval.regression.comparison_folder import write_comparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.regression import Regression
-from tests.run_folders import side
+from tests.support.run_folders import side
 
 LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

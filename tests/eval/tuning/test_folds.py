@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from eval.answers import SYSTEM_ARM
-from eval.datasets.dataset import Dataset
-from eval.datasets.sample import Sample
-from eval.experiment import Experiment, Outcome
+from eval.dataset.dataset import Dataset
+from eval.dataset.sample import Sample
+from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.run_folder import write_run
+from eval.experiment.workspace import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries, workspace_of_query
-from eval.run_folder import write_run
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.folds import Fold, folds_of, part_of, pooled, shared
 from eval.tuning.objective import Objective
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import experiment_of
 
 OVERRIDES = (

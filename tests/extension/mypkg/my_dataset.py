@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import polars as pl
 
-from eval.datasets.card import Card, PinnedFile, dataset_digest, folder, read_pinned
-from eval.datasets.dataset import QRELS_SCHEMA, Dataset, opaque_id
-from lcm.instants import parse_instant
+from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from lcm.clock import parse_instant
 from lcm.records import Message, Query, Transcript
 
 _FACTS = PinnedFile("facts.json", "23efaeca0f07c8744e4603e566eb65e2252057d74d0815aae28d9bca22172200")

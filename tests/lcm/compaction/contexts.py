@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from lcm.compaction.lossless import Lossless
+from lcm.clock import format_instant
+from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
-from lcm.instants import format_instant
 from lcm.records import Message, Summary, SummaryRequest, SummaryResult
 from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.tokens import Utf16Units
+from lcm.token_estimator.utf16_units import Utf16Units
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)

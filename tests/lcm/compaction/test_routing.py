@@ -7,21 +7,21 @@ from typing import Any, Literal
 
 import pytest
 
-from lcm.compaction.clustering import Clustering
+from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lockstep import run
+from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
-from lcm.embedder.hashing import Hashing
 from lcm.errors import AuthError
-from lcm.guidance.none import NoGuidance
-from lcm.memory import System
+from lcm.memory.memory import System
 from lcm.protocols import Admission, Assessment, Neighbours, Vectors
 from lcm.records import Candidate, Message
-from lcm.summarizer.centroid import Centroid
-from lcm.summarizer.routed import Routed
-from lcm.tokens import Utf16Units
-from pipelines import configuration
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.token_estimator.utf16_units import Utf16Units
+from pipelines.config import configuration
 from tests.lcm.compaction.contexts import NOW, Stub, conversation
-from tests.workspaces import system, transcript
+from tests.support.workspaces import system, transcript
 
 EMBEDDER = Hashing()
 TECHNICAL = """Fixed `lcm/store/store.py`: KeyError in open() line {n}, error E{n}04.

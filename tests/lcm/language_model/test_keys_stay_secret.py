@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import LcmError
-from pipelines import configuration
+from pipelines.config import configuration
 from pipelines.point import identity
-from tests.lcm.reranker.loopback import Answer, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, serving
 
 KEY = "sk-very-secret"
 

@@ -9,7 +9,7 @@ from lcm.errors import AuthError, ModelError
 from lcm.language_model import openai_compatible
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.unanswered import UnansweredError
-from tests.lcm.reranker.loopback import Answer, Asked, Loopback, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 
 KEY = "sk-very-secret"
 

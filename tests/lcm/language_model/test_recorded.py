@@ -10,7 +10,7 @@ from lcm.errors import ModelError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
-from tests.lcm.reranker.loopback import Answer, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, serving
 
 
 class Counting:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lcm.records import PART_TYPES, ROLES, Message, Part, Transcript
 from lcm.store.store import Store
-from lcm.tokens import Utf16Units
-from tests.workspaces import minute
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support.workspaces import minute
 
 TOKENS = Utf16Units()
 OPENED_AT = minute(0)

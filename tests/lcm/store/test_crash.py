@@ -16,7 +16,7 @@ from lcm.store.migrations import MIGRATIONS, migrate
 from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, is_sound, talk
 from tests.lcm.store.faults import FaultyConnection, InjectedError
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 
 def ingest_a_new_conversation(store: Store) -> None:

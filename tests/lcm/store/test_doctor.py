@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.compaction.summarizer.truncate import FALLBACK_MARK
 from lcm.errors import StoreError
+from lcm.memory.session.preparer import live_message
 from lcm.records import Message, Summary, Transcript
-from lcm.session.hearing import live_message
-from lcm.session.large_files import intercepted
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
 from lcm.store.session_rows import hide
 from lcm.store.store import Store
-from lcm.summarizer.truncate import FALLBACK_MARK
+from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, dump, talk
 from tests.lcm.transcript.test_parts import native_messages
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 

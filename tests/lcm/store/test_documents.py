@@ -13,7 +13,7 @@ from lcm.records import Document
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, dump, talk
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 
 def document(document_id: str = "d1", *sources: int, **changes: object) -> Document:

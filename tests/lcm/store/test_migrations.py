@@ -9,7 +9,7 @@ from lcm.errors import MigrationError
 from lcm.store.migrations import MIGRATIONS, Migration, migrate, schema_version
 from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, talk
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 TREES = Migration(
     1, "trees", "CREATE TABLE trees (name TEXT); CREATE TABLE schema_migrations (version, name, applied_at);"

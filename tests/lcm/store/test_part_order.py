@@ -6,7 +6,7 @@ from pathlib import Path
 from lcm.records import Part, Transcript
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS
-from tests.workspaces import transcript
+from tests.support.workspaces import transcript
 
 PARTS = tuple(Part("tool" if n % 3 else "text", text=f"part {n}", metadata={"n": n}) for n in range(120, 0, -1))
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.clock import format_instant
 from lcm.errors import StoreError
-from lcm.instants import format_instant
 from lcm.records import Event, Transcript
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, dump, is_sound, json_values, message, talk
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 
 def cut(transcript: Transcript, *sizes: int) -> list[Transcript]:

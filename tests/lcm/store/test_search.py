@@ -15,7 +15,7 @@ from lcm.store.lineage import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
 from lcm.store.search import COVERED, MESSAGES, SUMMARIES, Bounds, find, message_hits, scan, summary_hits
 from lcm.store.store import Store
-from tests.lcm.recall.dags import START, fold, talk
+from tests.lcm.context.recall.dags import START, fold, talk
 
 WORDS = ("kettle", "goat", "river", "stone")
 

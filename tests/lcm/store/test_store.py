@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from hypothesis import given
 
+from lcm.clock import EPOCH
 from lcm.errors import StoreError
-from lcm.instants import EPOCH
 from lcm.records import Message, Part, Transcript
 from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import CONVERSATION_SCHEMA, MESSAGE_SCHEMA, Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, is_sound, message, talk, transcripts
-from tests.workspaces import minute
+from tests.support.workspaces import minute
 
 
 def dated(transcript: Transcript) -> list[Message]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from lcm.admission.amac import Amac
-from lcm.admission.confidence import common_length, f1, spans, support, tokens
-from lcm.admission.novelty import max_similarity, recency_gap
-from lcm.admission.plugin_config import PluginAdmission, normalised
-from lcm.admission.utility import Utility
+from lcm.clock import EPOCH
 from lcm.errors import ModelError
-from lcm.instants import EPOCH
+from lcm.plugins.lancedb_pro.admission_settings import PluginAdmission, normalised
 from lcm.protocols import Neighbour, Vectors
 from lcm.records import Candidate, Document, Message
+from lcm.writing.admission.amac import Amac
+from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
+from lcm.writing.admission.novelty import max_similarity, recency_gap
+from lcm.writing.admission.utility import Utility
 from tests.golden.components import component
 
 CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "high-recall": "high_recall"}

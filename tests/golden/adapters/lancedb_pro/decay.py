@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from lcm.decay.decay_tiers import DecayTiers
-from lcm.decay.weibull import Weibull
-from lcm.lifecycle import metadata
-from lcm.ranking.decay_boost import DecayBoost
-from lcm.ranking.time_decay import effective_half_life as lengthened
+from lcm.plugins.lancedb_pro import row_metadata as metadata
+from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
+from lcm.retrieval.ranking.stages.time_decay import effective_half_life as lengthened
+from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from tests.golden.adapters.lancedb_pro import ranking
 from tests.golden.components import component
 

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from lcm.admission.changes import Annotated, Change, Created, Ended, Taken
-from lcm.admission.intake import Intake, Surroundings
-from lcm.admission.off import AdmitAll
-from lcm.admission.plugin_config import normalised
-from lcm.annotation.temporal import expiry, temporal_type
-from lcm.deduplication.nearest import Nearest, cosine_of_score
-from lcm.deduplication.preference_slots import atomic_preference, preference, token
 from lcm.errors import ModelError
-from lcm.lifecycle import metadata as plugin_metadata
-from lcm.lifecycle.categories import DEFAULT_IMPORTANCE, STORE_CATEGORY
-from lcm.lifecycle.fact_key import fact_key
-from lcm.lifecycle.relations import appended
+from lcm.plugins.lancedb_pro import row_metadata as plugin_metadata
+from lcm.plugins.lancedb_pro.admission_settings import normalised
 from lcm.protocols import Admission, Neighbour, Neighbours, Vectors
 from lcm.records import Candidate, Decision, Document, Message
+from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
+from lcm.writing.admission.intake import Intake, Surroundings
+from lcm.writing.admission.none import AdmitAll
+from lcm.writing.annotation.temporal import expiry, temporal_type
+from lcm.writing.deduplication.nearest import Nearest, cosine_of_score
+from lcm.writing.deduplication.preference_slots import atomic_preference, preference, token
+from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE, STORE_CATEGORY
+from lcm.writing.lifecycle.fact_key import fact_key
+from lcm.writing.lifecycle.relations import appended
 from tests.golden.adapters.lancedb_pro.admission import Listed, candidate_of, document_of, instant, milliseconds
 from tests.golden.components import component
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from lcm.extraction.envelope import strip_envelope as stripped
-from lcm.instants import EPOCH
+from lcm.clock import EPOCH
 from lcm.records import Candidate, Message
+from lcm.writing.extraction.envelope import strip_envelope as stripped
 from tests.golden.components import component
-from tests.language_models import Replying
+from tests.support.language_models import Replying
 
 
 def temporal_classifier(case: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""memory-lancedb-pro's vectors of metadata and validity onto `lcm.lifecycle`."""
+"""memory-lancedb-pro's vectors of metadata and validity onto `lcm.writing.lifecycle`."""
 
 from typing import Any
 
-from lcm.lifecycle import fact_key as keys
-from lcm.lifecycle import legacy_category as legacy
-from lcm.lifecycle import metadata, relations, support, validity
+from lcm.plugins.lancedb_pro import legacy_category as legacy
+from lcm.plugins.lancedb_pro import row_metadata as metadata
+from lcm.plugins.lancedb_pro import validity
+from lcm.writing.lifecycle import fact_key as keys
+from lcm.writing.lifecycle import relations, support
 
 
 def access_metadata(case: dict[str, Any]) -> dict[str, Any]:

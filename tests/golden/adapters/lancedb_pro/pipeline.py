@@ -6,16 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from lcm.lifecycle import metadata
-from lcm.lifecycle.coercion import clamp_int
+from lcm.javascript import clamp_int, utf16_length
+from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols import Batch
-from lcm.ranking.paths import Paths
-from lcm.ranking.pipeline import Ranking
-from lcm.reranker.blending import RerankItem, first, with_replies
-from lcm.source.hybrid import Hybrid
-from lcm.source.query_expansion import QueryExpansion
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.routed import RoutedRanking
+from lcm.retrieval.reranker.blending import RerankItem, first, with_replies
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.query_expansion import QueryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
-from lcm.tokens import utf16_length
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories
 from tests.golden.adapters.lancedb_pro.ranking import parsed, unit_vectors
 from tests.golden.components import component, documents_batch
@@ -49,7 +48,7 @@ def query_expansion(case: dict[str, Any]) -> dict[str, str]:
 
 
 def tag_tokens(case: dict[str, Any]) -> dict[str, Any]:
-    paths: Paths = component("ranking=lancedb_pro", "ranking")
+    paths: RoutedRanking = component("ranking=lancedb_pro", "ranking")
     prefixes = case["config"].get("tag_prefixes", paths.tags.prefixes)
     paths = replace(paths, tags=replace(paths.tags, prefixes=prefixes))
     return {"tokens": paths.tags.tags(case["query"]), "tag_path": paths.path_of(case["query"]) == "tag"}
@@ -121,9 +120,9 @@ def found(ranking: Ranking, batch: Batch, rank: str) -> int:
     return ranking.source.candidates(batch)[rank].is_not_null().sum()
 
 
-def paths_of(case: dict[str, Any], limit: int) -> Paths:
+def paths_of(case: dict[str, Any], limit: int) -> RoutedRanking:
     config, window = case["config"], 2 * limit
-    paths: Paths = component(DECAY[case["use_decay_engine"]], "ranking")
+    paths: RoutedRanking = component(DECAY[case["use_decay_engine"]], "ranking")
     pool_size = max(config.get("candidate_pool_size", POOL_SIZE), 2 * limit)
     fusion = component("fusion=weighted_sum", "fusion")
     mode = config.get("mode", "hybrid") if case["has_fts_support"] else "vector"

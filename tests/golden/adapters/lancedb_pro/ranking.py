@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.lifecycle import metadata
-from lcm.lifecycle.coercion import clamp_int
-from lcm.noise import is_noise
+from lcm.javascript import clamp_int, utf16_length
+from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols import Stage, Vectors
-from lcm.ranking.clamp import clamp01, clamp01_with_floor
-from lcm.ranking.diversity import Diversity
-from lcm.ranking.importance_weight import ImportanceWeight
-from lcm.ranking.length_normalization import LengthNormalization
-from lcm.ranking.recency_boost import RecencyBoost
-from lcm.ranking.time_decay import TimeDecay
-from lcm.tokens import utf16_length
+from lcm.retrieval.ranking.stages.clamp import clamp01, clamp01_with_floor
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
+from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
+from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
 
 INSTANT = pl.Datetime("ms", "UTC")

@@ -12,10 +12,10 @@ import polars as pl
 import requests
 
 from lcm.protocols import Batch, Vectors
-from lcm.reranker.blending import Blend
-from lcm.reranker.cosine import Cosine
-from lcm.reranker.remote import Remote, rerank_items
-from lcm.reranker.remote import rerank_request as request_of
+from lcm.retrieval.reranker.blending import Blend
+from lcm.retrieval.reranker.cosine import Cosine
+from lcm.retrieval.reranker.remote import Remote, rerank_items
+from lcm.retrieval.reranker.remote import rerank_request as request_of
 from tests.golden.adapters.lancedb_pro.fusion import number
 from tests.golden.components import component, documents_batch
 

@@ -1,10 +1,10 @@
-"""memory-lancedb-pro's vectors of scopes onto `lcm.scopes`."""
+"""memory-lancedb-pro's vectors of scopes onto `lcm.memory.scopes.scopes`."""
 
 from dataclasses import replace
 from typing import Any
 
-from lcm import scopes
-from lcm.scopes import Scopes
+from lcm.memory.scopes import scopes
+from lcm.memory.scopes.scopes import Scopes
 from tests.golden.components import component
 
 ROW_SCOPES = ("global", "agent:main", "custom:team")

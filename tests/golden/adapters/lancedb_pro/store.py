@@ -7,18 +7,18 @@ from typing import Any
 
 import polars as pl
 
-from lcm.instants import EPOCH
-from lcm.lifecycle.coercion import clamp_int
+from lcm.clock import EPOCH
+from lcm.javascript import clamp_int
 from lcm.protocols import Batch
-from lcm.ranking.inverse_distance import InverseDistance
-from lcm.ranking.min_score import MinScore
-from lcm.ranking.raw_score import RawScore
 from lcm.records import GLOBAL_SCOPE, Document, Message, Transcript
-from lcm.source.candidates import describe
-from lcm.source.dense import Dense
-from lcm.source.lexical import Lexical
+from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
+from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
-from lcm.tokens import Utf16Units
+from lcm.token_estimator.utf16_units import Utf16Units
 from tests.golden.adapters.lancedb_pro.ranking import parsed
 from tests.golden.components import component, documents_batch
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lcm.assembly.continuity import Continuity
-from lcm.assembly.memory_header import Remembered, message_text, sections
-from lcm.assembly.packing import first_fit, longest_prefix
-from lcm.assembly.recent_tail import RecentTail, Turn
-from lcm.assembly.summary_expansion import Child, Opened, SummaryExpansion
-from lcm.assembly.tail_turns import entry_of
+from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.context.assembly.continuity import Continuity
+from lcm.context.assembly.memory_header import Remembered, message_text, sections
+from lcm.context.assembly.packing import first_fit, longest_prefix
+from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols import Ask, TokenEstimator
 from lcm.records import AuthoredNode, AuthoredTier, ContextTier, Message
+from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
 from tests.golden.components import component
 
 

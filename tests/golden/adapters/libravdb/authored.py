@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from lcm.authored import digest
-from lcm.authored.files import AuthoredFiles
-from lcm.authored.front_matter import front_matter
-from lcm.authored.lines import lines_of
-from lcm.authored.nodes import nodes_of
-from lcm.dream.diary import DiaryEntry, diary_entries
-from lcm.dream.promotion import promotion
-from lcm.dream.query import asks_for_dreams
+from lcm.context.authored import digest
+from lcm.context.authored.files import AuthoredFiles
+from lcm.context.authored.front_matter import front_matter
+from lcm.context.authored.lines import lines_of
+from lcm.context.authored.nodes import nodes_of
+from lcm.writing.dream.diary import DiaryEntry, diary_entries
+from lcm.writing.dream.promotion import promotion
+from lcm.writing.dream.query import asks_for_dreams
 from tests.golden.components import component
 
 TIERS = {"variant": 0, "hard": 1, "soft": 2}

@@ -9,28 +9,28 @@ from typing import Any, cast
 
 import numpy as np
 
-from lcm.assembly.recent_tail import Turn
-from lcm.compaction.cluster_partition import partition
-from lcm.compaction.cluster_summary import summary_record_id as id_of
-from lcm.compaction.clustering import Clustering
+from lcm.clock import EPOCH, format_instant
+from lcm.compaction.clustering.cluster_partition import partition
+from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
+from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering.prior_context import made_before
+from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.lineage_expansion import Child, LineageExpansion
 from lcm.compaction.lockstep import in_lockstep
-from lcm.compaction.prior_context import made_before
-from lcm.compaction.prior_context import prior_context as taken
 from lcm.compaction.progress import Progress
+from lcm.compaction.recent_tail import Turn
+from lcm.compaction.summarizer.t5 import _Window, _written
+from lcm.compaction.summarizer.t5_decoding import Greedy, decode
+from lcm.compaction.summarizer.t5_model import T5Model
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
-from lcm.instants import EPOCH, format_instant
 from lcm.protocols import Vectors, Work
 from lcm.records import CompactionReport, Message, Shard, Summary, SummaryRequest, SummaryResult
 from lcm.store.guidance import read_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.summarizer.t5 import _Window, _written
-from lcm.summarizer.t5_decoding import Greedy, decode
-from lcm.summarizer.t5_model import T5Model
-from lcm.tokens import Utf16Units
+from lcm.token_estimator.utf16_units import Utf16Units
 from tests.golden.components import component
 
 NOW_MS = 1_900_000_000_000
@@ -400,9 +400,9 @@ def arranged(case: dict[str, Any], given: Listed) -> tuple[Scripted, Clustering]
 
 def one_pass(compaction: Clustering, progress: Progress) -> Work:
     """What the original does in one call."""
-    before = progress.ledger.tokens
+    before = progress.totals.tokens
     yield from compaction.one_pass(progress)
-    return CompactionReport(progress.window.conversation_id, bool(progress.made), "", before, progress.ledger.tokens)
+    return CompactionReport(progress.window.conversation_id, bool(progress.made), "", before, progress.totals.tokens)
 
 
 def message_of(turn: dict[str, Any], session_id: str) -> Message:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from lcm.admission.gating import Gating
-from lcm.embedder.token_sum import TokenSum
-from lcm.embedder.windows import token_windows
-from lcm.tokens import CodePoints
+from lcm.retrieval.embedder.token_sum import TokenSum
+from lcm.retrieval.embedder.windows import token_windows
+from lcm.token_estimator.code_points import CodePoints
+from lcm.writing.admission.gating import Gating
 from tests.golden.components import component
 
 

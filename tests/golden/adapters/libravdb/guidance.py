@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lcm.compaction.guidance.protected import ProtectedGuidance, Verdict
 from lcm.errors import ModelError
-from lcm.guidance.protected import ProtectedGuidance, Verdict
 from lcm.protocols import Embedder, TextKind, Vectors
 from lcm.records import Message
 from tests.golden.components import component

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from lcm.host import daemon_environment as daemon
-from lcm.host import namespace
-from lcm.host.memory_search import Bridge
-from lcm.instants import EPOCH
+from lcm.clock import EPOCH
+from lcm.plugins.libravdb import daemon_environment as daemon
+from lcm.plugins.libravdb import namespace
+from lcm.plugins.libravdb.memory_search import Bridge
 from lcm.records import JournalEntry
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store

@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from lcm.fusion import plugin_config
-from lcm.instants import EPOCH
+from lcm.clock import EPOCH
+from lcm.plugins.libravdb import fusion_settings as plugin_config
 from lcm.protocols import Batch
-from lcm.ranking.hops import targets_of
-from lcm.ranking.ordering import best_first
 from lcm.records import GLOBAL_SCOPE
-from lcm.source.by_scope import pooled
-from lcm.source.candidates import branch, describe, merge
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.stages.hops import targets_of
+from lcm.retrieval.source.by_scope import pooled
+from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import component, documents_batch
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.instants import EPOCH
+from lcm.clock import EPOCH
 from lcm.records import Recalled
-from lcm.recovery.anchors import anchor_density
-from lcm.recovery.overlay import Overlay
+from lcm.retrieval.recovery.anchors import anchor_density
+from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from tests.golden.components import component
 
 FAILURE_KEYS = {"floor_score": "floor_score", "mean_confidence_thresh": "min_mean_confidence"}
 NO_LIMIT = math.inf
 
 
-def overlay() -> Overlay:
-    found: Overlay = component("recovery=libravdb", "recovery")
+def overlay() -> RawTurnRecovery:
+    found: RawTurnRecovery = component("recovery=libravdb", "recovery")
     return found
 
 

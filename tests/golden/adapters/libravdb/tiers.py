@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lcm.embedder.matryoshka import truncate, widths_of
-from lcm.indexing import best
-from lcm.vector_index.cascade import Numbers, Reached, descend
+from lcm.retrieval.embedder.matryoshka import truncate, widths_of
+from lcm.retrieval.indexing import best
+from lcm.retrieval.vector_index.cascade import Numbers, Reached, descend
 from tests.golden.components import component
 
 FULL_WIDTH = 768

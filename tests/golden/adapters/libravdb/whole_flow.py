@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.assembly.continuity import Continuity
-from lcm.fusion import plugin_config
+from lcm.context.assembly.continuity import Continuity
+from lcm.plugins.libravdb import fusion_settings as plugin_config
 from lcm.protocols import Ask, Batch, Vectors
-from lcm.ranking.hops import targets_of
-from lcm.ranking.pipeline import Ranking
 from lcm.records import GLOBAL_SCOPE, Context, Recalled
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.hops import targets_of
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.libravdb.assembly import authored_of, configured, instant, message_of
 from tests.golden.components import component, documents_batch

@@ -5,18 +5,18 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from lcm.assembly import pairing
-from lcm.assembly.guidance import tier
-from lcm.assembly.lossless import Lossless
-from lcm.assembly.pairing import Placed
-from lcm.assembly.relevance import RelevanceIndex, terms
-from lcm.assembly.runtime_message import runtime_messages
-from lcm.assembly.shown_items import ShownItems
-from lcm.assembly.storage_shape import stored_content, wording
-from lcm.assembly.stored_parts import stored_parts
+from lcm.context.assembly import pairing
+from lcm.context.assembly.guidance import tier
+from lcm.context.assembly.lossless import Lossless
+from lcm.context.assembly.pairing import Placed
+from lcm.context.assembly.relevance import RelevanceIndex, terms
+from lcm.context.assembly.runtime_message import runtime_messages
+from lcm.context.assembly.shown_items import ShownItems
 from lcm.protocols import Ask
 from lcm.records import Context, Message, Summary
 from lcm.transcript.parts import decompose
+from lcm.transcript.rendering.storage_shape import stored_content, wording
+from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component
 
 ORIGINAL_NOTICE = (

@@ -9,23 +9,29 @@ from typing import Any
 
 import yaml
 
-from lcm.assembly.storage_shape import wording
+from lcm.clock import EPOCH, format_instant, parse_instant
 from lcm.compaction.lockstep import run
-from lcm.compaction.lossless import Lossless
-from lcm.compaction.planning import Limits, condensation, leaf_chunk, leaf_trigger, tail_start, threshold_trigger
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.lossless.planning import (
+    Limits,
+    condensation,
+    leaf_chunk,
+    leaf_trigger,
+    tail_start,
+    threshold_trigger,
+)
+from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.progress import Progress
-from lcm.compaction.prompt_time import prompt_time
 from lcm.compaction.settings import resolved
 from lcm.compaction.summary_id import summary_id as id_of
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError
-from lcm.instants import EPOCH, format_instant, parse_instant
-from lcm.lifecycle.coercion import trim
+from lcm.javascript import trim, utf16_length
 from lcm.records import Message, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
-from lcm.tokens import utf16_length
 from lcm.transcript.parts import decompose
+from lcm.transcript.rendering.storage_shape import wording
 from tests.golden.adapters.lossless_claw.tokens import text_of
 from tests.golden.components import component
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
@@ -69,9 +75,9 @@ class Stub:
 
 def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    limits, ledger = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
-    chunk = leaf_chunk(ledger, limits, tail_start(ledger, limits.fresh_tail_count))
-    trigger = leaf_trigger(ledger, limits)
+    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    chunk = leaf_chunk(totals, limits, tail_start(totals, limits.fresh_tail_count))
+    trigger = leaf_trigger(totals, limits)
     return {
         "ordinals": [] if chunk is None else list(range(chunk.start, chunk.stop)),
         "raw_tokens_outside_tail": trigger.tokens,
@@ -81,9 +87,9 @@ def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
 
 def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
     compaction, window = laid_out(case)
-    limits, ledger = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
-    tail = tail_start(ledger, limits.fresh_tail_count)
-    chunk = condensation(ledger, limits, tail, is_hard=bool(case["hard_trigger"]))
+    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    tail = tail_start(totals, limits.fresh_tail_count)
+    chunk = condensation(totals, limits, tail, is_hard=bool(case["hard_trigger"]))
     if chunk is None:
         return None
     ordinals = list(range(chunk.start, chunk.stop))
@@ -93,8 +99,8 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
 def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     limits: Limits = compaction.modes.limits
-    ledger = compaction.modes.passes.weighed(Progress(window, NOW))
-    over, leaf = threshold_trigger(ledger, limits, case.get("observed_token_count")), leaf_trigger(ledger, limits)
+    totals = compaction.modes.passes.weighed(Progress(window, NOW))
+    over, leaf = threshold_trigger(totals, limits, case.get("observed_token_count")), leaf_trigger(totals, limits)
     return {
         "evaluate": {
             "should_compact": over.should_compact,
@@ -130,7 +136,7 @@ def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     progress, params = Progress(window, NOW), case["params"]
     live = params.get("current_tokens")
-    before = threshold_trigger(progress.ledger, compaction.modes.limits, live).tokens
+    before = threshold_trigger(progress.totals, compaction.modes.limits, live).tokens
     is_under = drive(compaction.modes.until_under(progress, params.get("target_tokens"), live), compaction)
     after = window.tokens if progress.rounds else before
     result = {"success": is_under, "rounds": progress.rounds, "final_tokens": after}
@@ -263,7 +269,7 @@ def result_of(progress: Progress, before: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "action_taken": bool(progress.made),
         "tokens_before": before,
-        "tokens_after": progress.ledger.tokens,
+        "tokens_after": progress.totals.tokens,
         "condensed": any(summary.depth for summary in progress.made),
     }
     if progress.made:

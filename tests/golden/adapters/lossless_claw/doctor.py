@@ -8,8 +8,8 @@ from lcm.records import Message, Summary, Transcript
 from lcm.store.doctor import Numbering, mark_of, scan
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.tokens import Utf16Units
-from tests.workspaces import minute
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support.workspaces import minute
 
 ORIGINAL = Numbering(first_seq=0, has_dense_ordinals=True)
 """The original's rule, which every healthy conversation breaks: it numbers messages from 1."""

@@ -5,20 +5,20 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
+from lcm.clock import EPOCH, parse_instant
+from lcm.context.recall.describe import DescribedSummary
+from lcm.context.recall.expansion import distilled_text, expand, shortened
+from lcm.context.recall.grants import DEFAULT_DEPTH, DEFAULT_TOKEN_CAP, DEFAULT_TTL_SECONDS, Grants
+from lcm.context.recall.recall import Recall
+from lcm.context.recall.routing import route
+from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError
-from lcm.instants import EPOCH, parse_instant
-from lcm.recall.describe import DescribedSummary
-from lcm.recall.expansion import distilled_text, expand, shortened
-from lcm.recall.grants import DEFAULT_DEPTH, DEFAULT_TOKEN_CAP, DEFAULT_TTL_SECONDS, Grants
-from lcm.recall.recall import Recall
-from lcm.recall.routing import route
-from lcm.recall.tools import Tools
 from lcm.records import Message, Summary, Transcript
 from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms, match_expression
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.tokens import Utf16Units
-from pipelines import configuration
+from lcm.token_estimator.utf16_units import Utf16Units
+from pipelines.config import configuration
 
 _SAID_FROM = parse_instant("2026-01-05T09:00:00Z")
 _SUMMARISED_FROM = parse_instant("2026-02-01T00:00:00Z")

@@ -8,25 +8,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lcm.assembly.storage_shape import stored_content, wording
-from lcm.assembly.stored_parts import stored_parts
+from lcm.javascript import utf16_length
+from lcm.memory.session.exploration import Exploration
+from lcm.memory.session.preparer import MessagePreparer, live_message
+from lcm.memory.session.rules import SessionRules, matches
+from lcm.plugins.lossless_claw import settings as plugin_config
+from lcm.plugins.lossless_claw.bootstrap import bootstrap
+from lcm.plugins.lossless_claw.rollover import before_reset, session_end
+from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
 from lcm.records import LargeFile, Message, Summary
-from lcm.session import plugin_config
-from lcm.session.bootstrap import bootstrap
-from lcm.session.exploration import Exploration
-from lcm.session.file_blocks import extension, file_blocks
-from lcm.session.file_references import file_ids_in, file_reference, tool_output_reference
-from lcm.session.hearing import Ears, live_message
-from lcm.session.large_files import compacted, file_text
-from lcm.session.rollover import before_reset, session_end
-from lcm.session.rules import SessionRules, matches
-from lcm.session.turn import ingest, ingest_turn
 from lcm.store.context import read_context
 from lcm.store.session_rows import open_session
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.tokens import utf16_length
+from lcm.transcript.file_blocks import extension, file_blocks
+from lcm.transcript.file_references import file_ids_in, file_reference, tool_output_reference
+from lcm.transcript.large_files import compacted, file_text
 from lcm.transcript.parts import rebuild
+from lcm.transcript.rendering.storage_shape import stored_content, wording
+from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -46,8 +46,8 @@ def rules(config: dict[str, Any]) -> SessionRules:
     return replace(preset, **{NAMES.get(key, key): value for key, value in config.items()})
 
 
-def ears(config: dict[str, Any]) -> Ears:
-    return Ears(rules(config), component("token_estimator=utf16_units", "token_estimator"), wording)
+def preparer(config: dict[str, Any]) -> MessagePreparer:
+    return MessagePreparer(rules(config), component("token_estimator=utf16_units", "token_estimator"), wording)
 
 
 def session_patterns(case: dict[str, Any]) -> dict[str, bool]:
@@ -99,7 +99,7 @@ def exploration_summary(case: dict[str, Any]) -> dict[str, str]:
 
 
 def large_file_interception(case: dict[str, Any]) -> dict[str, Any]:
-    listening = ears({"large_file_token_threshold": case["large_file_token_threshold"]})
+    listening = preparer({"large_file_token_threshold": case["large_file_token_threshold"]})
     message = listening.prepared(live_message(case["message"], SESSION_ID, message_id="message"))
     labels = {file.file_id: f"FILE_{number}" for number, file in enumerate(message.files, start=1)}
     shown = {
@@ -134,7 +134,7 @@ def large_file_interception(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def bootstrap_reconciliation(case: dict[str, Any]) -> dict[str, Any]:
-    listening = ears(case["config"])
+    listening = preparer(case["config"])
     results: list[dict[str, Any]] = []
     with Store(opened_at=NOW) as store, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "session.jsonl"
@@ -180,7 +180,7 @@ def bootstrap_reconciliation(case: dict[str, Any]) -> dict[str, Any]:
 
 def after_turn_ingest(case: dict[str, Any]) -> dict[str, Any]:
     """Messages that are visible; the original deletes the others and counts anew."""
-    listening = ears({})
+    listening = preparer({})
     counts = []
     with Store(opened_at=NOW) as store:
         visible: list[Message] = []
@@ -205,8 +205,8 @@ def after_turn_ingest(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def session_lifecycle(case: dict[str, Any]) -> dict[str, Any]:
-    listening = ears(case["config"])
-    everyone = ears({})
+    listening = preparer(case["config"])
+    everyone = preparer({})
     session_id, key = case["session_id"], case["session_key"]
     with Store(opened_at=NOW) as store:
         for number, item in enumerate(case["initial_context"]):

@@ -7,15 +7,16 @@ from functools import cache
 from typing import Any
 from unittest import mock
 
+from lcm.compaction.summarizer.llm import Llm
+from lcm.compaction.summarizer.prompts import variant
+from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.encoding import well_formed
+from lcm.javascript import utf16_length
 from lcm.records import SummaryRequest
-from lcm.summarizer.llm import Llm
-from lcm.summarizer.prompts import variant
-from lcm.summarizer.target_tokens import requested_tokens
-from lcm.tokens import Utf16Units, utf16_length
-from pipelines import configuration
+from lcm.token_estimator.utf16_units import Utf16Units
+from pipelines.config import configuration
 from tests.golden.adapters.lossless_claw.tokens import text_of
-from tests.lcm.reranker.loopback import Answer, Asked, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 
 _LONGEST_SHOWN_UNITS = 320
 """The vectors hold longer summaries as digests alone."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lcm.tokens import utf16_length
+from lcm.javascript import utf16_length
 from tests.golden.components import component
 
 

@@ -1,0 +1,64 @@
+"""Frames that are kept: worked out once, together with what was survived on the way."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from eval.cache.stage_cache import StageCache
+
+_HEAD_BYTES = 8
+Made = tuple[pl.DataFrame, Counter[str]]
+"""A frame, and what failed and was survived while it was made, by name and times."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCache:
+    """Frames of one cache; without a cache everything is made."""
+
+    cache: StageCache | None
+
+    def frame(self, stage: str, key: str | None, make: Callable[[], Made], *, at_hand: bool = False) -> Made:
+        """What `make` gives, or gave before under this key; without a key it is always made.
+
+        Args:
+            stage: what it is.
+            key: the digest of all that it is made from.
+            make: makes it.
+            at_hand: whether it will be asked for again and again in this process.
+        """
+        if self.cache is None or key is None:
+            return make()
+        if at_hand:
+            return self.cache.at_hand(stage, key, lambda: _sized(self._read_or_made(stage, key, make)))
+        return self._read_or_made(stage, key, make)
+
+    def _read_or_made(self, stage: str, key: str, make: Callable[[], Made]) -> Made:
+        assert self.cache is not None
+        content = self.cache.read(stage, key)
+        if content is not None:
+            return _unpacked(content)
+        made = make()
+        self.cache.write(stage, key, _packed(made))
+        return made
+
+
+def _sized(made: Made) -> tuple[Made, int]:
+    return made, int(made[0].estimated_size())
+
+
+def _packed(made: Made) -> bytes:
+    frame, incidents = made
+    head = json.dumps(incidents).encode()
+    body = io.BytesIO()
+    frame.write_ipc(body, compression="lz4")
+    return len(head).to_bytes(_HEAD_BYTES, "big") + head + body.getvalue()
+
+
+def _unpacked(content: bytes) -> Made:
+    start = _HEAD_BYTES + int.from_bytes(content[:_HEAD_BYTES], "big")
+    incidents = Counter[str](json.loads(content[_HEAD_BYTES:start]))
+    return pl.read_ipc(io.BytesIO(content[start:])), incidents

@@ -1,0 +1,112 @@
+"""What a dataset is: recorded transcripts, queries about them, and judgements."""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import polars as pl
+
+from eval.dataset.card import Card
+from lcm.records import Query, Transcript
+
+QRELS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "message_id": pl.String(),
+    "relevance": pl.Int64(),
+}
+
+
+SESSION_QRELS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "session_id": pl.String(),
+    "relevance": pl.Int64(),
+}
+REFERENCES_SCHEMA: dict[str, pl.DataType] = {
+    "conversation_id": pl.String(),
+    "query_id": pl.String(),
+    "text": pl.String(),
+}
+OPTIONS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "option": pl.String(),
+    "text": pl.String(),
+    "is_correct": pl.Boolean(),
+}
+
+
+def _empty(schema: Mapping[str, pl.DataType]) -> Callable[[], pl.DataFrame]:
+    return lambda: pl.DataFrame(schema=dict(schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Transcripts, queries and qrels, with what is needed to tell two datasets apart.
+
+    Ids are opaque: nothing in them tells which message is relevant. Queries of one workspace are asked of all its
+    transcripts; query ids are unique in the dataset, message ids in their workspace.
+    """
+
+    name: str
+    protocol: str
+    """Which queries count and what evidence they have, in words: part of what a number means."""
+    digest: str
+    """sha256 over the files and the protocol."""
+    transcripts: tuple[Transcript, ...]
+    queries: tuple[Query, ...]
+    qrels: pl.DataFrame
+    """Columns query_id, message_id, relevance (> 0): the judged unit is the message."""
+    session_qrels: pl.DataFrame = field(default_factory=_empty(SESSION_QRELS_SCHEMA))
+    """Columns query_id, session_id, relevance (> 0): evidence of which no more than the session is known; what
+    `qrels` says of a session through its messages is not repeated here."""
+    references: pl.DataFrame = field(default_factory=_empty(REFERENCES_SCHEMA))
+    """Columns conversation_id, query_id, text: reference summaries; query_id is null for one of the whole
+    conversation, else it names the query that the summary answers."""
+    options: pl.DataFrame = field(default_factory=_empty(OPTIONS_SCHEMA))
+    """Columns query_id, option, text, is_correct: the answers that a multiple-choice query offers."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Sets of categories that are reported together, besides each category and all."""
+    notes: tuple[str, ...] = ()
+    """What the loader left out or repaired, counted."""
+
+    def __post_init__(self) -> None:
+        known = {query.query_id for query in self.queries}
+        for name in ("qrels", "session_qrels", "references", "options"):
+            unknown = set(getattr(self, name)["query_id"].drop_nulls()) - known
+            if unknown:
+                raise ValueError(f"{name}: there is no query {sorted(unknown)[0]!r}")
+
+    @property
+    def workspaces(self) -> list[str]:
+        """Their ids, in the order of the transcripts."""
+        return list(dict.fromkeys(transcript.workspace_id for transcript in self.transcripts))
+
+    def part(self, workspaces: Collection[str]) -> "Dataset":
+        """What lies in some workspaces; the digest stays that of the whole."""
+        transcripts = tuple(one for one in self.transcripts if one.workspace_id in workspaces)
+        queries = tuple(query for query in self.queries if query.workspace_id in workspaces)
+        is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
+        told = [transcript.conversation_id for transcript in transcripts]
+        return replace(
+            self,
+            transcripts=transcripts,
+            queries=queries,
+            qrels=self.qrels.filter(is_asked),
+            session_qrels=self.session_qrels.filter(is_asked),
+            references=self.references.filter(pl.col("conversation_id").is_in(told)),
+            options=self.options.filter(is_asked),
+        )
+
+
+class DatasetLoader(Protocol):
+    """A `dataset` choice. Laws: loading twice gives equal datasets; a file that is not the pinned one is refused."""
+
+    @property
+    def card(self) -> Card: ...
+
+    def load(self) -> Dataset: ...
+
+
+def opaque_id(*names: str) -> str:
+    """An id that says nothing about what it names: 16 hex digits of the names' sha256."""
+    return hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,100 @@
+"""The bundled sample: it shows the tool and proves nothing."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from lcm.clock import parse_instant
+from lcm.records import Query, Transcript
+from lcm.transcript.reading import read_transcripts
+
+_QUERIES = "queries.jsonl"
+_PROTOCOL = "evidence=original unit=message"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Four invented conversations, each its own workspace.
+
+    Times: as recorded; some queries are asked midway, before the fact that they ask for changes. Judged unit: the
+    message. Queries of the category `unanswerable` have no judgements.
+    """
+
+    directory: str | None = None
+    """None: the bundled copy."""
+
+    card: ClassVar[Card] = Card(
+        name="sample",
+        title="four invented conversations (English, Japanese, Chinese); it shows the tool and proves nothing",
+        licence="CC0 1.0",
+        origin="written for this project",
+        how_to_get="it is bundled",
+        files=(
+            PinnedFile("queries.jsonl", "172073f7dab7ad58d1e819232c6f483bee62f8234657c2e4cf2b57b64cbb4838"),
+            PinnedFile(
+                "transcripts/assistant.jsonl", "6736695f43ccfe25bf3d243cb48bdc44809b10d55fa1a15706d9a1ef7cf63b8d"
+            ),
+            PinnedFile("transcripts/coding.jsonl", "6afc4e3800f7ba3a017127ee7c4d6354ea0014969fd561a018822179b0cf7569"),
+            PinnedFile("transcripts/ryokou.json", "dab4fb174ba28db68ec32495707c031d71186a714055a912a3b52ced1acaf92a"),
+            PinnedFile("transcripts/zhongwen.json", "99b3c99846fa880d8cd3818f2ce30b6b81e4b62a6538faf5182a89d9e0319d1c"),
+        ),
+        bundled=True,
+    )
+
+    def load(self) -> Dataset:
+        where = folder(self.card, self.directory or str(bundled_directory()))
+        contents = read_pinned(where, self.card.files)
+        transcripts, ids = [], {}
+        for file in self.card.files:
+            if file.path != _QUERIES:
+                name = Path(file.path).stem
+                (read,) = read_transcripts(where / file.path, workspace_id=name)
+                transcript, ids[name] = _opaque(read, name)
+                transcripts.append(transcript)
+        queries, qrels = [], []
+        for line in contents[_QUERIES].decode().splitlines():
+            entry = json.loads(line)
+            name = entry["conversation"]
+            queries.append(
+                Query(entry["query_id"], entry["text"], parse_instant(entry["asked_at"]), name, entry["category"])
+            )
+            qrels += [(entry["query_id"], ids[name][message], 1) for message in entry["evidence"]]
+        return Dataset(
+            name="sample",
+            protocol=_PROTOCOL,
+            digest=dataset_digest(self.card.files, _PROTOCOL),
+            transcripts=tuple(transcripts),
+            queries=tuple(queries),
+            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
+            notes=("the sample shows the tool; its numbers prove nothing",),
+        )
+
+
+def bundled_directory() -> Path:
+    """In a checkout `data/sample`, in an installation inside this package."""
+    here = Path(__file__).resolve().parent
+    installed = here / "sample_data"
+    return installed if installed.is_dir() else here.parent.parent / "data" / "sample"
+
+
+def _opaque(transcript: Transcript, name: str) -> tuple[Transcript, dict[str, str]]:
+    """The transcript under opaque ids, and native message id -> opaque message id."""
+    prefix = f"{transcript.conversation_id}:"
+    ids = {
+        message.message_id.removeprefix(prefix): opaque_id("sample", name, message.message_id)
+        for message in transcript.messages
+    }
+    messages = tuple(
+        replace(
+            message,
+            message_id=ids[message.message_id.removeprefix(prefix)],
+            session_id=opaque_id("sample", name, "session", message.session_id),
+        )
+        for message in transcript.messages
+    )
+    return replace(transcript, conversation_id=opaque_id("sample", name), messages=messages), ids

@@ -1,0 +1,213 @@
+"""A run on disk: everything that was found, whole before anything else hears of it."""
+
+import hashlib
+import json
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.dataset.dataset import Dataset
+from eval.experiment.experiment import Outcome
+from eval.experiment.workspace import SYSTEM_ARM
+from eval.measures.compression import totals
+from lcm.errors import LcmError
+from lcm.files import written_whole
+from lcm.records import ACTIONS
+
+SUMMARY = "summary.json"
+CONFIG = "config.yaml"
+DEFINITIONS = "1"
+"""Of the measures: another number whenever what one of them means changes, so that no two meanings are compared."""
+QUERY_SCHEMA: dict[str, pl.DataType] = {
+    "workspace_id": pl.String(),
+    "query_id": pl.String(),
+    "conversation_id": pl.String(),
+    "category": pl.String(),
+    "text": pl.String(),
+    "asked_at": pl.Datetime("ms", "UTC"),
+}
+"""Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant."""
+_BOUNDED = ("value", "n", "low", "high")
+_PACKAGES = (
+    "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
+    "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
+)  # fmt: skip
+
+
+def config_hash(resolved: Mapping[str, Any]) -> str:
+    """Tells two configurations apart, by content: 16 hex digits."""
+    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def begin_run(folder: Path) -> None:
+    """Make the folder of a run.
+
+    Raises:
+        LcmError: if it holds a complete run already.
+    """
+    if (folder / SUMMARY).exists():
+        raise LcmError(f"hydra.run.dir={folder} holds a complete run: name another folder, or remove that one first")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def write_run(
+    folder: Path,
+    outcome: Outcome,
+    dataset: Dataset,
+    resolved: Mapping[str, Any],
+    config_text: str,
+    seconds: Mapping[str, float],
+) -> dict[str, Any]:
+    """Write every file of a run and, last, its summary: a folder with a summary is complete.
+
+    What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(config_text)
+    told = environment()
+    (folder / "environment.json").write_text(json.dumps(told, indent=2) + "\n")
+    outcome.run.write_parquet(folder / "run.parquet")
+    outcome.documents.write_parquet(folder / "documents.parquet")
+    outcome.values.write_parquet(folder / "per_query.parquet")
+    outcome.means.write_parquet(folder / "measures.parquet")
+    outcome.decisions.write_parquet(folder / "decisions.parquet")
+    outcome.compression.write_parquet(folder / "compression.parquet")
+    outcome.summary_quality.write_parquet(folder / "summary_quality.parquet")
+    _asked(dataset).write_parquet(folder / "queries.parquet")
+    summary = {
+        "kind": "run",
+        "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
+        "config_hash": config_hash(resolved),
+        "definitions": DEFINITIONS,
+        "commit": told["commit"],
+        "counts": dict(outcome.counts),
+        "decisions": _by_action(outcome.decisions),
+        "compression": totals(outcome.compression),
+        "summary_quality": {
+            arm: {
+                row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
+                for row in outcome.summary_means.filter(arm=arm).iter_rows(named=True)
+            }
+            for arm in outcome.summary_means["arm"].unique(maintain_order=True)
+        },
+        "incidents": dict(outcome.incidents),
+        "notes": list(dataset.notes),
+        "flags": list(outcome.flags),
+        "interval": {"kind": "percentile bootstrap over queries", "confidence": outcome.confidence},
+        "measures": _measures(outcome.means, SYSTEM_ARM, "all"),
+        "arms": {
+            arm: _measures(outcome.means, arm, "all")
+            for arm in outcome.means["arm"].unique(maintain_order=True)
+            if arm != SYSTEM_ARM
+        },
+        "categories": {
+            group: _measures(outcome.means, SYSTEM_ARM, group)
+            for group in outcome.means["group"].unique(maintain_order=True)
+            if group != "all"
+        },
+        "timing": {
+            "latency_ms": {part: dict(values) for part, values in outcome.latency.items()},
+            "seconds": {**outcome.seconds, **seconds},
+        },
+    }
+    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    return summary
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary of a complete run.
+
+    Raises:
+        LcmError: if the folder holds none.
+    """
+    path = folder / SUMMARY
+    if not path.is_file():
+        raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
+    try:
+        summary: dict[str, Any] = json.loads(path.read_text())
+    except ValueError as error:
+        raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
+    return summary
+
+
+def environment() -> dict[str, Any]:
+    """What is needed to repeat a run besides its configuration."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "packages": _packages(),
+        "commit": commit(),
+    }
+
+
+@cache
+def _packages() -> dict[str, str | None]:
+    packages: dict[str, str | None] = {}
+    for name in _PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    return packages
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this code runs from, `+` added where it has been changed since."""
+    here = Path(__file__).resolve().parents[2]
+    if not (here / ".git").exists():
+        return None
+    try:
+        head = _git(here, "rev-parse", "HEAD")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head}+" if changed else head
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _asked(dataset: Dataset) -> pl.DataFrame:
+    """The queries, and the ids of the messages that are their evidence: what two runs are compared by."""
+    rows = [(q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at) for q in dataset.queries]
+    evidence = (
+        dataset.qrels.filter(pl.col("relevance") > 0)
+        .group_by("query_id", maintain_order=True)
+        .agg(evidence=pl.col("message_id"))
+    )
+    asked = pl.DataFrame(rows, schema=QUERY_SCHEMA, orient="row")
+    return asked.join(evidence, on="query_id", how="left", maintain_order="left").with_columns(
+        pl.col("evidence").fill_null([])
+    )
+
+
+def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
+    """How often each action was decided; empty where nothing was judged."""
+    found = dict(decisions.group_by("action").len().iter_rows())
+    return {action: found[action] for action in ACTIONS if action in found}
+
+
+def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:
+    rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
+    return {
+        row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    with written_whole(path) as file:
+        file.write(text.encode())

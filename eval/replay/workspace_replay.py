@@ -1,0 +1,155 @@
+"""What a workspace has heard, moment by moment: played once, opened again afterwards."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from eval.cache.stage_cache import StageCache
+from lcm.errors import StoreError
+from lcm.memory.memory import Memory, System
+from lcm.records import Query, Transcript
+
+_log = logging.getLogger(__name__)
+_MOST_MOMENTS = 16
+"""Moments of a workspace whose states are kept; where questions lie between more, it is played each time."""
+_INDEX = "moments.json"
+_BYTES_A_DOCUMENT = 20_000
+"""What a document takes in memory, roughly: its vectors, its words in an index, its row."""
+
+
+class Replay(Protocol):
+    """A `replay` choice: how transcripts reach a memory.
+
+    Laws: every query is yielded once; when it is, the memory has heard what was said before it, and no more.
+    """
+
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCheckpoint:
+    """A memory as it was when questions were asked. The last moment has none: all has been heard."""
+
+    queries: list[Query]
+    open: Callable[[], Memory]
+    """The memory; until the next moment, and not to be closed."""
+    incidents: Counter[str]
+    """What was survived since the moment before, by name and times."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceReplay:
+    """The moments of one workspace."""
+
+    system: System
+    replay: Replay
+    transcripts: Sequence[Transcript]
+    queries: Sequence[Query]
+    cache: StageCache | None = None
+    key: str | None = None
+    """Of all that what is heard depends on; None = nothing is kept."""
+    is_left_as_it_is: bool = True
+    """Whether answering changes nothing: then one opened memory serves every run of this process, and a state that was
+    kept serves after the first moment too."""
+
+    def moments(self) -> Iterator[ReplayCheckpoint]:
+        """Play, or open what was played before; queries come in the same order either way."""
+        kept = None if self.cache is None or self.key is None else self.cache.read_folder("heard", self.key)
+        try:
+            index = None if kept is None else json.loads((kept / _INDEX).read_text())
+        except OSError:  # another process has made room since
+            index = None
+        yield from self._played() if kept is None or index is None else self._opened(kept, index)
+
+    def _opened(
+        self, folder: Path, index: Sequence[tuple[int, list[str], dict[str, int]]]
+    ) -> Iterator[ReplayCheckpoint]:
+        asked = {query.query_id: query for query in self.queries}
+        first = {number: place for place, (number, _, _) in reversed(list(enumerate(index)))}
+        mine: dict[int, Memory] = {}
+
+        def copied(number: int) -> tuple[Memory, int]:
+            try:
+                memory = self.system.open_copy(folder / f"{number}.db")
+            except StoreError as error:  # another process has made room since
+                _log.warning("%s: played again", error)
+                memory = self._played_to(first[number])
+            return memory, len(memory.documents) * _BYTES_A_DOCUMENT
+
+        def opened(number: int) -> Memory:
+            assert self.cache is not None
+            if self.is_left_as_it_is:
+                memory = self.cache.at_hand("opened", f"{self.key}-{number}", lambda: copied(number))
+            else:
+                memory = mine.setdefault(number, mine.get(number) or copied(number)[0])
+            memory.system = self.system  # the same but for what it answers and shows with
+            return memory
+
+        for number, query_ids, incidents in index:
+            yield ReplayCheckpoint(
+                [asked[query_id] for query_id in query_ids], partial(opened, number), Counter(incidents)
+            )
+
+    def _played_to(self, place: int) -> Memory:
+        """A memory as it was at a moment, or at the end where there were fewer."""
+        memory = self.system.open()
+        for at, _ in enumerate(self.replay.play(memory, self.transcripts, self.queries)):
+            if at == place:
+                break
+        return memory
+
+    def _played(self) -> Iterator[ReplayCheckpoint]:
+        with ExitStack() as until_done:
+            memory = until_done.enter_context(self.system.open())
+            states = _States(None, memory)
+            if self.cache is not None and self.key is not None:
+                states.folder = until_done.enter_context(self.cache.written_folder("heard", self.key))
+            before = Counter[str]()
+            for asked in self.replay.play(memory, self.transcripts, self.queries):
+                incidents = memory.incidents - before
+                states.keep(asked, incidents)
+                if len(states.index) > (_MOST_MOMENTS if self.is_left_as_it_is else 1):
+                    states.give_up()
+                yield ReplayCheckpoint(asked, lambda: memory, incidents)
+                before = Counter(memory.incidents)
+            incidents = memory.incidents - before
+            states.keep([], incidents, is_same=not self.is_left_as_it_is)
+            yield ReplayCheckpoint([], lambda: memory, incidents)
+            states.write_index()
+
+
+class _States:
+    """What a memory was at each moment, in files of a folder."""
+
+    def __init__(self, folder: Path | None, memory: Memory) -> None:
+        self.folder = folder
+        self.index: list[tuple[int, list[str], dict[str, int]]] = []
+        self._memory = memory
+        self._number = -1
+        self._changes = -1
+
+    def keep(self, asked: Sequence[Query], incidents: Counter[str], *, is_same: bool = False) -> None:
+        changes = self._memory.store.changes
+        if self._number < 0 or (changes != self._changes and not is_same):
+            self._number, self._changes = self._number + 1, changes
+            if self.folder is not None:
+                self._memory.copy_to(self.folder / f"{self._number}.db")
+        self.index.append((self._number, [query.query_id for query in asked], dict(incidents)))
+
+    def give_up(self) -> None:
+        """Too much to keep: an empty folder is not kept."""
+        for file in self.folder.iterdir() if self.folder is not None else ():
+            file.unlink()
+        self.folder = None
+
+    def write_index(self) -> None:
+        if self.folder is not None:
+            (self.folder / _INDEX).write_text(json.dumps(self.index))

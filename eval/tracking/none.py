@@ -1,0 +1,21 @@
+"""Nothing is tracked."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval.tracking.tracking import Log
+
+
+@dataclass(frozen=True, slots=True)
+class NoTracking:
+    """The folder is all."""
+
+    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+        return None
+
+    def has(self, folder: Path) -> bool:
+        return True
+
+    def logger(self) -> AbstractContextManager[Log]:
+        return nullcontext(self.log)

@@ -1,0 +1,231 @@
+"""One cluster: shown to a summarizer, held against its turns, written with what is kept of it word for word."""
+
+import hashlib
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from lcm.clock import EPOCH
+from lcm.compaction.clustering.cluster_confidence import EXTRACTIVE, ClusterConfidence
+from lcm.compaction.clustering.cluster_counting import ClusterCounting
+from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
+from lcm.compaction.clustering.prior_context import PriorContext
+from lcm.compaction.clustering.sanitizer import Sanitizer
+from lcm.compaction.progress import Progress
+from lcm.compaction.summarizer.chain import has_words
+from lcm.compaction.summary_quality import SummaryQuality, clamped
+from lcm.encoding import well_formed
+from lcm.errors import AuthError, LcmError
+from lcm.protocols import Guidance, TokenEstimator
+from lcm.records import ContextEntry, Level, Message, Shard, Summary, SummaryRequest, SummaryResult
+from lcm.transcript.file_references import file_ids_in
+
+SummaryExchange = Generator[SummaryRequest, SummaryResult, "Made | None"]
+TechnicalityOf = Literal["scored_turns", "all_turns"]
+"""Whose admission scores a cluster's technicality is the mean of; among all turns one without a score has 0."""
+Folding = Generator[SummaryRequest, SummaryResult, bool]
+"""Whether the cluster left the context."""
+
+
+class Cluster(NamedTuple):
+    """Neighbouring messages of a context, and what is to be made of them."""
+
+    entries: Sequence[ContextEntry]
+    messages: Sequence[Message]
+    shards: Sequence[Shard | None]
+    """What is kept of each message word for word."""
+    prior: PriorContext
+
+    @property
+    def folded(self) -> list[Message]:
+        """The messages that a summary is to stand for."""
+        return [message for message, shard in zip(self.messages, self.shards, strict=True) if shard is None]
+
+    @property
+    def kept(self) -> list[Shard]:
+        return [shard for shard in self.shards if shard is not None]
+
+
+class Made(NamedTuple):
+    """A summary that is less than its cluster."""
+
+    result: SummaryResult
+    level: Level
+    rejected: SummaryResult | None = None
+    """The abstractive one that it stands in for."""
+    quality: SummaryQuality | None = None
+    """None: not looked at yet, or not to be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """How one cluster becomes a summary."""
+
+    guidance: Guidance
+    token_estimator: TokenEstimator
+    counting: ClusterCounting
+    confidence: ClusterConfidence
+    ladder: Ladder
+    sanitizer: Sanitizer
+    technicality_of: TechnicalityOf
+
+    def fold(self, progress: Progress, cluster: Cluster) -> Folding:
+        """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is
+        guidance, by its shards alone.
+
+        Nothing is written unless the summary is less than what it stands for. Why nothing was is noted.
+
+        Raises:
+            LcmError: if the summarizer failed, or the context is no longer what was planned for.
+        """
+        first, last = cluster.entries[0].ordinal, cluster.entries[-1].ordinal
+        if not cluster.folded:
+            progress.window.protect(first, last, cluster.kept)
+            kept = [shard.message_id for shard in cluster.kept]
+            progress.window.note(progress.now, "guidance", json.dumps({"kept": kept, "confidence": 1.0}))
+            return True
+        turns = [self.sanitizer.sanitize(message.content) for message in cluster.folded]
+        made = yield from self._asked(progress, cluster, turns)
+        if made is None:
+            return False
+        if made.quality is None:
+            made = made._replace(quality=self.confidence.quality(turns, made.result.text))
+        summary = progress.window.replace(first, last, self._summary(progress, cluster, made), cluster.kept)
+        progress.made.append(summary)
+        progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
+        return True
+
+    def is_silent(self, cluster: Cluster) -> bool:
+        """Say whether nothing that a summary would stand for has words."""
+        said = (self.sanitizer.sanitize(message.content) for message in cluster.folded)
+        return bool(cluster.folded) and not any(map(has_words, said))
+
+    def _asked(self, progress: Progress, cluster: Cluster, turns: Sequence[str]) -> SummaryExchange:
+        """Climb the ladder up to the first summary that is less than its turns."""
+        ladder = self.ladder
+        rungs: list[tuple[Rung, Level]] = [
+            (ladder.first, "normal"), (ladder.tighter, "aggressive"), (ladder.last, "fallback"),
+        ]  # fmt: skip
+        is_extractive = False
+        failure: LcmError | None = None
+        for rung, level in rungs:
+            is_last = level == "fallback"
+            if is_extractive if is_last else failure is not None:
+                continue
+            is_tight = level != "normal"
+            result = yield self._request(progress, cluster, turns, rung, is_aggressive=is_tight, is_extractive=is_last)
+            progress.hear(result)
+            failure, is_extractive = result.failure, result.method == EXTRACTIVE
+            if isinstance(failure, AuthError):
+                raise failure
+            if failure is None and has_words(result.text):
+                made = yield from self._preserved(progress, cluster, turns, Made(result, level))
+                if self._is_less(made.result, cluster):
+                    return made
+        if failure is not None:
+            raise failure
+        progress.refuse(0)
+        return None
+
+    def _preserved(
+        self, progress: Progress, cluster: Cluster, turns: Sequence[str], made: Made
+    ) -> Generator[SummaryRequest, SummaryResult, Made]:
+        """The summary; one in the turns' own words where that is too far from what was said."""
+        if not self.confidence.is_judging(made.result):
+            return made
+        made = made._replace(quality=self.confidence.quality(turns, made.result.text))
+        if not self.confidence.is_lost(made.result, made.quality):
+            return made
+        again = yield self._request(progress, cluster, turns, self.ladder.first, is_extractive=True)
+        if again.failure is not None or again.method != EXTRACTIVE:
+            return made
+        return Made(again, "fallback", made.result, self.confidence.quality(turns, again.text))
+
+    def _request(
+        self,
+        progress: Progress,
+        cluster: Cluster,
+        turns: Sequence[str],
+        rung: Rung,
+        *,
+        is_aggressive: bool = False,
+        is_extractive: bool = False,
+    ) -> SummaryRequest:
+        return SummaryRequest(
+            text="\n".join(said for turn in turns if (said := turn.strip())),
+            target_tokens=rung.target_tokens,
+            previous=cluster.prior.text or None,
+            is_aggressive=is_aggressive,
+            turns=tuple(turns),
+            density=rung.density,
+            technicality=self._technicality(progress, cluster),
+            is_extractive=is_extractive,
+        )
+
+    def _technicality(self, progress: Progress, cluster: Cluster) -> float:
+        """The mean admission score of the turns; 0 where none has a score."""
+        ids = [message.message_id for message in cluster.messages]
+        found = progress.window.admission_scores(ids)
+        scores = [found[message_id] for message_id in ids if message_id in found]
+        count = len(scores) if self.technicality_of == "scored_turns" else len(ids)
+        return clamped(sum(scores) / count) if count else 0.0
+
+    def _is_less(self, result: SummaryResult, cluster: Cluster) -> bool:
+        tokens = self.token_estimator.count([well_formed(result.text)])[0]
+        covered = [message.message_id for message in cluster.folded]
+        return self.counting.is_less(result, tokens, cluster.entries, cluster.messages, covered)
+
+    def _summary(self, progress: Progress, cluster: Cluster, made: Made) -> Summary:
+        content = well_formed(made.result.text)
+        folded = cluster.folded
+        ids = tuple(message.message_id for message in folded)
+        tokens = {entry.item_id: max(0, entry.tokens) for entry in cluster.entries}
+        said_at = [message.created_at or EPOCH for message in folded]
+        files = (file_id for message in folded for file_id in file_ids_in(message.content))
+        return Summary(
+            summary_id=summary_record_id(progress.window.conversation_id, ids),
+            conversation_id=progress.window.conversation_id,
+            kind="leaf",
+            depth=0,
+            content=content,
+            token_count=self.token_estimator.count([content])[0],
+            created_at=progress.now,
+            earliest_at=min(said_at),
+            latest_at=max(said_at),
+            source_message_token_count=sum(tokens[message_id] for message_id in ids),
+            source_ids=ids,
+            file_ids=tuple(dict.fromkeys(files)),
+            model=made.result.model,
+            level=made.level,
+            method=made.result.method,
+            confidence=self.confidence.of(made.result, made.quality),
+        )
+
+    def _detail(self, summary: Summary, cluster: Cluster, made: Made) -> str:
+        """Both confidences and the lineage of a summary, as JSON."""
+        quality = made.quality
+        said = {
+            "summary_id": summary.summary_id,
+            "method": summary.method,
+            "confidence": summary.confidence,
+            "backend_confidence": clamped((made.rejected or made.result).confidence),
+            "rejected_method": None if made.rejected is None else made.rejected.method,
+            "align": None if quality is None else quality.align,
+            "cover": None if quality is None else quality.cover,
+            "embedding_confidence": None if quality is None else quality.confidence,
+            "said_tokens": self.counting.said_tokens(made.result),
+            "kept": [shard.message_id for shard in cluster.kept],
+            "support_summary_ids": list(cluster.prior.summary_ids),
+            "support_tokens": cluster.prior.tokens,
+        }
+        return json.dumps(said)
+
+
+def summary_record_id(conversation_id: str, message_ids: Sequence[str]) -> str:
+    """`summary:` and 16 hex digits of the sha256 of the conversation's id, a colon, and the ids with commas between.
+
+    Source: libravdb memory 1.4.4.
+    """
+    named = f"{conversation_id}:{','.join(message_ids)}"
+    return f"summary:{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

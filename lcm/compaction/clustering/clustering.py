@@ -1,0 +1,290 @@
+"""Compaction by clusters: neighbouring turns in equal runs, each replaced by one summary that says how sure it is."""
+
+import hashlib
+import logging
+import math
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Literal, get_args
+
+from lcm.clock import EPOCH
+from lcm.compaction.clustering.cluster_confidence import ClusterConfidence, Confidence
+from lcm.compaction.clustering.cluster_counting import ClusterCounting, Counting
+from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
+from lcm.compaction.clustering.cluster_partition import partition
+from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary, TechnicalityOf
+from lcm.compaction.clustering.prior_context import PriorContext, made_before, prior_context
+from lcm.compaction.clustering.sanitizer import Sanitizer
+from lcm.compaction.context_totals import totals_of
+from lcm.compaction.progress import Progress, report
+from lcm.compaction.recent_tail import Bundles, RecentTail, Turn
+from lcm.compaction.summarizer.routed import Routed
+from lcm.errors import LcmError
+from lcm.protocols import ContextWindow, CountsIncidents, Embedder, Guidance, Summarizer, TokenEstimator, Work
+from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult
+from lcm.transcript.recorded_metadata import recorded_bundle
+
+Prior = Literal["standing_before", "made_before"]
+Passing = Generator[SummaryRequest, SummaryResult, bool]
+
+_log = logging.getLogger(__name__)
+_MOST_REMEMBERED = 100_000
+_CHOICES: dict[str, Any] = {
+    "bundles": Bundles, "confidence": Confidence, "counting": Counting, "prior": Prior,
+    "technicality_of": TechnicalityOf,
+}  # fmt: skip
+_LEAST = {
+    "target_cluster_size": 1, "min_turns": 0, "tail_budget_tokens": 0, "prior_context_tokens": 0,
+    "session_token_budget": 0,
+}  # fmt: skip
+_SHARES = ("preservation_threshold", "embedding_share", "backend_share")
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """The messages before the recent tail are cut into ceil(n / target_cluster_size) runs of neighbours; what guidance
+    protects of a run is kept word for word, the rest becomes one leaf summary, if that is less than what it stands
+    for. A run of one message stays as it is, and so does one without words, which is counted. Summaries are never
+    summarised again, and part the messages around them.
+
+    What was given is cut anew and tried again until nothing is made: a second run finds nothing to do. Every summary
+    says in a note ("quality") what its maker's confidence is, and what an embedder's, whichever of them counts. A
+    summarizer that fails leaves its cluster as it is. Reasons that reports give: "compacted", "below threshold",
+    "nothing to compact", "already under target", "could not reach target", "provider auth failure", or the text of
+    the failure that ended the run.
+
+    Source: libravdb memory 1.3.5, 1.3.17 and 1.4.4. `confidence` backend is the rule of 1.3.5, embedding that of 1.4.4.
+    Beside the original's values stand corrected ones: `bundles` one_unit | unbounded: its tail takes in whatever
+    alternates between user and assistant, mostly all; `counting` context | original: it holds words or a model's
+    tokens against characters; `prior` standing_before | made_before: it looks for summaries that were written before
+    the cluster was said, so never finds the one just before it; `technicality_of` scored_turns | all_turns: it counts a
+    turn without an admission score, as all but the user's are, as 0, so that hardly a dialogue is ever technical.
+    For all values alike: what is compacted is not compacted again, which the original does; and where a model fails,
+    words of the turns stand in, if the summarizer has them, instead of ending the run, which refused credentials end.
+    """
+
+    summarizer: Summarizer
+    guidance: Guidance
+    token_estimator: TokenEstimator
+    embedder: Embedder
+    target_cluster_size: int = 20
+    min_turns: int = 4
+    tail_budget_tokens: int = 128
+    bundles: Bundles = "one_unit"
+    confidence: Confidence = "backend"
+    preservation_threshold: float = 0.65
+    embedding_share: float = 0.8
+    backend_share: float = 0.2
+    counting: Counting = "context"
+    first_target_tokens: int = 64
+    first_density: float = 0.4
+    tighter_target_tokens: int = 32
+    tighter_density: float = 0.25
+    last_target_tokens: int = 16
+    last_density: float = 0.25
+    prior: Prior = "standing_before"
+    prior_context_tokens: int = 96
+    technicality_of: TechnicalityOf = "scored_turns"
+    session_token_budget: int = 2000
+    sanitizer: Sanitizer = field(default_factory=Sanitizer)
+    tail: RecentTail = field(init=False, repr=False, compare=False)
+    summary: ClusterSummary = field(init=False, repr=False, compare=False)
+    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    _told: set[tuple[str, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """What was warned of, or counted, and need not be again."""
+    _refused: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Clusters of which no summary was less than its turns: asking again would give the same."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not least <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
+        for name in _SHARES:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                allowed = ", ".join(sorted(get_args(choices)))
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        ladder = Ladder(
+            Rung(self.first_target_tokens, self.first_density),
+            Rung(self.tighter_target_tokens, self.tighter_density),
+            Rung(self.last_target_tokens, self.last_density),
+        )
+        counting = ClusterCounting(self.counting, self.token_estimator)
+        confidence = ClusterConfidence(
+            self.confidence, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
+            self._own_incidents,
+        )  # fmt: skip
+        summary = ClusterSummary(
+            self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer, self.technicality_of
+        )  # fmt: skip
+        object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None, self.bundles))
+        object.__setattr__(self, "summary", summary)
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    @property
+    def incidents(self) -> Counter[str]:
+        """What this and its guidance survived so far, by name and times."""
+        guidance = self.guidance.incidents if isinstance(self.guidance, CountsIncidents) else {}
+        return self._own_incidents + Counter(guidance)
+
+    @property
+    def reads_admission(self) -> bool:
+        return isinstance(self.summarizer, Routed) and self.summarizer.reads_admission
+
+    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+        """Compact if the messages between the last summary and the recent tail cost `session_token_budget`, at least
+        two of them; 0 = never. What the host counts is not looked at."""
+        progress = Progress(window, now)
+        before = progress.totals.tokens
+        runs = self._runs(window)
+        last = next((i for i in range(len(window.entries) - 1, -1, -1) if not window.entries[i].is_message), -1)
+        waiting = [entry for run in runs for entry in run if last < 0 or entry.ordinal > window.entries[last].ordinal]
+        is_due = len(waiting) > 1 and sum(entry.tokens for entry in waiting) >= self.session_token_budget > 0
+        if not is_due:
+            return report(progress, before, "below threshold")
+        is_changed = yield from self._passes(progress, None)
+        return report(progress, before, "compacted" if is_changed else "nothing to compact")
+
+    def compact(
+        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+    ) -> Work:
+        """Compact all that can be, forced or not; with a target, cluster by cluster until the context fits."""
+        progress = Progress(window, now)
+        before = progress.totals.tokens
+        if target_tokens is not None and before <= target_tokens:
+            return report(progress, before, "already under target")
+        is_changed = yield from self._passes(progress, target_tokens)
+        if target_tokens is not None and progress.totals.tokens > target_tokens:
+            return report(progress, before, "could not reach target")
+        return report(progress, before, "compacted" if is_changed else "nothing to compact")
+
+    def clusters(self, window: ContextWindow) -> list[list[ContextEntry]]:
+        """The runs of messages that would be compacted now, oldest first; fewer than two messages are none."""
+        runs = self._runs(window)
+        if sum(map(len, runs)) < 2:
+            return []
+        return [[run[i] for i in places] for run in runs for places in partition(len(run), self.target_cluster_size)]
+
+    def one_pass(self, progress: Progress, target_tokens: int | None = None, tried: set[str] | None = None) -> Passing:
+        """Try each cluster of the context as it is now once, oldest first, until the context fits.
+
+        Args:
+            progress: the run.
+            target_tokens: of the context; None = all clusters.
+            tried: clusters that were tried already, and need not be; takes in those tried now.
+        Returns:
+            Whether a cluster left the context.
+        """
+        tried = set() if tried is None else tried
+        is_changed = False
+        for entries in self.clusters(progress.window):
+            if target_tokens is not None and progress.totals.tokens <= target_tokens:
+                break
+            if len(entries) < 2:
+                continue
+            cluster = self._cluster(progress, entries)
+            name = _name(progress.window.conversation_id, cluster)
+            if name in tried or name in self._refused:
+                continue
+            tried.add(name)
+            if self.summary.is_silent(cluster):
+                self._decline(progress.window.conversation_id, cluster)
+                continue
+            made, failure = len(progress.made), progress.failure
+            try:
+                is_folded = yield from self.summary.fold(progress, cluster)
+            except LcmError as error:
+                progress.fail(error, is_told=not self._is_new("failure", progress.window.conversation_id))
+                progress.failure = failure or progress.failure
+                if progress.has_failed_auth:
+                    break
+                continue
+            is_changed = is_changed or is_folded
+            if not is_folded and len(progress.made) == made:
+                self._refuse(name)
+        return is_changed
+
+    def _passes(self, progress: Progress, target_tokens: int | None) -> Passing:
+        tried: set[str] = set()
+        is_changed = False
+        while not progress.has_failed_auth:
+            progress.rounds += 1
+            if not (yield from self.one_pass(progress, target_tokens, tried)):
+                break
+            is_changed = True
+        return is_changed
+
+    def _runs(self, window: ContextWindow) -> list[list[ContextEntry]]:
+        """Neighbouring messages before the recent tail."""
+        said = [entry for entry in window.entries if entry.is_message]
+        if not said:
+            return []
+        tail = self._tail(window, said)
+        older = list(window.entries) if tail == len(said) else _before(window.entries, said[tail].ordinal)
+        return [list(run) for is_message, run in groupby(older, lambda entry: entry.is_message) if is_message]
+
+    def _tail(self, window: ContextWindow, said: Sequence[ContextEntry]) -> int:
+        """The place of the first message of the recent tail."""
+        if not self.min_turns:
+            return len(said)
+        messages = window.messages([entry.item_id for entry in said])
+        tokens = self.summary.counting.turn_tokens(said, messages)
+        turns = [
+            Turn(count, message.role, recorded_bundle(message)) for count, message in zip(tokens, messages, strict=True)
+        ]
+        return self.tail.select(turns, self.tail_budget_tokens).recent
+
+    def _cluster(self, progress: Progress, entries: Sequence[ContextEntry]) -> Cluster:
+        messages = progress.window.messages([entry.item_id for entry in entries])
+        shards = self.guidance.shards(messages, progress.window.conversation_id, progress.now)
+        return Cluster(entries, messages, shards, self._prior(progress, entries, messages))
+
+    def _prior(self, progress: Progress, entries: Sequence[ContextEntry], messages: Sequence[Message]) -> PriorContext:
+        ids = [entry.item_id for entry in progress.totals if not entry.is_message]
+        if not ids or not self.prior_context_tokens:
+            return PriorContext()
+        if self.prior == "standing_before":
+            before = _before(progress.totals, entries[0].ordinal)
+            earlier = progress.window.summaries([entry.item_id for entry in before if not entry.is_message])
+        else:
+            earlier = made_before(progress.window.summaries(ids), messages[0].created_at or EPOCH)
+        return prior_context(earlier, self.prior_context_tokens, self.summary.counting.estimator)
+
+    def _refuse(self, name: str) -> None:
+        if len(self._refused) >= _MOST_REMEMBERED:
+            self._refused.clear()
+        self._refused.add(name)
+
+    def _decline(self, conversation_id: str, cluster: Cluster) -> None:
+        """Count a cluster of which there is nothing to summarise; once, though it may grow before the next run."""
+        if self._is_new("silent", conversation_id, cluster.folded[0].message_id):
+            self._own_incidents["cluster without words: left as it is"] += 1
+            _log.info("conversation %s: a cluster of %d turns has no words", conversation_id, len(cluster.folded))
+
+    def _is_new(self, *told: str) -> bool:
+        if told in self._told:
+            return False
+        if len(self._told) >= _MOST_REMEMBERED:
+            self._told.clear()
+        self._told.add(told)
+        return True
+
+
+def _before(entries: Sequence[ContextEntry], ordinal: int) -> list[ContextEntry]:
+    totals = totals_of(entries)
+    return totals[: totals.place(ordinal)]
+
+
+def _name(conversation_id: str, cluster: Cluster) -> str:
+    """What a summarizer's answer depends on, as a digest."""
+    said = [part for message in cluster.messages for part in (message.message_id, message.content)]
+    parts = [conversation_id, *cluster.prior.summary_ids, cluster.prior.text, *said]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

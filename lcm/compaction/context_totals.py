@@ -1,0 +1,107 @@
+"""The context items of a conversation with their running totals."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import overload
+
+from lcm.records import ContextEntry
+
+_ordinal = attrgetter("ordinal")
+
+
+class ContextTotals(Sequence[ContextEntry]):
+    """Entries in order; what every turn asks of all of them is kept up to date instead of counted again.
+
+    An entry *weighs* its stored tokens; where none are stored, what `weigh` was told, or nothing so far.
+    """
+
+    def __init__(self, entries: Iterable[ContextEntry] = ()) -> None:
+        self._entries: list[ContextEntry] = []
+        self._weights: dict[str, int] = {}
+        self._unweighed: dict[str, ContextEntry] = {}
+        self._depths: Counter[int] = Counter()
+        self._tokens = 0
+        self._raw_weight = 0
+        self.silence: tuple[int, int] | None = None
+        """The first and last ordinal of neighbouring messages that were read and hold no words."""
+        self.extend(entries)
+
+    @overload
+    def __getitem__(self, at: int) -> ContextEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[ContextEntry]: ...
+    def __getitem__(self, at: int | slice) -> ContextEntry | list[ContextEntry]:
+        return self._entries[at]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ContextEntry]:
+        return iter(self._entries)
+
+    @property
+    def tokens(self) -> int:
+        """Of all entries, as stored."""
+        return self._tokens
+
+    @property
+    def raw_weight(self) -> int:
+        """What all messages weigh."""
+        return self._raw_weight
+
+    @property
+    def depths(self) -> list[int]:
+        """The depths that summaries have, ascending."""
+        return sorted(self._depths)
+
+    @property
+    def unweighed(self) -> Sequence[ContextEntry]:
+        """Entries without stored tokens of which `weigh` was not told yet."""
+        return list(self._unweighed.values())
+
+    def weight(self, entry: ContextEntry) -> int:
+        return entry.tokens if entry.tokens > 0 else self._weights.get(entry.item_id, 0)
+
+    def weigh(self, weights: Mapping[str, int]) -> None:
+        """Learn what unweighed entries weigh, by the id of their item."""
+        for item_id, weight in weights.items():
+            entry = self._unweighed.pop(item_id, None)
+            if entry is not None:
+                self._weights[item_id] = weight
+                self._raw_weight += weight if entry.is_message else 0
+
+    def place(self, ordinal: int) -> int:
+        """Where the first entry with that ordinal, or a higher one, stands."""
+        return bisect_left(self._entries, ordinal, key=_ordinal)
+
+    def extend(self, entries: Iterable[ContextEntry]) -> None:
+        for entry in entries:
+            self._entries.append(entry)
+            self._count(entry, 1)
+
+    def replace(self, start: int, stop: int, entry: ContextEntry) -> None:
+        """Put one entry in the place of those from `start` to before `stop`."""
+        for old in self._entries[start:stop]:
+            self._count(old, -1)
+            self._unweighed.pop(old.item_id, None)
+            self._weights.pop(old.item_id, None)
+        self._entries[start:stop] = [entry]
+        self._count(entry, 1)
+
+    def _count(self, entry: ContextEntry, sign: int) -> None:
+        self._tokens += sign * entry.tokens
+        if entry.is_message:
+            self._raw_weight += sign * self.weight(entry)
+        elif entry.depth is not None:
+            self._depths[entry.depth] += sign
+            if not self._depths[entry.depth]:
+                del self._depths[entry.depth]
+        if sign > 0 and entry.tokens <= 0:
+            self._unweighed[entry.item_id] = entry
+
+
+def totals_of(entries: Sequence[ContextEntry]) -> ContextTotals:
+    """Give the entries with their totals: at no cost where they are kept already."""
+    return entries if isinstance(entries, ContextTotals) else ContextTotals(entries)

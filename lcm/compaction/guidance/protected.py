@@ -1,0 +1,124 @@
+"""Messages that outlive compaction word for word: their words state a rule, and their speaker vouches for it."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from lcm.compaction.guidance.booster import has_surface_hint, similarities
+from lcm.compaction.guidance.reading import Frame
+from lcm.protocols import Embedder
+from lcm.records import Message, Shard
+from lcm.transcript.recorded_metadata import recorded
+
+CHARACTERS_PER_TOKEN = 4
+_UNSAID = object()
+
+
+class Verdict(NamedTuple):
+    """Why a message is protected, or not."""
+
+    stability: float
+    is_stable: bool
+    """And not empty."""
+    by_words: bool = False
+    has_hint: bool = False
+    """Asked only where the words say nothing."""
+    similarity: float = 0.0
+    """To the nearest prototype; asked only of what has a hint."""
+    is_boosted: bool = False
+
+    @property
+    def protected_by(self) -> Literal["words", "embedding"] | None:
+        return "words" if self.by_words else "embedding" if self.is_boosted else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedGuidance:
+    """A message is protected if its stability is at least `stability_threshold` and its words state a rule; or, where
+    they state none but hold a surface hint, if an embedder puts it at `booster_threshold` or nearer to a prototype
+    (`protection.yaml`). A model can therefore only add protection; where it fails it adds none.
+
+    Stability is what the recorded message says itself (`stability_weight` in its record, or in `metadata` there; a
+    number or a decimal text, clamped to [0, 1]; anything else counts as 0), or else goes by role.
+
+    Source: libravdb memory 1.3.17; numbers, roles, prototypes and failure rules 1.4.4.
+    """
+
+    frame: Frame
+    stability_threshold: float = 0.35
+    user_stability: float = 0.5
+    assistant_stability: float = 0.25
+    other_stability: float = 0.2
+    booster_embedder: Embedder | None = None
+    booster_threshold: float = 0.78
+    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in (
+            "stability_threshold",
+            "user_stability",
+            "assistant_stability",
+            "other_stability",
+            "booster_threshold",
+        ):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+
+    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+        return [
+            None
+            if verdict.protected_by is None
+            else Shard(
+                message_id=message.message_id,
+                conversation_id=conversation_id,
+                text=message.content.strip(),
+                created_at=now,
+                protected_by=verdict.protected_by,
+                stability=verdict.stability,
+                provenance=str(recorded(message, "provenance_class", "session_turn")),
+                tokens=max(1, len(message.content.strip()) // CHARACTERS_PER_TOKEN),
+            )
+            for message, verdict in zip(messages, self.verdicts(messages), strict=True)
+        ]
+
+    def verdicts(self, messages: Sequence[Message]) -> list[Verdict]:
+        """Judge messages; those that need the embedder are embedded in one call."""
+        verdicts = [self._by_words(message) for message in messages]
+        doubtful = [i for i, verdict in enumerate(verdicts) if verdict.has_hint]
+        if self.booster_embedder is None or not doubtful:
+            return verdicts
+        texts = [messages[i].content.strip() for i in doubtful]
+        for i, similarity in zip(doubtful, similarities(self.booster_embedder, texts, self.incidents), strict=True):
+            boosted = similarity >= self.booster_threshold
+            verdicts[i] = verdicts[i]._replace(similarity=similarity, is_boosted=boosted)
+        return verdicts
+
+    def _by_words(self, message: Message) -> Verdict:
+        text = message.content.strip()
+        stability = self._stability(message)
+        is_stable = stability >= self.stability_threshold
+        if not text or not is_stable:
+            return Verdict(stability, is_stable=False)
+        by_words = self.frame.read(text).is_guidance
+        return Verdict(stability, is_stable, by_words, not by_words and has_surface_hint(text))
+
+    def _stability(self, message: Message) -> float:
+        said = recorded(message, "stability_weight", _UNSAID)
+        if said is not _UNSAID:
+            return _in_unit(said)
+        by_role = {"user": self.user_stability, "assistant": self.assistant_stability}
+        return by_role.get(message.role, self.other_stability)
+
+
+def _in_unit(value: Any) -> float:
+    """A number or a decimal text clamped to [0, 1]; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0.0
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return 0.0
+    return 0.0 if math.isnan(number) else min(1.0, max(0.0, number))

@@ -1,0 +1,110 @@
+"""A summary that is short enough, pressed for in steps.
+
+Source: lossless-claw 0.6.3. There what is cut off may be longer than what it was cut from; `limit_tokens` forbids that.
+"""
+
+import logging
+import math
+from bisect import bisect_right
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.javascript import first_units, trim, utf16_length
+from lcm.protocols import TokenEstimator
+from lcm.records import Level, SummaryRequest, SummaryResult
+
+_log = logging.getLogger(__name__)
+
+_FALLBACK_UNITS = 2048
+_UNITS_PER_TOKEN = 4
+_WARN_FROM = 1.5
+
+
+class Pressed(NamedTuple):
+    """A summary, how hard it had to be pressed for, and the last answer of the summarizer, if it was asked."""
+
+    text: str
+    level: Level
+    result: SummaryResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """How long summaries may be."""
+
+    token_estimator: TokenEstimator
+    leaf_target_tokens: int
+    condensed_target_tokens: int
+    summary_max_overage_factor: float
+
+    def press(
+        self, source: str, depth: int, previous: str | None = None, limit_tokens: int | None = None
+    ) -> Generator[SummaryRequest, SummaryResult, Pressed]:
+        """Ask plainly; if the answer is as long as the source, tightly; if that is too, cut the source.
+
+        An empty answer is not asked for again. An answer longer than the target times the overage factor is cut there.
+
+        Args:
+            source: what is to be summarised.
+            depth: of the summary to be made.
+            previous: the summary before it.
+            limit_tokens: the summary is kept below it, whatever is answered; None = it may be longer than its source.
+        Raises:
+            LcmError: the failure that the summarizer names.
+        """
+        source = trim(source)
+        size = self._count(source)
+        if not source:
+            return Pressed("[Truncated from 0 tokens]", "fallback", None)
+        too_long = max(1, size if limit_tokens is None else min(size, limit_tokens))
+        request = SummaryRequest(source, self._requested(size, depth, is_aggressive=False), depth, previous)
+        result = yield request
+        text, level = _words(result), "normal"
+        if text and self._count(text) >= too_long:
+            target = self._requested(size, depth, is_aggressive=True)
+            result = yield replace(request, target_tokens=target, is_aggressive=True)
+            text, level = _words(result), "aggressive"
+        if not text or self._count(text) >= too_long:
+            return Pressed(self._fallback(source, size, limit_tokens), "fallback", result)
+        return self._capped(Pressed(text, level, result), depth)  # type: ignore[arg-type]  # one of LEVELS
+
+    def _requested(self, size: int, depth: int, *, is_aggressive: bool) -> int:
+        return requested_tokens(size, depth, is_aggressive, self.leaf_target_tokens, self.condensed_target_tokens)
+
+    def _count(self, text: str) -> int:
+        return self.token_estimator.count([text])[0]
+
+    def _fallback(self, source: str, size: int, limit_tokens: int | None) -> str:
+        mark = f"\n[Truncated from {size} tokens]"
+        if limit_tokens is None:
+            return first_units(source, _FALLBACK_UNITS, "kept") + mark
+        return self._cut(first_units(source, _FALLBACK_UNITS, "kept"), mark, limit_tokens - 1) or ""
+
+    def _capped(self, pressed: Pressed, depth: int) -> Pressed:
+        target = self.condensed_target_tokens if depth else self.leaf_target_tokens
+        size, most = self._count(pressed.text), math.ceil(target * self.summary_max_overage_factor)
+        if size > math.ceil(_WARN_FROM * target):
+            _log.info("a summary of depth %d has %d tokens, %d were aimed at", depth, size, target)
+        if size <= most:
+            return pressed
+        marks = (f"\n[Capped from {size} tokens to ~{most}]", f"\n[Capped to ~{most}]", "\n[Capped]", "")
+        cuts = (self._cut(pressed.text, mark, most) for mark in marks)
+        return Pressed(next((cut for cut in cuts if cut is not None), ""), "capped", pressed.result)
+
+    def _cut(self, text: str, mark: str, most_tokens: int) -> str | None:
+        """The beginning of a text with the mark behind it, within the tokens; None where the mark alone is too long."""
+        room = max(0, _UNITS_PER_TOKEN * most_tokens - utf16_length(mark))
+        if self._count(cut := first_units(text, room, "kept") + mark) <= most_tokens:
+            return cut
+        fits = bisect_right(
+            range(room), most_tokens, key=lambda units: self._count(first_units(text, units, "kept") + mark)
+        )
+        return first_units(text, fits - 1, "kept") + mark if fits else None
+
+
+def _words(result: SummaryResult) -> str:
+    if result.failure is not None:
+        raise result.failure
+    return trim(result.text)

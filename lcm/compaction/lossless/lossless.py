@@ -1,0 +1,208 @@
+"""Compaction that loses nothing: old messages fold into a DAG of summaries, and every one stays reachable."""
+
+import logging
+import math
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from lcm.compaction.lossless.breaker import CircuitBreaker
+from lcm.compaction.lossless.escalation import Escalation
+from lcm.compaction.lossless.modes import Modes
+from lcm.compaction.lossless.passes import Passes
+from lcm.compaction.lossless.planning import CondensationScan, Limits, leaf_trigger, threshold_trigger
+from lcm.compaction.lossless.prompt_time import zone_named
+from lcm.compaction.lossless.source_text import SourceStyle
+from lcm.compaction.progress import Progress, report
+from lcm.protocols import ContextWindow, Summarizer, TokenEstimator, Work
+from lcm.records import CompactionReport
+
+_log = logging.getLogger(__name__)
+
+HardFanout = Literal["never", "overflow"]
+CondensedPrevious = Literal["none", "preceding"]
+Growth = Literal["allowed", "never"]
+
+_LEAST = {
+    "fresh_tail_count": 0, "leaf_min_fanout": 1, "condensed_min_fanout": 1, "condensed_min_fanout_hard": 1,
+    "incremental_max_depth": -1, "leaf_chunk_tokens": 1, "min_leaf_tokens": 0, "leaf_target_tokens": 1,
+    "condensed_target_tokens": 1, "summary_max_overage_factor": 1, "budget_tokens": 1,
+    "circuit_breaker_threshold": 1, "circuit_breaker_cooldown_seconds": 0,
+}  # fmt: skip
+_CHOICES = {
+    "condensation_scan": CondensationScan,
+    "hard_fanout": HardFanout,
+    "condensed_previous": CondensedPrevious,
+    "source_text": SourceStyle,
+    "growth": Growth,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lossless:
+    """Leaf summaries of raw messages, condensed depth by depth, in three modes: a leaf after a turn, a sweep, sweeps
+    until the context is under a target.
+
+    A pass whose summarizer fails, or whose plan another writer has overtaken, writes nothing; the next run tries again.
+    A chunk in which nobody says a word is not summarised. Reasons that reports give: "compacted", "below threshold",
+    "nothing to compact", "live context still exceeds target", "already under target", "could not reach target",
+    "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
+    or the text of the failure that ended the run.
+
+    Source: lossless-claw 0.6.3. Beside its own rules (the first value of each) stand corrected ones:
+    `condensation_scan` first_run | every_run: the original tests the fanout after the cut at `leaf_chunk_tokens` and
+    looks at no run but the first, so that few long leaves, or a short early run, end condensation for good;
+    `hard_fanout` never | overflow: the original never uses its hard fanout; here from the second sweep under a target;
+    `condensed_previous` none | preceding: what a summary of depth 1 is shown as the summary before;
+    `growth` allowed | never: whether a cut source with its note may be longer than what it replaces;
+    `source_text` content | labelled: see `source_of_messages`;
+    `min_leaf_tokens` 0 | more: the original makes a leaf of each single message once the fresh tail alone is over the
+    threshold.
+    """
+
+    summarizer: Summarizer
+    token_estimator: TokenEstimator
+    budget_tokens: int = 128000
+    context_threshold: float = 0.75
+    fresh_tail_count: int = 64
+    leaf_chunk_tokens: int = 20000
+    min_leaf_tokens: int = 2000
+    leaf_min_fanout: int = 8
+    condensed_min_fanout: int = 4
+    condensed_min_fanout_hard: int = 2
+    incremental_max_depth: int = 1
+    leaf_target_tokens: int = 2400
+    condensed_target_tokens: int = 2000
+    summary_max_overage_factor: float = 3.0
+    timezone: str = "UTC"
+    source_text: SourceStyle = "labelled"
+    condensation_scan: CondensationScan = "every_run"
+    hard_fanout: HardFanout = "overflow"
+    condensed_previous: CondensedPrevious = "preceding"
+    growth: Growth = "never"
+    circuit_breaker_threshold: int = 5
+    circuit_breaker_cooldown_seconds: float = 1800.0
+    sweep_deadline_seconds: float | None = 120.0
+    until_under_deadline_seconds: float | None = 300.0
+    modes: Modes = field(init=False, repr=False, compare=False)
+    breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not least <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
+        if not 0 <= self.context_threshold <= 1:
+            raise ValueError(f"context_threshold must be in [0, 1], got {self.context_threshold}")
+        if self.min_leaf_tokens > self.leaf_chunk_tokens:
+            raise ValueError(
+                f"min_leaf_tokens must be <= leaf_chunk_tokens ({self.leaf_chunk_tokens}), got {self.min_leaf_tokens}"
+            )
+        for name in ("sweep_deadline_seconds", "until_under_deadline_seconds"):
+            if (seconds := getattr(self, name)) is not None and not seconds > 0:
+                raise ValueError(f"{name} must be > 0, or null for none, got {seconds}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(sorted(get_args(choices)))}, got {getattr(self, name)!r}"
+                )
+        if zone_named(self.timezone) is None:
+            _log.warning("there is no time zone %r: prompts show UTC", self.timezone)
+        object.__setattr__(self, "modes", self._modes())
+        breaker = CircuitBreaker(self.circuit_breaker_threshold, self.circuit_breaker_cooldown_seconds)
+        object.__setattr__(self, "breaker", breaker)
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    @property
+    def reads_admission(self) -> bool:
+        return False
+
+    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+        """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
+        progress = Progress(window, now, self.sweep_deadline_seconds)
+        before = self.modes.passes.weighed(progress).tokens
+        if self.breaker.is_open(now):
+            return _report(progress, before, "circuit breaker open")
+        reason = "below threshold"
+        if leaf_trigger(progress.totals, self.modes.limits).should_compact:
+            yield from self.modes.one_leaf(progress)
+            self._settle(progress)
+            reason = "nothing to compact"
+        is_over = threshold_trigger(self.modes.passes.weighed(progress), self.modes.limits, live_tokens).should_compact
+        if is_over and not progress.is_over and not self.breaker.is_open(now):
+            yield from self.modes.sweep(progress)
+            self._settle(progress)
+            reason = "live context still exceeds target"
+        return _report(progress, before, reason)
+
+    def compact(
+        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+    ) -> Work:
+        """Sweep if the context is over the threshold or `is_forced`; with a target, sweep until the context fits."""
+        has_target = target_tokens is not None
+        deadline = self.until_under_deadline_seconds if has_target else self.sweep_deadline_seconds
+        progress = Progress(window, now, deadline)
+        totals = self.modes.passes.weighed(progress)
+        before = totals.tokens
+        if self.breaker.is_open(now):
+            return _report(progress, before, "circuit breaker open")
+        if has_target:
+            is_under = yield from self.modes.until_under(progress, target_tokens)
+            self._settle(progress)
+            if not is_under:
+                return _report(progress, before, "could not reach target", is_reason_final=True)
+            return _report(progress, before, "already under target")
+        if not is_forced and not threshold_trigger(totals, self.modes.limits).should_compact:
+            return _report(progress, before, "below threshold")
+        progress.rounds = 1
+        yield from self.modes.sweep(progress, is_forced=is_forced)
+        self._settle(progress)
+        return _report(progress, before, "nothing to compact" if is_forced else "live context still exceeds target")
+
+    def _settle(self, progress: Progress) -> None:
+        if progress.has_failed_auth:
+            self.breaker.refuse(progress.now)
+        elif progress.made:
+            self.breaker.succeed()
+
+    def _modes(self) -> Modes:
+        limits = Limits(
+            context_threshold=self.context_threshold,
+            budget_tokens=self.budget_tokens,
+            fresh_tail_count=self.fresh_tail_count,
+            leaf_chunk_tokens=self.leaf_chunk_tokens,
+            min_leaf_tokens=self.min_leaf_tokens,
+            leaf_min_fanout=self.leaf_min_fanout,
+            condensed_min_fanout=self.condensed_min_fanout,
+            condensed_min_fanout_hard=self.condensed_min_fanout_hard,
+            condensed_target_tokens=self.condensed_target_tokens,
+            condensation_scan=self.condensation_scan,
+            skips_unshrinkable=self.growth == "never",
+        )
+        escalation = Escalation(
+            token_estimator=self.token_estimator,
+            leaf_target_tokens=self.leaf_target_tokens,
+            condensed_target_tokens=self.condensed_target_tokens,
+            summary_max_overage_factor=self.summary_max_overage_factor,
+        )
+        passes = Passes(
+            limits=limits,
+            escalation=escalation,
+            token_estimator=self.token_estimator,
+            source_text=self.source_text,
+            timezone=self.timezone,
+            condensed_previous=self.condensed_previous,
+            may_grow=self.growth == "allowed",
+        )
+        return Modes(limits, passes, self.incremental_max_depth, self.hard_fanout)
+
+
+def _report(progress: Progress, tokens_before: int, reason: str, *, is_reason_final: bool = False) -> CompactionReport:
+    """Say what was done; the reason given counts where nothing was, and nothing went wrong."""
+    if progress.is_late:
+        reason = "time limit"
+    elif progress.made and not is_reason_final:
+        reason = "compacted"
+    return report(progress, tokens_before, reason)

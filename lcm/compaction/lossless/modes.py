@@ -1,0 +1,172 @@
+"""How far one run of compaction goes: one leaf, a sweep, or sweeps until the context is small enough.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.lossless.passes import Passes
+from lcm.compaction.lossless.planning import (
+    Limits,
+    condensation,
+    condensation_at,
+    leaf_trigger,
+    tail_start,
+    threshold_trigger,
+)
+from lcm.compaction.progress import Progress
+from lcm.records import SummaryRequest, SummaryResult
+
+Going = Generator[SummaryRequest, SummaryResult, None]
+
+_MAX_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The three ways to go through a context."""
+
+    limits: Limits
+    passes: Passes
+    incremental_max_depth: int
+    hard_fanout: Literal["never", "overflow"]
+
+    def one_leaf(self, progress: Progress, *, is_forced: bool = False, previous: str | None = None) -> Going:
+        """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.
+
+        Does nothing unless forced or triggered.
+
+        Args:
+            progress: the run.
+            is_forced: whatever the triggers say.
+            previous: what the summarizer is shown as the summary before; None = the last two before the leaf.
+        """
+        totals = self.passes.weighed(progress)
+        if not self._is_due(totals, is_forced=is_forced):
+            return
+        leaf = self.passes.next_leaf(progress, self._tail(totals), is_forced=is_forced)
+        if leaf is None:
+            return
+        shown = self.passes.previous_of_leaf(progress, leaf.chunk.start) if previous is None else previous
+        if (yield from self.passes.leaf(progress, leaf, shown)) is None:
+            return
+        for depth in count() if self.incremental_max_depth < 0 else range(self.incremental_max_depth):
+            totals = self.passes.weighed(progress)
+            before, fanout = totals.tokens, self.limits.fanout(depth, is_hard=False)
+            chunk = condensation_at(totals, self.limits, self._tail(totals), depth, fanout=fanout)
+            if chunk is None or progress.is_late or (yield from self.passes.condense(progress, chunk)) is None:
+                return
+            if progress.totals.tokens >= before:
+                return
+
+    def sweep(self, progress: Progress, *, is_forced: bool = False, is_hard: bool = False) -> Going:
+        """Make leaves of all raw messages before the fresh tail, then condense, shallowest first.
+
+        Does nothing unless forced or triggered. Unless forced it ends as soon as the context is below the threshold.
+        A phase ends where a summary does not make the context smaller than it has been in this sweep, or where
+        credentials are refused.
+
+        Args:
+            progress: the run.
+            is_forced: whatever the triggers say, and to the end.
+            is_hard: the hard fanout counts.
+        """
+        totals = self.passes.weighed(progress)
+        if self._is_due(totals, is_forced=is_forced):
+            least = yield from self._leaves(progress, is_forced=is_forced)
+            yield from self._condensed(progress, least, is_forced=is_forced, is_hard=is_hard)
+
+    def until_under(
+        self, progress: Progress, target_tokens: float | None = None, live_tokens: float | None = None
+    ) -> Generator[SummaryRequest, SummaryResult, bool]:
+        """Sweep, at most ten times, until the context is no larger than the target.
+
+        Args:
+            progress: the run.
+            target_tokens: the target; None or not above 0 = the budget.
+            live_tokens: what the host counts, where that is more than is stored.
+        Returns:
+            Whether the target was reached.
+        """
+        has_target = target_tokens is not None and 0 < target_tokens < math.inf
+        target = math.floor(target_tokens) if target_tokens and has_target else self.limits.budget_tokens
+        size = threshold_trigger(self.passes.weighed(progress), self.limits, live_tokens).tokens
+        if size < target:
+            return True
+        is_hard = False
+        while progress.rounds < _MAX_ROUNDS:
+            progress.rounds += 1
+            made = len(progress.made)
+            yield from self.sweep(progress, is_forced=True, is_hard=is_hard)
+            after = progress.totals.tokens
+            if progress.has_failed_auth or progress.failure:
+                return False
+            if after <= target or progress.is_late:
+                return after <= target
+            is_idle = len(progress.made) == made or after >= size
+            if is_idle and (is_hard or self.hard_fanout == "never"):
+                return False
+            is_hard = self.hard_fanout == "overflow"
+            size = min(size, after)
+        return progress.totals.tokens <= target
+
+    def _leaves(self, progress: Progress, *, is_forced: bool) -> Generator[SummaryRequest, SummaryResult, int]:
+        """Returns the fewest tokens that the context had."""
+        totals = self.passes.weighed(progress)
+        tail, place, previous, least = self._tail(totals), 0, None, totals.tokens
+        while not progress.is_over:
+            leaf = self.passes.next_leaf(progress, tail, place, is_forced=is_forced)
+            if leaf is None:
+                break
+            before = progress.totals.tokens
+            summary = yield from self.passes.leaf(progress, leaf, previous)
+            if progress.has_failed_auth or progress.failure:
+                break
+            if summary is None:
+                place = leaf.chunk.stop
+                continue
+            after = progress.totals.tokens
+            if after >= min(before, least):
+                break
+            least = after
+            if not is_forced and after <= self.limits.threshold_tokens:
+                break
+            tail -= len(leaf.chunk.entries) - 1
+            place, previous = leaf.chunk.start + 1, summary.content
+        return least
+
+    def _condensed(self, progress: Progress, least: int, *, is_forced: bool, is_hard: bool) -> Going:
+        totals = self.passes.weighed(progress)
+        tail, depth, place = self._tail(totals), 0, 0
+        while not progress.is_over:
+            totals = self.passes.weighed(progress)
+            before = totals.tokens
+            if not is_forced and least <= self.limits.threshold_tokens:
+                return
+            chunk = condensation(totals, self.limits, tail, depth, place, is_hard=is_hard)
+            if chunk is None:
+                return
+            # What is shallower has been decided: condensing something deeper brings none of it back.
+            depth, place = chunk.depth - 1, chunk.stop
+            if (yield from self.passes.condense(progress, chunk)) is not None:
+                if progress.totals.tokens >= min(before, least):
+                    return
+                least = progress.totals.tokens
+                tail -= len(chunk.entries) - 1
+                place = chunk.start + 1
+            elif progress.has_failed_auth:
+                return
+
+    def _is_due(self, totals: ContextTotals, *, is_forced: bool) -> bool:
+        if not totals:
+            return False
+        triggers = (threshold_trigger, leaf_trigger)
+        return is_forced or any(trigger(totals, self.limits).should_compact for trigger in triggers)
+
+    def _tail(self, totals: ContextTotals) -> int:
+        return tail_start(totals, self.limits.fresh_tail_count)

@@ -1,0 +1,168 @@
+"""One leaf, or one condensed summary: read, summarised, written. A failure writes nothing.
+
+Source: lossless-claw 0.6.3; `Lossless` names the choices beside its own.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from lcm.clock import EPOCH
+from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.lossless.escalation import Escalation, Pressed
+from lcm.compaction.lossless.planning import Chunk, Limits, leaf_chunk, leaf_from
+from lcm.compaction.lossless.source_text import Source, SourceStyle, has_words, source_of_messages, source_of_summaries
+from lcm.compaction.progress import Progress
+from lcm.compaction.summary_id import summary_id
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.javascript import trim
+from lcm.protocols import ContextWindow, TokenEstimator
+from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.transcript.rendering.storage_shape import stored_content
+
+Made = Generator[SummaryRequest, SummaryResult, Summary | None]
+"""A summary as stored; None where none was made, and the progress says why."""
+
+_LEAF_PREVIOUS = 2
+_NEAR = 4
+
+
+class Leaf(NamedTuple):
+    """Raw messages that are to become a leaf summary."""
+
+    chunk: Chunk
+    messages: list[Message]
+
+
+class Lineage(NamedTuple):
+    """What a summary says of what it was made of."""
+
+    earliest_at: datetime
+    latest_at: datetime
+    descendant_count: int
+    descendant_token_count: int
+    source_message_token_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How one summary is made."""
+
+    limits: Limits
+    escalation: Escalation
+    token_estimator: TokenEstimator
+    source_text: SourceStyle
+    timezone: str
+    condensed_previous: Literal["none", "preceding"]
+    may_grow: bool
+
+    def weighed(self, progress: Progress) -> ContextTotals:
+        """The context, with the words of entries counted whose tokens are not stored."""
+        totals = progress.totals
+        if unweighed := totals.unweighed:
+            messages = progress.window.messages([entry.item_id for entry in unweighed if entry.is_message])
+            summaries = progress.window.summaries([entry.item_id for entry in unweighed if not entry.is_message])
+            words = {message.message_id: stored_content(message) for message in messages}
+            words |= {summary.summary_id: summary.content for summary in summaries}
+            totals.weigh(dict(zip(words, self.token_estimator.count(list(words.values())), strict=True)))
+        return totals
+
+    def next_leaf(self, progress: Progress, tail: int, start: int = 0, *, is_forced: bool = False) -> Leaf | None:
+        """Find the oldest raw messages to summarise, from a place on; there are words among them.
+
+        A chunk without words takes in what follows, until someone says something; a run without words stays as it is.
+        """
+        totals = self.weighed(progress)
+        while (chunk := leaf_chunk(totals, self.limits, tail, start, is_forced=is_forced)) is not None:
+            first = chunk.entries[0].ordinal
+            is_known = totals.silence is not None and totals.silence[0] == first
+            begin = totals.place(totals.silence[1] + 1) if is_known and totals.silence else chunk.start
+            start = max(begin, chunk.stop)
+            while True:
+                messages = _read(progress.window, totals, begin, start)
+                if has_words(messages, self.source_text):
+                    entries = totals[chunk.start : start]
+                    whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
+                    return Leaf(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
+                if start >= tail or not totals[start].is_message:
+                    totals.silence = (first, totals[start - 1].ordinal)
+                    break
+                begin, start = start, leaf_from(totals, self.limits, start, tail).stop
+        return None
+
+    def previous_of_leaf(self, progress: Progress, start: int) -> str | None:
+        """The last two summaries before a place."""
+        totals = progress.totals
+        before = (place for place in range(start - 1, -1, -1) if not totals[place].is_message)
+        ids = [totals[place].item_id for _, place in zip(range(_LEAF_PREVIOUS), before, strict=False)]
+        words = (trim(summary.content) for summary in progress.window.summaries(ids[::-1]))
+        return "\n\n".join(text for text in words if text) or None
+
+    def leaf(self, progress: Progress, leaf: Leaf, previous: str | None) -> Made:
+        """Summarise raw messages."""
+        source = source_of_messages(leaf.messages, self.source_text, self.timezone)
+        said_at = [message.created_at or EPOCH for message in leaf.messages]
+        tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
+        lineage = Lineage(min(said_at), max(said_at), 0, 0, tokens)
+        return (yield from self._made(progress, leaf.chunk, source, previous, lineage))
+
+    def condense(self, progress: Progress, chunk: Chunk) -> Made:
+        """Summarise summaries of one depth."""
+        sources = progress.window.summaries([entry.item_id for entry in chunk.entries])
+        source = source_of_summaries(sources, self.timezone)
+        lineage = Lineage(
+            min(one.earliest_at or one.created_at for one in sources),
+            max(one.latest_at or one.created_at for one in sources),
+            sum(one.descendant_count + 1 for one in sources),
+            sum(one.token_count + one.descendant_token_count for one in sources),
+            sum(one.source_message_token_count for one in sources),
+        )
+        previous = self._previous_of_condensed(progress, chunk)
+        return (yield from self._made(progress, chunk, source, previous, lineage))
+
+    def _previous_of_condensed(self, progress: Progress, chunk: Chunk) -> str | None:
+        """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
+        never find any: they look for leaves before the oldest leaf."""
+        if self.condensed_previous == "none" or chunk.depth != 1:
+            return None
+        near = [entry for entry in progress.totals[max(0, chunk.start - _NEAR) : chunk.start] if entry.depth == 1]
+        return trim(progress.window.summaries([near[-1].item_id])[0].content) or None if near else None
+
+    def _made(self, progress: Progress, chunk: Chunk, source: Source, previous: str | None, lineage: Lineage) -> Made:
+        limit = None if self.may_grow else sum(entry.tokens for entry in chunk.entries)
+        try:
+            pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit)
+            progress.hear(pressed.result)
+            if not pressed.text:
+                progress.refuse(chunk.depth)
+                return None
+            return progress.make(chunk, self._summary(progress, chunk, source, pressed, lineage))
+        except LcmError as failure:
+            progress.fail(failure)
+            return None
+
+    def _summary(self, progress: Progress, chunk: Chunk, source: Source, pressed: Pressed, lineage: Lineage) -> Summary:
+        content = well_formed(pressed.text)
+        made_by = None if pressed.level == "fallback" else pressed.result
+        return Summary(
+            summary_id=summary_id(content, progress.now),
+            conversation_id=progress.window.conversation_id,
+            kind="condensed" if chunk.depth else "leaf",
+            depth=chunk.depth,
+            content=content,
+            token_count=self.token_estimator.count([content])[0],
+            created_at=progress.now,
+            **lineage._asdict(),
+            source_ids=tuple(entry.item_id for entry in chunk.entries),
+            file_ids=source.file_ids,
+            model=pressed.result.model if pressed.result else "unknown",
+            level=pressed.level,
+            method=made_by.method if made_by else "truncate",
+            confidence=made_by.confidence if made_by else 0.0,
+        )
+
+
+def _read(window: ContextWindow, totals: ContextTotals, start: int, stop: int) -> list[Message]:
+    return window.messages([entry.item_id for entry in totals[start:stop]])

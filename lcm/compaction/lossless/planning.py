@@ -1,0 +1,216 @@
+"""What would be compacted, and why: nothing here reads a store, asks a model or writes.
+
+Places are indexes into the entries of the context. What stands at `tail` or behind it is never touched.
+Source: lossless-claw 0.6.3; the choices beside its own are named where they differ.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from lcm.compaction.context_totals import ContextTotals
+from lcm.records import ContextEntry
+
+CondensationScan = Literal["first_run", "every_run"]
+
+SHRINKABLE_TOKENS = 16
+"""From here on a text cut to its length less one token still has room for the note that says it was cut."""
+
+_CONDENSATION_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The numbers that a plan depends on; `Lossless` says what each is."""
+
+    context_threshold: float
+    budget_tokens: int
+    fresh_tail_count: int
+    leaf_chunk_tokens: int
+    min_leaf_tokens: int
+    leaf_min_fanout: int
+    condensed_min_fanout: int
+    condensed_min_fanout_hard: int
+    condensed_target_tokens: int
+    condensation_scan: CondensationScan
+    skips_unshrinkable: bool
+    """Leave out what no summary could make shorter."""
+
+    @property
+    def threshold_tokens(self) -> int:
+        return math.floor(self.context_threshold * self.budget_tokens)
+
+    @property
+    def condensation_tokens(self) -> int:
+        """Fewer are not worth condensing: a tenth of a leaf chunk, at least the length aimed at."""
+        return max(self.condensed_target_tokens, math.floor(_CONDENSATION_SHARE * self.leaf_chunk_tokens))
+
+    def fanout(self, depth: int, *, is_hard: bool) -> int:
+        """How many summaries of a depth are condensed at least."""
+        if is_hard:
+            return self.condensed_min_fanout_hard
+        return self.leaf_min_fanout if depth == 0 else self.condensed_min_fanout
+
+
+class Trigger(NamedTuple):
+    """Whether to compact, and the two numbers that were compared."""
+
+    should_compact: bool
+    reason: Literal["threshold", "leaf", "none"]
+    tokens: int
+    threshold: int
+
+
+class Chunk(NamedTuple):
+    """Neighbouring entries to be replaced by one summary."""
+
+    start: int
+    entries: list[ContextEntry]
+    tokens: int
+    """What they weigh."""
+    depth: int
+    """Of the summary to be made."""
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.entries)
+
+
+def threshold_trigger(totals: ContextTotals, limits: Limits, live_tokens: float | None = None) -> Trigger:
+    """More stands in the context, or is counted by the host, than the threshold share of the budget."""
+    live = math.floor(live_tokens) if live_tokens is not None and 0 < live_tokens < math.inf else 0
+    tokens, threshold = max(totals.tokens, live), limits.threshold_tokens
+    is_over = tokens > threshold
+    return Trigger(is_over, "threshold" if is_over else "none", tokens, threshold)
+
+
+def leaf_trigger(totals: ContextTotals, limits: Limits) -> Trigger:
+    """At least a chunk's worth of raw messages stands before the fresh tail."""
+    tail = tail_start(totals, limits.fresh_tail_count)
+    protected = sum(totals.weight(entry) for entry in totals[tail:] if entry.is_message)
+    tokens, threshold = totals.raw_weight - protected, limits.leaf_chunk_tokens
+    is_over = tokens >= threshold
+    return Trigger(is_over, "leaf" if is_over else "none", tokens, threshold)
+
+
+def tail_start(totals: ContextTotals, fresh_tail_count: int) -> int:
+    """Where the fresh tail begins: at its oldest raw message, at the first one there is where they are fewer."""
+    start = len(totals)
+    missing = fresh_tail_count
+    for place in range(len(totals) - 1, -1, -1) if missing else ():
+        if totals[place].is_message:
+            start = place
+            missing -= 1
+            if not missing:
+                break
+    return start
+
+
+def leaf_chunk(
+    totals: ContextTotals, limits: Limits, tail: int, start: int = 0, *, is_forced: bool = False
+) -> Chunk | None:
+    """Find the oldest raw messages that make a leaf: neighbours, as many as fit into a leaf chunk, at least one.
+
+    With a minimum, a chunk below it takes another message even beyond the leaf chunk's tokens, and one that the fresh
+    tail cuts short waits for more unless compaction is forced.
+
+    Args:
+        totals: the context.
+        limits: `min_leaf_tokens` 0 and `skips_unshrinkable` false are the original's.
+        tail: where the fresh tail begins.
+        start: where to begin to look.
+        is_forced: wait for nothing.
+    """
+    while (first := next((place for place in range(start, tail) if totals[place].is_message), None)) is not None:
+        chunk = leaf_from(totals, limits, first, tail)
+        start = chunk.stop
+        waits = start == tail and chunk.tokens < limits.min_leaf_tokens and not is_forced
+        if not waits and _can_shrink(chunk, limits):
+            return chunk
+    return None
+
+
+def leaf_from(totals: ContextTotals, limits: Limits, first: int, tail: int) -> Chunk:
+    tokens, stop = 0, first
+    while stop < tail and totals[stop].is_message and tokens < limits.leaf_chunk_tokens:
+        weight = totals.weight(totals[stop])
+        if stop > first and tokens >= limits.min_leaf_tokens and tokens + weight > limits.leaf_chunk_tokens:
+            break
+        tokens += weight
+        stop += 1
+    return Chunk(first, totals[first:stop], tokens, 0)
+
+
+def condensation(
+    totals: ContextTotals, limits: Limits, tail: int, depth: int = 0, start: int = 0, *, is_hard: bool = False
+) -> Chunk | None:
+    """Find the shallowest summaries that are worth condensing.
+
+    Args:
+        totals: the context.
+        limits: the fanouts, tokens and scan that decide.
+        tail: where the fresh tail begins.
+        depth: the shallowest depth to consider.
+        start: where to begin to look for summaries of that depth.
+        is_hard: the hard fanout counts instead of the others.
+    """
+    for deeper in totals.depths:
+        if deeper < depth:
+            continue
+        begin = start if deeper == depth else 0
+        chunk = condensation_at(totals, limits, tail, deeper, begin, fanout=limits.fanout(deeper, is_hard=is_hard))
+        if chunk is not None:
+            return chunk
+    return None
+
+
+def condensation_at(
+    totals: ContextTotals, limits: Limits, tail: int, depth: int, start: int = 0, *, fanout: int
+) -> Chunk | None:
+    """Find summaries of one depth to condense into one of the next.
+
+    `first_run`: of the first run of neighbours alone, what fits into a leaf chunk must reach the fanout. `every_run`:
+    the first run that reaches it as a whole; of that what fits, at least two.
+    """
+    is_first_run = limits.condensation_scan == "first_run"
+    cap = limits.leaf_chunk_tokens if is_first_run else max(limits.leaf_chunk_tokens, limits.condensation_tokens)
+    while (first := next((place for place in range(start, tail) if totals[place].depth == depth), None)) is not None:
+        run = _run_from(totals, first, tail, fanout, cap)
+        start = run.stop
+        chunk = _prefix(totals, run, cap, 1 if is_first_run else 2)
+        judged = chunk if is_first_run else run
+        is_enough = len(judged.entries) >= fanout and judged.tokens >= limits.condensation_tokens
+        if is_enough and _can_shrink(chunk, limits):
+            return chunk
+        if is_first_run:
+            return None
+    return None
+
+
+def _run_from(totals: ContextTotals, first: int, tail: int, fanout: int, cap_tokens: int) -> Chunk:
+    """The run of summaries that begins there; of a long one, as much as needs to be known."""
+    depth = totals[first].depth
+    assert depth is not None
+    tokens, stop = 0, first
+    while stop < tail and totals[stop].depth == depth and (stop - first < fanout or tokens <= cap_tokens):
+        tokens += totals.weight(totals[stop])
+        stop += 1
+    return Chunk(first, totals[first:stop], tokens, depth + 1)
+
+
+def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int) -> Chunk:
+    """The first entries of a run, as many as weigh no more than the cap together."""
+    tokens = count = 0
+    for entry in run.entries:
+        weight = totals.weight(entry)
+        if count >= least and (tokens >= cap_tokens or tokens + weight > cap_tokens):
+            break
+        tokens += weight
+        count += 1
+    return Chunk(run.start, run.entries[:count], tokens, run.depth)
+
+
+def _can_shrink(chunk: Chunk, limits: Limits) -> bool:
+    """What counts is what the context would save: tokens as stored."""
+    stored = sum(entry.tokens for entry in chunk.entries)
+    return not limits.skips_unshrinkable or stored >= SHRINKABLE_TOKENS

@@ -1,0 +1,49 @@
+"""No compaction: a context is all that was said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lcm.compaction.context_totals import totals_of
+from lcm.errors import ModelError
+from lcm.protocols import ContextWindow, Summarizer, Work
+from lcm.records import CompactionReport, SummaryRequest, SummaryResult
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummaries:
+    """What is never asked."""
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        return [SummaryResult("", 0.0, "none", failure=ModelError("compaction is off")) for _ in requests]
+
+
+@dataclass(frozen=True, slots=True)
+class NoCompaction:
+    """Every work ends at once, with the reason "compaction is off"."""
+
+    @property
+    def is_off(self) -> bool:
+        return True
+
+    @property
+    def summarizer(self) -> Summarizer:
+        return NoSummaries()
+
+    @property
+    def reads_admission(self) -> bool:
+        return False
+
+    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+        return (yield from _nothing(window))
+
+    def compact(
+        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+    ) -> Work:
+        return (yield from _nothing(window))
+
+
+def _nothing(window: ContextWindow) -> Work:
+    tokens = totals_of(window.entries).tokens
+    yield from ()
+    return CompactionReport(window.conversation_id, False, "compaction is off", tokens, tokens)

@@ -1,0 +1,123 @@
+"""Summaries by a language model.
+
+Source: lossless-claw 0.6.3, its wrapper of one summary call; the temperatures are those of its architecture, which its
+code no longer sends. The prompts are ours.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol, runtime_checkable
+
+from lcm.compaction.summarizer.prompts import prompt, system_prompt
+from lcm.compaction.summarizer.truncate import FALLBACK_MARK, NOTHING_TO_SUMMARISE, cut
+from lcm.errors import LcmError, ModelError, UnrecordedReplyError
+from lcm.javascript import trim
+from lcm.language_model.unanswered import UnansweredError
+from lcm.protocols import LanguageModel
+from lcm.records import SummaryRequest, SummaryResult
+
+_CONFIDENCE = 0.5
+"""Of every reply: a chat API tells no probabilities, so that nothing is known of it."""
+_LEAST_CUT_UNITS = 256
+_UNITS_PER_TOKEN = 4
+
+_log = logging.getLogger(__name__)
+_counting = Lock()
+
+
+@runtime_checkable
+class _Named(Protocol):
+    @property
+    def identity(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Llm:
+    """Asks a language model for each summary, with a prompt of its depth; the aimed length bounds the reply.
+
+    A model that fails gives a `failure`. Where it was reached and gave no words, or not in time, the beginning of the
+    text stands in, 4 UTF-16 units for each token that was aimed at, and at least 256, with a marker: method `truncate`,
+    confidence 0.
+    """
+
+    language_model: LanguageModel
+    custom_instructions: str = ""
+    """The operator's, part of every prompt."""
+    normal_temperature: float | None = 0.2
+    """None = the language model's own."""
+    aggressive_temperature: float | None = 0.1
+    """Of a request that is pressed for less; None = the language model's own."""
+    workers: int = 4
+    """How many requests of a batch are asked at once."""
+    cuts_unanswered: bool = True
+    """Whether the beginning of the text stands in for words that were not given; else that is a failure."""
+    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """What was survived so far, by name and times."""
+
+    def __post_init__(self) -> None:
+        for name in ("normal_temperature", "aggressive_temperature"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 2:
+                raise ValueError(f"{name} must be between 0 and 2, or null, got {value}")
+        if not self.workers >= 1:
+            raise ValueError(f"workers must be >= 1, got {self.workers}")
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        """One result a request.
+
+        Raises:
+            UnrecordedReplyError: if a replay lacks a reply, in whose place nothing may stand.
+        """
+        if len(requests) <= 1 or self.workers == 1:
+            return [self._result(request) for request in requests]
+        with ThreadPoolExecutor(min(self.workers, len(requests)), thread_name_prefix="summarize") as threads:
+            return list(threads.map(self._result, requests))
+
+    def _result(self, request: SummaryRequest) -> SummaryResult:
+        if not trim(request.text):
+            return self._failed(LcmError(NOTHING_TO_SUMMARISE))
+        try:
+            text = trim(self._reply(request))
+        except UnrecordedReplyError:
+            raise
+        except UnansweredError as error:
+            return self._unanswered(request, error)
+        except ModelError as error:
+            return self._failed(error)
+        if not text:
+            return self._unanswered(request, UnansweredError("the language model replied without words"))
+        return SummaryResult(text, _CONFIDENCE, "llm", self._model)
+
+    def _reply(self, request: SummaryRequest) -> str:
+        return self.language_model.reply(
+            system_prompt(),
+            prompt(request, self.custom_instructions),
+            _has_words,
+            temperature=self.aggressive_temperature if request.is_aggressive else self.normal_temperature,
+            max_tokens=request.target_tokens,
+        )
+
+    def _unanswered(self, request: SummaryRequest, error: LcmError) -> SummaryResult:
+        if not self.cuts_unanswered:
+            return self._failed(error)
+        _log.warning("%s; the beginning of the text stands in for a summary", error)
+        with _counting:
+            self.incidents["llm gave no words: the beginning of the text stood in"] += 1
+        units = max(_LEAST_CUT_UNITS, _UNITS_PER_TOKEN * request.target_tokens)
+        return SummaryResult(cut(trim(request.text), units, FALLBACK_MARK), 0.0, "truncate", self._model)
+
+    def _failed(self, error: LcmError) -> SummaryResult:
+        return SummaryResult("", 0.0, "llm", self._model, error)
+
+    @property
+    def _model(self) -> str:
+        named = self.language_model.identity if isinstance(self.language_model, _Named) else {}
+        return str(named.get("model", "unknown"))
+
+
+def _has_words(reply: str) -> bool:
+    return bool(trim(reply))

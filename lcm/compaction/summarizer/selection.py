@@ -1,0 +1,111 @@
+"""Which sentences stand for all of them, within a budget."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lcm.compaction.summarizer.candidates import Candidates, Floats
+from lcm.protocols import Vectors
+
+_DECIMALS = 6  # float32 sums differ below them from machine to machine: a tie must stay one
+_FULL_WORDS = 8  # from so many words on a sentence is as full as any
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a sentence gains in the choice, and loses."""
+
+    centrality: float
+    coverage: float
+    position: float
+    speaker: float
+    fullness: float
+    redundancy: float
+    frequency_exponent: float
+    cost_exponent: float
+    code_share: float
+
+
+def centroid(vectors: Vectors, weights: Floats) -> Vectors:
+    """The weighted sum of rows at unit length; zeros where they cancel. Shape (dim,)."""
+    # Not BLAS, whose last bits depend on the number of threads.
+    total: Vectors = np.einsum("nd,n->d", vectors, weights.astype(np.float32))
+    length = float(np.sqrt(np.einsum("d,d->", total, total)))
+    return total / np.float32(length) if length > 0 else total
+
+
+def select(
+    candidates: Candidates, weights: Weights, budget: float, known_words: Floats, known_similarity: Floats
+) -> list[int]:
+    """Choose sentence by sentence the one of highest value that fits into what is left of the budget.
+
+    value = score / cost^cost_exponent, where score =
+        centrality · cos(sentence, centroid of all, each weighing the square root of its words)
+      + coverage · (weight of its content words not yet covered) / (highest such weight at the beginning)
+      + position / (1 + place) + fullness · min(1, words / 8)
+      + speaker, if nobody chosen so far speaks so
+      − redundancy · highest cosine to a chosen sentence.
+    times code_share, if it looks like code.
+    A content word weighs (sentences that hold it)^frequency_exponent. The choice ends where nothing fits or no score is
+    above 0; ties go to the earlier sentence. What has no words is
+    never chosen, nor what a chosen sentence says already.
+
+    Args:
+        budget: tokens.
+        known_words: for each content word, the share of its weight that counts as covered beforehand.
+        known_similarity: for each sentence, the cosine that it starts with instead of 0.
+    Returns:
+        rows, in the order of choice.
+    Source: ours; greedy coverage with a redundancy penalty after Carbonell and Goldstein, "The Use of MMR", SIGIR 1998.
+    """
+    c = candidates
+    n = len(c.costs)
+    middle = centroid(c.vectors, np.sqrt(c.word_counts))
+    word_weights = c.word_uses**weights.frequency_exponent
+    uncovered = word_weights * (1 - known_words)
+    highest = np.bincount(c.word_rows, word_weights[c.word_ids], n).max(initial=0)
+    fixed = (
+        weights.centrality * np.einsum("nd,d->n", c.vectors, middle).astype(np.float64)
+        + weights.position / (1 + c.places)
+        + weights.fullness * np.minimum(1, c.word_counts / _FULL_WORDS)
+    )
+    is_open = c.word_counts > 0
+    has_turn, has_speaker, has_hour = (np.zeros(ids.max() + 1, bool) for ids in (c.turns, c.speakers, c.hours))
+    similarity = known_similarity
+    chosen: list[int] = []
+    left = budget
+    while True:
+        gains = np.bincount(c.word_rows, uncovered[c.word_ids], n) / highest if highest else np.zeros(n)
+        in_turn = has_turn[c.turns]
+        scores = fixed + weights.coverage * gains + weights.speaker * ~has_speaker[c.speakers]
+        scores = np.where(c.is_prose, 1, weights.code_share) * (scores - weights.redundancy * similarity)
+        costs = c.costs + np.where(in_turn, 0, c.turn_costs) + np.where(has_hour[c.hours], 0, c.hour_costs)
+        values = np.round(scores / np.maximum(costs, 1) ** weights.cost_exponent, _DECIMALS)
+        fits = is_open & (costs <= left) & (scores > 0)
+        if not fits.any():
+            return chosen
+        row = int(np.argmax(np.where(fits, values, -np.inf)))
+        chosen.append(row)
+        left -= costs[row]
+        is_open &= c.texts != c.texts[row]
+        has_turn[c.turns[row]] = has_speaker[c.speakers[row]] = has_hour[c.hours[row]] = True
+        uncovered[c.word_ids[c.word_rows == row]] = 0
+        similarity = np.maximum(similarity, np.einsum("nd,d->n", c.vectors, c.vectors[row]))
+
+
+def representation(candidates: Candidates, weights: Weights, chosen: list[int]) -> float:
+    """Say how well rows stand for all: max(0, cosine of the two centroids) · share of the content words' weight.
+
+    In [0, 1]; 1 where all rows are chosen.
+    """
+    c = candidates
+    if len(chosen) == len(c.costs):
+        return 1.0
+    importance = np.sqrt(c.word_counts)
+    cosine = float(np.einsum("d,d->", centroid(c.vectors[chosen], importance[chosen]), centroid(c.vectors, importance)))
+    word_weights = c.word_uses**weights.frequency_exponent
+    is_covered = np.zeros(len(word_weights), bool)
+    is_covered[c.word_ids[np.isin(c.word_rows, chosen)]] = True
+    total = float(word_weights.sum())
+    share = float(word_weights[is_covered].sum()) / total if total else 1.0
+    return round(min(max(cosine, 0.0), 1.0) * share, _DECIMALS)

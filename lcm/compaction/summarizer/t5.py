@@ -1,0 +1,243 @@
+"""Summaries by a T5, through onnxruntime."""
+
+import logging
+import math
+import os
+import threading
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from lcm.compaction.summarizer.chain import has_words
+from lcm.compaction.summarizer.t5_decoding import Beams, Greedy, Search, decode
+from lcm.compaction.summarizer.t5_files import T5Files
+from lcm.compaction.summarizer.t5_model import Floats, T5Model
+from lcm.compaction.summarizer.t5_windows import windows
+from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE
+from lcm.encoding import well_formed
+from lcm.errors import LcmError, ModelError
+from lcm.records import SummaryRequest, SummaryResult
+from lcm.retrieval.embedder.export import Precision
+
+_log = logging.getLogger(__name__)
+_counting = threading.Lock()
+
+_FEWEST_INPUT_TOKENS = 32
+_PARTS_IN_A_WINDOW = 4
+_CLOSE_CALL_NATS = 1e-4
+"""Padding and batch-mates move a sum of logits by about a hundredth of it."""
+
+
+class _Opened:
+    """The model once it is open, or why it cannot be; travels empty."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.model: T5Model | None = None
+        self.failure: ModelError | None = None
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
+
+class _Window(NamedTuple):
+    ids: list[int]
+    limit: int
+    """Tokens of its summary, at most."""
+    is_last: bool
+    """Its summary is the result."""
+
+
+class _Written(NamedTuple):
+    """A window's summary."""
+
+    text: str
+    confidence: float
+    """0 where it is not asked for."""
+    tokens: int
+    """That were written, without the one that ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class T5:
+    """Any T5: prefix + text → tokens → greedy or beam search → summary.
+
+    A text longer than `max_input_tokens` is read in windows of whole sentences without overlap; their summaries, each
+    at most a quarter of a window, are joined with line ends and read in their turn until they fit into one window,
+    whose summary is the result. confidence = exp(mean log-probability of the result's tokens, the end token excluded),
+    of that last pass alone.
+
+    All windows of a call are read in batches, sorted by length, on all threads. Yet a result depends on nothing but its
+    request: the encoder and the confidence take one text at a time, and where batched decoding comes closer than
+    1e-4 nats to another choice, that text is decoded again alone. With int8, whose scale is taken from all that a call
+    holds, every text is decoded alone.
+
+    A summary has at most `target_tokens` tokens of the model: nothing else follows from `is_aggressive`. `previous` is
+    not read: a T5 would summarise it too. The model is opened at the first use; why it could not be is kept until
+    `close`, and is the `failure` of every result.
+    """
+
+    model: str | None = None
+    """A folder, as transformers or optimum saves a T5, or a hub id in the local hub cache; nothing is downloaded."""
+    precision: Precision = "fp32"
+    beams: int = 1
+    """1 = greedy."""
+    length_penalty: float = 1.0
+    """A text of n tokens scores Σ log p / n ** length_penalty; of no effect on greedy search."""
+    max_new_tokens: int = 256
+    """Of a summary, however many are aimed at."""
+    max_input_tokens: int | None = None
+    """The window, prefix and end token included; None = what the model was made for."""
+    prefix: str = "summarize: "
+    batch_size: int = 16
+    """Rows decoded at once, a row a beam. Results do not depend on it."""
+    threads: int | None = None
+    """None = one a processor. Results do not depend on it."""
+    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """What was survived so far, by name and times."""
+    _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("int8", "fp32"):
+            raise ValueError(f"unknown precision {self.precision!r}; choose one of: fp32, int8")
+        for name in ("beams", "max_new_tokens", "batch_size"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f"length_penalty must be a finite number, got {self.length_penalty}")
+        if self.max_input_tokens is not None and not self.max_input_tokens >= _FEWEST_INPUT_TOKENS:
+            raise ValueError(f"max_input_tokens must be >= {_FEWEST_INPUT_TOKENS} or null, got {self.max_input_tokens}")
+        if self.threads is not None and not self.threads >= 1:
+            raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        if not requests:
+            return []
+        try:
+            model = self._open()
+        except ModelError as failure:
+            return [self._failed(failure)] * len(requests)
+        results: dict[int, SummaryResult] = {}
+        readings = [self._reading(model, request) for request in requests]
+        summaries: dict[int, list[_Written]] = {}
+        while len(results) < len(requests):
+            asked: dict[int, list[_Window]] = {}
+            for i, reading in enumerate(readings):
+                if i not in results:
+                    try:
+                        asked[i] = reading.send(summaries[i]) if summaries else next(reading)
+                    except StopIteration as end:
+                        results[i] = end.value
+            written = iter(self._write(model, [window for found in asked.values() for window in found]))
+            summaries = {i: [next(written) for _ in found] for i, found in asked.items()}
+        return [results[i] for i in range(len(requests))]
+
+    def close(self) -> None:
+        """Let go of the model, or of why it could not be opened; the next use opens it again."""
+        with self._opened.lock:
+            if self._opened.model is not None:
+                self._opened.model.threads.shutdown()
+            self._opened.model = self._opened.failure = None
+
+    def _reading(
+        self, model: T5Model, request: SummaryRequest
+    ) -> Generator[list[_Window], list[_Written], SummaryResult]:
+        """Gives the windows of one request, round by round, and is sent their summaries."""
+        text = well_formed(request.text)
+        if not text.strip():
+            return self._failed(LcmError(NOTHING_TO_SUMMARISE))
+        limit = max(1, min(request.target_tokens, self.max_new_tokens))
+        max_tokens = self.max_input_tokens or model.max_input_tokens
+        before = math.inf
+        while len(found := windows(text, model.tokenizer, self.prefix, max_tokens)) > 1:
+            if len(found) >= before:
+                return self._failed(ModelError(f"{self._name} makes {len(found)} windows no shorter"))
+            before = len(found)
+            share = min(limit, max_tokens // _PARTS_IN_A_WINDOW)
+            parts = yield [_Window(ids, share, is_last=False) for ids in found]
+            worded = [part.text for part in parts if has_words(part.text)]
+            self._leave_out(len(parts) - len(worded), len(parts))
+            text = "\n".join(worded)
+            if not worded:
+                return self._failed(ModelError(f"{self._name} gave no words for any of {len(parts)} windows"))
+        [summary] = yield [_Window(found[0], limit, is_last=True)]
+        if not has_words(summary.text):
+            return self._failed(ModelError(f"{self._name} gave no words for {text[:60]!r}"))
+        if not math.isfinite(summary.confidence):
+            return self._failed(ModelError(f"{self._name} gives values that are not finite for {text[:60]!r}"))
+        return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=summary.tokens)
+
+    def _write(self, model: T5Model, asked: Sequence[_Window]) -> list[_Written]:
+        """Summarise windows in batches of like length, the longest first; a result for each, in order."""
+        size = 1 if self.precision == "int8" else max(1, self.batch_size // self.beams)
+        size = max(1, min(size, math.ceil(len(asked) / model.thread_count)))
+        order = sorted(range(len(asked)), key=lambda i: -len(asked[i].ids))
+        batches = [order[begin : begin + size] for begin in range(0, len(order), size)]
+        written: dict[int, _Written] = {}
+        found = model.threads.map(lambda batch: self._write_batch(model, [asked[i] for i in batch]), batches)
+        for batch, summaries in zip(batches, found, strict=True):
+            written.update(zip(batch, summaries, strict=True))
+        return [written[i] for i in range(len(asked))]
+
+    def _write_batch(self, model: T5Model, batch: Sequence[_Window]) -> list[_Written]:
+        encoded = [model.encode(window.ids) for window in batch]
+        searches = [self._search(model, window) for window in batch]
+        decode(model, encoded, searches)
+        for place, search in enumerate(searches):
+            if len(batch) > 1 and not search.margin >= _CLOSE_CALL_NATS:
+                searches[place] = self._search(model, batch[place])
+                decode(model, [encoded[place]], [searches[place]])
+        return [
+            _written(model, window, states, search.tokens)
+            for window, states, search in zip(batch, encoded, searches, strict=True)
+        ]
+
+    def _search(self, model: T5Model, window: _Window) -> Search:
+        if self.beams == 1:
+            return Greedy(window.limit, model.end_ids)
+        return Beams(self.beams, self.length_penalty, window.limit, model.end_ids)
+
+    def _leave_out(self, count: int, of: int) -> None:
+        if count:
+            _log.warning(
+                "%s gave no words for %d of %d windows of a text; its summary is of the others", self._name, count, of
+            )
+            with _counting:
+                self.incidents["t5 gave no words for a window: left out"] += count
+
+    def _open(self) -> T5Model:
+        opened = self._opened
+        with opened.lock:
+            if opened.failure is not None:
+                raise opened.failure
+            # A forked child has inherited the sessions, but not the threads.
+            if opened.model is None or opened.model.process_id != os.getpid():
+                try:
+                    opened.model = T5Model.open(T5Files.find(self.model, self.precision), self.threads)
+                except ModelError as failure:
+                    opened.failure = failure
+                    raise
+            return opened.model
+
+    def _failed(self, failure: LcmError) -> SummaryResult:
+        return SummaryResult("", 0.0, "t5", self._name, failure)
+
+    @property
+    def _name(self) -> str:
+        """The folder's own name or the hub id, and the precision."""
+        if not self.model:
+            return "unknown"
+        folder = Path(self.model).expanduser()
+        return f"{folder.resolve().name if folder.is_dir() else self.model}-{self.precision}"
+
+
+def _written(model: T5Model, window: _Window, encoded: Floats, tokens: list[int]) -> _Written:
+    ids = tokens[:-1] if tokens[-1] in model.end_ids else tokens
+    text = model.tokenizer.decode(ids, skip_special_tokens=True).strip()
+    if not window.is_last or not text:
+        return _Written(text, 0.0, len(ids))
+    return _Written(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))), len(ids))

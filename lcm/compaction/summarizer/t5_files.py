@@ -1,0 +1,194 @@
+"""Where the files of a T5 are: found in a folder or the hub's local cache, converted once where they must be.
+
+Run as a program it converts in a process of its own, so that torch never enters the one that summarises.
+"""
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from lcm.errors import ModelError
+from lcm.retrieval.embedder.export import Precision, export, find_export
+from lcm.retrieval.embedder.onnx import file_sha256
+
+_PROGRAM = "lcm.compaction.summarizer.t5_files"
+_GRAPHS = ("encoder_model", "decoder_model", "decoder_with_past_model")
+_SUFFIXES: dict[Precision, str] = {"fp32": "", "int8": "_quantized"}
+"""As optimum names its files."""
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_DESCRIPTIONS = ("config.json", "generation_config.json", "tokenizer.json", "spiece.model")
+_FAMILY = ("longt5", "mt5", "t5", "umt5")
+_LARGEST_IN_ONE_FILE = 1_900_000_000  # bytes; protobuf ends at 2 GiB
+_HOW = (
+    "set summarizer.model (in a chain, summarizer.summarizers.t5.model) to a folder that holds a T5, as transformers "
+    "or optimum saves it, or to the hub id of one that is in the local hub cache"
+)
+
+
+class T5Files(NamedTuple):
+    """Three graphs, and the folder of config.json and tokenizer.json."""
+
+    encoder: Path
+    decoder: Path
+    """Without a past: its first step, or a whole text at once."""
+    decoder_with_past: Path
+    """Each further step."""
+    folder: Path
+
+    @classmethod
+    def find(cls, model: str | None, precision: Precision) -> Self:
+        """Those of a folder or hub id; converted now if they never were, never fetched.
+
+        A folder's graphs of that precision are used as they are.
+
+        Raises:
+            ModelError: if there is no such model, it is no T5, or it cannot be converted.
+        """
+        if not model:
+            raise ModelError(f"summarizer=t5 has no model: {_HOW}")
+        folder = Path(model).expanduser()
+        if not folder.is_dir():
+            folder = _hub_snapshot(model)
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{folder} holds no config.json; {_HOW}")
+        kind = read_json(folder / "config.json").get("model_type")
+        if kind not in _FAMILY:
+            raise ModelError(f"{folder} holds a model of type {kind!r}; summarizer=t5 reads {', '.join(_FAMILY)}")
+        graphs = _graphs(folder, precision)
+        if graphs is None:
+            converted = _converted(folder, precision)
+            graphs, folder = _graphs(converted, precision), converted
+            assert graphs is not None
+        if not (folder / "tokenizer.json").is_file():
+            raise ModelError(f"{folder} holds no tokenizer.json; save the model's fast tokenizer there")
+        return cls(*graphs, folder)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file.
+
+    Raises:
+        ModelError: if it holds none.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as err:
+        raise ModelError(f"{path} cannot be read: {err}") from err
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no JSON object")
+    return found
+
+
+def _hub_snapshot(model: str) -> Path:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(model, "config.json")  # reads the disk only
+    except HFValidationError:
+        found = None
+    if not isinstance(found, str):
+        raise ModelError(f"{model!r} is neither a folder nor in the local hub cache, and nothing is downloaded: {_HOW}")
+    return Path(found).parent
+
+
+def _graphs(folder: Path, precision: Precision) -> tuple[Path, Path, Path] | None:
+    """The three of a folder laid out flat or as on the hub, in a folder `onnx`."""
+    for place in (folder, folder / "onnx"):
+        graphs = _named(place, precision)
+        if all(graph.is_file() for graph in graphs):
+            return graphs
+    return None
+
+
+def _named(place: Path, precision: Precision) -> tuple[Path, Path, Path]:
+    encoder, decoder, with_past = (place / f"{graph}{_SUFFIXES[precision]}.onnx" for graph in _GRAPHS)
+    return encoder, decoder, with_past
+
+
+def _sources(folder: Path, precision: Precision) -> list[Path]:
+    """All that the conversion of a folder depends on."""
+    descriptions = [folder / name for name in _DESCRIPTIONS if (folder / name).is_file()]
+    if precision == "int8" and (graphs := _graphs(folder, "fp32")):
+        return [*descriptions, *(path for graph in graphs for path in _with_data(graph))]
+    if weights := next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None):
+        shards = sorted(set(read_json(weights)["weight_map"].values())) if weights.suffix == ".json" else []
+        return [*descriptions, weights, *(folder / shard for shard in shards)]
+    if _graphs(folder, "int8"):
+        raise ModelError(f"{folder} holds int8 graphs only; set summarizer.precision to int8")
+    raise ModelError(f"{folder} holds neither {_WEIGHTS[0]} nor {', '.join(f'{graph}.onnx' for graph in _GRAPHS)}")
+
+
+def _converted(folder: Path, precision: Precision) -> Path:
+    digest = _digest(_sources(folder, precision))
+    if found := find_export(digest, precision):
+        return found
+    # An int8 model is made from the graphs, so that an earlier export spares torch the work.
+    source = (find_export(digest, "fp32") if precision == "int8" else None) or folder
+    return export(source, digest, precision, program=_PROGRAM)
+
+
+def _with_data(graph: Path) -> list[Path]:
+    """A graph, and the weights that lie beside it because it is too large: encoder_model.onnx_data, ….onnx.data."""
+    return [graph, *sorted(graph.parent.glob(f"{graph.name}[._]*"))]
+
+
+def _digest(paths: list[Path]) -> str:
+    return hashlib.sha256("".join(f"{path.name}:{file_sha256(path)}\n" for path in paths).encode()).hexdigest()
+
+
+def _convert(source: Path, target: Path, precision: Precision) -> None:
+    with tempfile.TemporaryDirectory(dir=target) as name:
+        scratch = Path(name)
+        graphs = _graphs(source, "fp32") if precision == "int8" else None
+        if graphs is None:
+            graphs = _export(source, scratch)
+        for graph in graphs:
+            if precision == "int8":
+                _quantize(graph, target / f"{graph.stem}{_SUFFIXES[precision]}.onnx")
+            else:
+                for path in _with_data(graph):
+                    path.rename(target / path.name)
+        for description in ("config.json", "generation_config.json", "tokenizer.json"):
+            found = next((place / description for place in (source, scratch) if (place / description).is_file()), None)
+            if found is not None:
+                shutil.copyfile(found, target / description)
+
+
+def _export(source: Path, target: Path) -> tuple[Path, Path, Path]:
+    from optimum.exporters.onnx import main_export
+
+    main_export(
+        str(source),
+        target,
+        task="text2text-generation-with-past",
+        library_name="transformers",
+        dtype="fp32",
+        local_files_only=True,
+        do_validation=False,
+        no_post_process=True,  # it would merge the two decoders, which cannot be quantized then
+    )
+    return _named(target, "fp32")
+
+
+def _quantize(graph: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    size_bytes = sum(path.stat().st_size for path in _with_data(graph))
+    # Seven bits, because processors without VNNI let sums of eight-bit products overflow.
+    quantize_dynamic(
+        graph,
+        target,
+        per_channel=True,
+        reduce_range=True,
+        weight_type=QuantType.QInt8,
+        use_external_data_format=size_bytes > _LARGEST_IN_ONE_FILE,
+    )
+
+
+if __name__ == "__main__":
+    _convert(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""How the budget of a memory is shared out, before anything is recalled.
+
+Claims in order: hard authored text, the base of the recent tail, the soft prefix, the rest of the tail. What they leave
+is for guidance and recall. Source: the budget partition of libravdb memory 1.4.4, and its continuity document.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
+from lcm.context.assembly.packing import longest_prefix
+from lcm.errors import LcmError
+
+_SLACK = 1e-9
+
+
+class OversizedHardError(LcmError):
+    """What is authored and must always be shown takes more than it may."""
+
+    def __init__(self, tokens: float, budget_tokens: float) -> None:
+        super().__init__(
+            f"hard authored text (authored.paths) takes {tokens:g} tokens as it is shown, more than the "
+            f"{budget_tokens:g} that it may: shorten it, mark less of it as binding, or ask for larger budgets "
+            "(retention.budgets; assembly.shares.oversized_hard=degrade shows it alone)"
+        )
+        self.tokens = tokens
+        self.budget_tokens = budget_tokens
+
+
+class Costs(NamedTuple):
+    """What authored blocks take, in authored order."""
+
+    shown: Sequence[float]
+    """As they are counted."""
+    packed: Sequence[float]
+    """By which it is decided whether they fit."""
+
+
+class Shares(NamedTuple):
+    """Who gets what."""
+
+    memory_tokens: float
+    """The whole budget of the memory."""
+    hard_tokens: float
+    soft: int
+    """How many soft blocks are in."""
+    soft_tokens: float
+    tail: TailChoice
+    base_tokens: float
+    tail_tokens: float
+    """Of the whole tail, its base among it."""
+    degraded: tuple[str, ...]
+    """Why nothing but hard text and the base of the tail is shown; empty where all is well."""
+
+    def exceeds(self, tokens: float) -> bool:
+        """Whether so many are more than the memory has."""
+        return tokens > self.memory_tokens + _SLACK
+
+    @property
+    def left_tokens(self) -> float:
+        """For what is recalled."""
+        if self.degraded:
+            return 0.0
+        return max(0.0, self.memory_tokens - self.hard_tokens - self.soft_tokens - self.tail_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetShares:
+    """The fractions of a memory's budget that its parts may claim."""
+
+    hard_fraction: float = 0.0
+    """What hard authored text may take at most; 0 = all."""
+    soft_fraction: float = 0.3
+    """What soft authored text may take."""
+    guidance_fraction: float = 0.15
+    """What protected rules may take."""
+    oversized_hard: Literal["refuse", "degrade"] = "refuse"
+    """What becomes of hard text that takes more than it may: an error, or as the original a context of nothing else."""
+    soft_claim: Literal["reserved", "used"] = "reserved"
+    """What the tail cannot have: all that soft text could claim, so that a larger budget never shortens the tail; or as
+    the original only what it takes."""
+
+    def __post_init__(self) -> None:
+        for name in ("hard_fraction", "soft_fraction", "guidance_fraction"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        for name, allowed in (("oversized_hard", ("refuse", "degrade")), ("soft_claim", ("reserved", "used"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r}")
+
+    def share(
+        self, memory_tokens: float, hard: Sequence[float], soft: Costs, turns: Sequence[Turn], tail: RecentTail
+    ) -> Shares:
+        """Share a budget out.
+
+        Args:
+            memory_tokens: the budget.
+            hard: what each hard block takes.
+            soft: what the soft blocks take.
+            turns: the conversation.
+            tail: how its tail is chosen.
+        Raises:
+            OversizedHardError: if hard blocks take more than they may, where that is refused.
+        """
+        hard_tokens = sum(hard)
+        hard_limit = memory_tokens * self.hard_fraction if self.hard_fraction > 0 else memory_tokens
+        is_oversized = bool(hard) and hard_tokens > hard_limit + _SLACK
+        if is_oversized and self.oversized_hard == "refuse":
+            raise OversizedHardError(hard_tokens, hard_limit)
+        base = tail.base(turns)
+        base_tokens = sum(turns[place].tokens for place in range(base, len(turns)))
+        degraded = []
+        if is_oversized and self.hard_fraction > 0:
+            degraded.append(f"hard authored text takes {hard_tokens:g} tokens of {hard_limit:g}")
+        must_tokens = hard_tokens + base_tokens
+        if must_tokens > memory_tokens + _SLACK:
+            degraded.append(f"hard authored text and the newest turns take {must_tokens:g} tokens of {memory_tokens:g}")
+        if degraded:
+            return Shares(
+                memory_tokens, hard_tokens, 0, 0.0, TailChoice(base, base), base_tokens, base_tokens, tuple(degraded)
+            )
+        room = memory_tokens - must_tokens
+        soft_budget = max(0.0, min(memory_tokens * self.soft_fraction, room))
+        soft_count = longest_prefix(soft.packed, soft_budget)
+        soft_tokens = sum(soft.shown[:soft_count])
+        claimed = soft_tokens if self.soft_claim == "used" else min(soft_budget, sum(soft.shown))
+        tail_room = max(0.0, memory_tokens - hard_tokens - claimed)
+        target = max(tail.target_tokens(memory_tokens), base_tokens)
+        choice = tail.select(turns, min(target, tail_room), tail_room)
+        tail_tokens = sum(turns[place].tokens for place in range(choice.recent, len(turns)))
+        return Shares(memory_tokens, hard_tokens, soft_count, soft_tokens, choice, base_tokens, tail_tokens, ())

@@ -1,0 +1,229 @@
+"""Contexts of what was authored, the newest turns word for word, protected rules, and what was recalled.
+
+Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`,
+those of the code of 1.4.4 `conf/assembly/libravdb_1_4_4.yaml`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from lcm.clock import EPOCH
+from lcm.compaction.recent_tail import RecentTail
+from lcm.context.assembly.budget_shares import BudgetShares, Costs, Shares
+from lcm.context.assembly.memory_header import Remembered, header, line_text, message_text, sections
+from lcm.context.assembly.pricing import Price, Pricing, Rendering
+from lcm.context.assembly.recall_choice import Chosen, RecallChoice, RecallRules, Room
+from lcm.context.assembly.tail_turns import TailTurns, entry_of
+from lcm.protocols import Ask, Recovery, TokenEstimator
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary
+from lcm.retrieval.recovery.none import NoRecovery
+from lcm.transcript.rendering import storage_shape
+from lcm.writing.dream.query import asks_for_dreams
+
+
+@dataclass(frozen=True, slots=True)
+class Continuity:
+    """Shows hard authored text and the newest turns always, and in what they leave: soft authored text, more turns,
+    protected rules, what ranking found, and what was fetched because ranking failed.
+
+    A question about dreams is answered by authored text and dreams alone, where a dream was recalled.
+
+    Budgets are of the parts as they are counted one by one. An estimator for which a whole text is no sum of its parts
+    may count the rendered context higher.
+    """
+
+    token_estimator: TokenEstimator
+    recovery: Recovery = field(default_factory=NoRecovery)
+    """What is kept for turns that were fetched because ranking failed, and in which order they come."""
+    token_budget_fraction: float = 1.0
+    """Of what is asked for, the memory's own budget."""
+    shares: BudgetShares = field(default_factory=BudgetShares)
+    tail: RecentTail = field(default_factory=RecentTail)
+    rendering: Rendering = "once"
+    """`once`: the tail as the messages that it was, all else in the header, every part counted as it is shown. `twice`:
+    as the original, everything as a message of the system and in the header, which is not counted."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.token_budget_fraction <= 1:
+            raise ValueError(f"token_budget_fraction must be in (0, 1], got {self.token_budget_fraction}")
+        if self.rendering not in Rendering.__args__:  # type: ignore[attr-defined]
+            raise ValueError(f"rendering must be once or twice, got {self.rendering!r}")
+
+    @property
+    def shows_documents(self) -> bool:
+        return True
+
+    @property
+    def reads_prompts(self) -> bool:
+        return True
+
+    def wording(self, message: Message) -> str:
+        """The text whose tokens a message costs in a context."""
+        return entry_of(message) if self.rendering == "twice" else storage_shape.wording(message)
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        """Choose what fits from the conversation, what each ask recalled, and what was authored.
+
+        Raises:
+            OversizedHardError: if hard authored text takes more than it may, where that is refused.
+        """
+        packing = _Packing(self, items, authored)
+        return [packing.context(ask) for ask in asks]
+
+    def tail_message_ids(
+        self,
+        items: Sequence[Message | Summary],
+        budget_tokens: int,
+        authored: Sequence[AuthoredNode] = (),
+        prompt: str = "",
+    ) -> list[str]:
+        """The messages that a context shows word for word, whatever is recalled: a search may leave them out.
+
+        None for a question about dreams: it depends on whether a dream is recalled.
+        """
+        packing = _Packing(self, items, authored)
+        turns, shares = packing.shared(budget_tokens, asks_for_dreams(prompt))
+        return [message.message_id for message in turns.messages[shares.tail.recent :]]
+
+
+class _Shown(NamedTuple):
+    """One item of a context, and how it is worded."""
+
+    item: ContextItem
+    remembered: Remembered
+
+
+class _Packing:
+    """One conversation, packed for one ask after another."""
+
+    def __init__(self, rules: Continuity, items: Sequence[Message | Summary], authored: Sequence[AuthoredNode]) -> None:
+        self._rules = rules
+        self._items = items
+        self._is_twice = rules.rendering == "twice"
+        messages = [item for item in items if isinstance(item, Message)]
+        self._turns = TailTurns(messages, rules.token_estimator, as_entries=self._is_twice)
+        self._no_turns = TailTurns((), rules.token_estimator, as_entries=self._is_twice)
+        self._pricing = Pricing(rules.token_estimator, rules.rendering)
+        self._hard = [node for node in authored if node.tier == "hard"]
+        self._soft = [node for node in authored if node.tier == "soft"]
+        nodes = [*self._hard, *self._soft]
+        prices = self._pricing.prices(
+            "authored_context", [_as_remembered(node) for node in nodes], counted=[node.tokens for node in nodes]
+        )
+        self._hard_prices, self._soft_prices = prices[: len(self._hard)], prices[len(self._hard) :]
+        self._shared: dict[tuple[int, bool], Shares] = {}
+
+    def shared(self, budget_tokens: int, is_dream: bool) -> tuple[TailTurns, Shares]:
+        turns = self._no_turns if is_dream else self._turns
+        key = budget_tokens, is_dream
+        if key not in self._shared:
+            memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
+            soft = Costs([price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices])
+            hard = [price.shown for price in self._hard_prices]
+            self._shared[key] = self._rules.shares.share(memory_tokens, hard, soft, turns, self._rules.tail)
+        return turns, self._shared[key]
+
+    def context(self, ask: Ask) -> Context:
+        is_dream = asks_for_dreams(ask.prompt) and any(one.kind == "dream" for one in ask.recalled)
+        turns, shares = self.shared(ask.budget_tokens, is_dream)
+        tail = range(shares.tail.recent, len(turns))
+        choice = self._choice(ask, is_dream, shares, [turns.messages[place].message_id for place in tail])
+        said: list[Any] = []
+        words: Mapping[int, str] = {}
+        if not self._is_twice:
+            said, words = turns.agent_messages(shares.tail.recent)
+        hard = self._authored(self._hard, self._hard_prices)
+        soft = self._authored(self._soft[: shares.soft], self._soft_prices)
+        recent = [self._turn(turns, place, words.get(place, "")) for place in tail]
+        rest = [self._document(chosen) for chosen in (*choice.guidance, *choice.recalled, *choice.recovered)]
+        base = shares.tail.base - shares.tail.recent
+        injected = [*hard, *recent[base:], *soft, *recent[:base], *rest]
+        notes = _notes(shares, choice) | {"base_turns": len(turns) - shares.tail.base}
+        if self._is_twice:
+            said = [{"role": "system", "content": message_text(one.remembered)} for one in injected]
+            notes["injection_order"] = [one.item.item_id for one in injected]
+        in_header = [*hard, *soft, *(recent if self._is_twice else ()), *rest]
+        shown = [one.item for one in (*hard, *soft, *recent, *rest)]
+        tokens = sum(item.tokens for item in shown)
+        return Context(
+            items=tuple(shown),
+            tokens=tokens,
+            budget_tokens=ask.budget_tokens,
+            messages=tuple(said),
+            guidance=header(sections([one.remembered for one in in_header]), shares.degraded),
+            evicted=len(self._items) - len(recent),
+            is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
+            notes=notes,
+        )
+
+    def _choice(self, ask: Ask, is_dream: bool, shares: Shares, tail_ids: Sequence[str]) -> RecallChoice:
+        if shares.degraded:
+            return RecallChoice()
+        guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
+        room = Room(shares.memory_tokens, shares.left_tokens, guidance_tokens)
+        rules = RecallRules(self._pricing, self._rules.recovery)
+        if is_dream:
+            return rules.dreams(ask.recalled, room)
+        now = ask.asked_at or self._last_instant()
+        has_session = bool(self._turns.messages)
+        return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=has_session)
+
+    def _last_instant(self) -> datetime:
+        instants = [message.created_at for message in self._turns.messages if message.created_at is not None]
+        return instants[-1] if instants else EPOCH
+
+    def _authored(self, nodes: Sequence[AuthoredNode], prices: Sequence[Price]) -> list[_Shown]:
+        found = []
+        for node, price in zip(nodes, prices, strict=False):
+            one = _as_remembered(node)
+            item = ContextItem(
+                "document", node.node_id, self._text(one), int(price.shown), context_tier=one.context_tier
+            )
+            found.append(_Shown(item, one))
+        return found
+
+    def _turn(self, turns: TailTurns, place: int, words: str) -> _Shown:
+        message = turns.messages[place]
+        one = Remembered("tail", message.content, message.role, message.created_at)
+        text = self._text(one) if self._is_twice else words
+        tokens = int(turns[place].tokens)
+        item = ContextItem("message", message.message_id, text, tokens, in_tail=True, context_tier="tail")
+        return _Shown(item, one)
+
+    def _document(self, chosen: Chosen) -> _Shown:
+        one = chosen.remembered
+        item = ContextItem(
+            "document",
+            chosen.one.document_id,
+            self._text(one),
+            int(chosen.tokens),
+            context_tier=one.context_tier,
+            source_message_ids=chosen.one.source_message_ids,
+        )
+        return _Shown(item, one)
+
+    def _text(self, one: Remembered) -> str:
+        return message_text(one) if self._is_twice else line_text(one)
+
+
+def _as_remembered(node: AuthoredNode) -> Remembered:
+    return Remembered("hard" if node.tier == "hard" else "soft", node.text)
+
+
+def _notes(shares: Shares, choice: RecallChoice) -> dict[str, Any]:
+    return {
+        "memory_tokens": shares.memory_tokens,
+        "hard_tokens": shares.hard_tokens,
+        "base_tokens": shares.base_tokens,
+        "tail_tokens": shares.tail_tokens,
+        "soft_tokens": shares.soft_tokens,
+        "left_tokens": shares.left_tokens,
+        "reserve_tokens": choice.reserve_tokens,
+        "has_failed": choice.signals.has_failed,
+        "is_elsewhere": choice.signals.is_elsewhere,
+        "degraded": list(shares.degraded),
+    }

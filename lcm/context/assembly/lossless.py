@@ -1,0 +1,177 @@
+"""Contexts from messages and summaries: the newest always, of the rest what fits.
+
+Source: the assembler of lossless-claw 0.6.3; its own choices are `conf/assembly/lossless_claw.yaml`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lcm.context.assembly.clean_up import cleaned, pruned
+from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
+from lcm.context.assembly.guidance import guidance
+from lcm.context.assembly.pairing import Piece, Placed, ToolPairing
+from lcm.context.assembly.relevance import RelevanceIndex, RelevanceTerms
+from lcm.context.assembly.runtime_message import readable_text
+from lcm.context.assembly.shown_items import ShownItems
+from lcm.context.assembly.tail import Protection, Tail, fresh_tail
+from lcm.protocols import Ask, TokenEstimator
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary
+from lcm.transcript.rendering import storage_shape
+
+Eviction = Literal["chronological", "relevance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lossless:
+    """Shows the fresh tail, whatever it costs, and of the older items what fits into the rest of the budget."""
+
+    token_estimator: TokenEstimator
+    fresh_tail_count: int = 64
+    """How many items, messages and summaries alike, are always shown."""
+    fresh_tail_max_tokens: int | None = 4000
+    """Fewer are, where they cost more; the newest always is. None = no bound."""
+    eviction: Eviction = "chronological"
+    """`chronological`: the newest items stay, up to the first that does not fit. `relevance`: those stay that have most
+    to do with the prompt; without one as `chronological`."""
+    relevance_terms: RelevanceTerms = "words"
+    """What a prompt and an item are compared by: `words` of any script, or as the original `ascii_json`."""
+    tool_pairing: ToolPairing = "strict"
+    """How results are brought behind their calls: `strict`, or as the original `lenient`."""
+    protection: Protection = "pairs"
+    """What the tail pulls in: the other half of each call and result (`pairs`), or as the original only `results`."""
+    timezone: str = "UTC"
+    """IANA name: of the times of summaries."""
+    max_budget_tokens: int | None = None
+    """No budget is larger. None = no bound."""
+    default_budget_tokens: int | None = 128_000
+    """Where an ask names none, that is 0 or less. None = then nothing but the tail is shown."""
+
+    def __post_init__(self) -> None:
+        if not self.fresh_tail_count >= 0:
+            raise ValueError(f"fresh_tail_count must be >= 0, got {self.fresh_tail_count}")
+        for name in ("fresh_tail_max_tokens", "max_budget_tokens", "default_budget_tokens"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be > 0 or null, got {value}")
+        for name, choices in (
+            ("eviction", Eviction),
+            ("relevance_terms", RelevanceTerms),
+            ("tool_pairing", ToolPairing),
+            ("protection", Protection),
+        ):
+            if getattr(self, name) not in choices.__args__:  # type: ignore[attr-defined]
+                allowed = " or ".join(choices.__args__)  # type: ignore[attr-defined]
+                raise ValueError(f"{name} must be {allowed}, got {getattr(self, name)!r}")
+        try:
+            ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"timezone must be an IANA name such as Europe/Madrid, got {self.timezone!r}") from error
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether a context depends on the prompt of its ask."""
+        return self.eviction == "relevance"
+
+    @property
+    def shows_documents(self) -> bool:
+        return False
+
+    def wording(self, message: Message) -> str:
+        """The text whose tokens a message costs in a context."""
+        return storage_shape.wording(message)
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        """Choose from the context items of one conversation, in order, what fits: one context an ask."""
+        if not asks:
+            return []
+        shown = ShownItems(items, self.token_estimator, ZoneInfo(self.timezone))
+        tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.protection)
+        choice = _Choice(shown, tail, self.eviction, self.relevance_terms)
+        said = guidance(item for item in items if isinstance(item, Summary))
+        contexts: dict[tuple[int, tuple[int, ...]], Context] = {}
+        answered = []
+        for ask in asks:
+            budget_tokens = self._budget_tokens(ask.budget_tokens)
+            kept = tuple(choice.kept(max(0, budget_tokens - tail.tokens), ask.prompt))
+            key = budget_tokens, kept
+            if key not in contexts:
+                contexts[key] = self._context(shown, tail, kept, budget_tokens, said)
+            answered.append(contexts[key])
+        return answered
+
+    def _budget_tokens(self, asked: float) -> int:
+        whole = math.floor(asked) if asked > 0 else 0
+        budget_tokens = whole or self.default_budget_tokens or 0
+        return budget_tokens if self.max_budget_tokens is None else min(budget_tokens, self.max_budget_tokens)
+
+    def _context(self, shown: ShownItems, tail: Tail, kept: Sequence[int], budget_tokens: int, said: str) -> Context:
+        chosen = [*sorted((*kept, *tail.before)), *tail.order]
+        standing = pruned(
+            [placed for place in chosen for placed in shown[place].messages], range(tail.start, len(shown))
+        )
+        messages = cleaned(standing, self.tool_pairing)
+        texts = _texts(standing, {piece for placed in messages for piece in placed.pieces})
+        in_tail = {*tail.before, *tail.order}
+        return Context(
+            items=tuple(_item(shown, place, texts.get(place, ""), place in in_tail) for place in chosen),
+            tokens=sum(shown[place].tokens for place in chosen),
+            budget_tokens=budget_tokens,
+            messages=tuple(placed.message for placed in messages),
+            guidance=said,
+            evicted=len(shown) - len(chosen),
+        )
+
+
+class _Choice:
+    """Which items before the tail stay, for one ask after another."""
+
+    def __init__(self, shown: ShownItems, tail: Tail, eviction: Eviction, terms: RelevanceTerms) -> None:
+        pulled_in = {*tail.before, *tail.order}
+        self._shown = shown
+        self._eviction = eviction
+        self._terms: RelevanceTerms = terms
+        self._evictable = [place for place in range(tail.start) if place not in pulled_in]
+
+    def kept(self, budget_tokens: int, prompt: str) -> list[int]:
+        newest = newest_that_fit(self._evictable, self._tokens, budget_tokens)
+        if self._eviction == "chronological" or len(newest) == len(self._evictable):
+            return newest
+        scores = self._index.scores(prompt)
+        return newest if scores is None else best_that_fit(self._evictable, self._tokens, scores, budget_tokens)
+
+    @cached_property
+    def _index(self) -> RelevanceIndex:
+        self._shown.make(self._evictable)
+        words = self._shown.words if self._terms == "words" else self._shown.costed_words
+        return RelevanceIndex([words(place) for place in self._evictable], self._terms)
+
+    def _tokens(self, place: int) -> int:
+        return self._shown[place].tokens
+
+
+def _texts(standing: Sequence[Placed], shown: set[Piece]) -> dict[int, str]:
+    """What each item says, of its messages that are shown."""
+    said: dict[int, list[str]] = {}
+    for placed in standing:
+        piece = placed.pieces[0]
+        if piece in shown:
+            said.setdefault(piece[0], []).append(readable_text(placed.message))
+    return {place: "\n".join(texts) for place, texts in said.items()}
+
+
+def _item(shown: ShownItems, place: int, text: str, in_tail: bool) -> ContextItem:
+    item = shown.items[place]
+    is_summary = isinstance(item, Summary)
+    return ContextItem(
+        kind="summary" if is_summary else "message",
+        item_id=item.summary_id if isinstance(item, Summary) else item.message_id,
+        text=text,
+        tokens=shown[place].tokens,
+        in_tail=in_tail,
+    )

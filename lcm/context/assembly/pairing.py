@@ -1,0 +1,155 @@
+"""Every result of a tool behind the call that it answers, and every call answered.
+
+Source: the transcript repair of lossless-claw 0.6.3 (`lenient`); `strict` is ours.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from lcm.context.assembly.runtime_message import RuntimeMessage, blocks_in, calls_of, result_id_of
+from lcm.transcript.rendering.blocks import CALL_TYPES
+
+ToolPairing = Literal["lenient", "strict"]
+
+NO_RESULT = "No result of this call was recorded; this error stands in its place."
+"""What an answer says that was made up."""
+
+Piece = tuple[int, int]
+"""The place of an item, and that of the message within it."""
+
+
+class Placed(NamedTuple):
+    """A message, and the pieces of items that it was made of; none where it was made up."""
+
+    message: RuntimeMessage
+    pieces: tuple[Piece, ...] = ()
+    turn: str = ""
+
+
+def paired(messages: Sequence[Placed], pairing: ToolPairing) -> list[Placed]:
+    """Pair calls with results.
+
+    A result without a call is dropped. A call without a result is answered by an error; calls of an assistant that
+    stopped by an error, or was stopped, are left alone.
+
+    `lenient`: a result belongs to the last assistant's message before it, and an id is answered once; the messages are
+    given back as they were where nothing was dropped, made up or moved past another message, even if results stand in
+    another order than their calls or twice. `strict`: a result belongs to the nearest message before it that calls its
+    id and has no answer yet; the paired messages are given back always.
+    """
+    return _strict(messages) if pairing == "strict" else _lenient(messages)
+
+
+def _strict(messages: Sequence[Placed]) -> list[Placed]:
+    answers: dict[tuple[int, str], Placed] = {}
+    open_calls: dict[str, list[int]] = {}
+    for place, placed in enumerate(messages):
+        if _is_result(placed):
+            waiting = open_calls.get(result_id_of(placed.message))
+            if waiting:
+                answers[waiting.pop(), result_id_of(placed.message)] = placed
+        elif not _is_broken_off(placed):
+            for call_id in dict(calls_of(placed.message)):
+                open_calls.setdefault(call_id, []).append(place)
+    whole: list[Placed] = []
+    for place, placed in enumerate(messages):
+        if _is_result(placed):
+            continue
+        if _is_broken_off(placed):
+            whole.append(placed)
+            continue
+        whole.append(_reasoning_first(placed))
+        called = calls_of(placed.message)
+        names = dict(reversed(called))  # of two calls under one id the first gives the name
+        whole += [answers.get((place, call_id)) or _made_up(call_id, names[call_id]) for call_id in dict(called)]
+    return whole
+
+
+def _lenient(messages: Sequence[Placed]) -> list[Placed]:
+    whole: list[Placed] = []
+    answered: set[str] = set()
+    is_changed = False
+    place = 0
+    while place < len(messages):
+        placed = messages[place]
+        place += 1
+        if _is_result(placed):
+            is_changed = True
+            continue
+        if placed.message["role"] != "assistant" or _is_broken_off(placed):
+            whole.append(placed)
+            continue
+        ordered = _reasoning_first(placed)
+        is_changed = is_changed or ordered is not placed
+        whole.append(ordered)
+        calls = calls_of(placed.message)
+        if not calls:
+            continue
+        end = _next_assistant(messages, place)
+        span = _Span.of(messages[place:end], {call_id for call_id, _ in calls}, answered)
+        place = end
+        is_changed = is_changed or span.has_dropped or bool(span.results and span.others)
+        for call_id, name in calls:
+            if call_id not in span.results:
+                is_changed = True
+            if call_id in answered:
+                is_changed = True
+                continue
+            answered.add(call_id)
+            whole.append(span.results.get(call_id) or _made_up(call_id, name))
+        whole += span.others
+    return whole if is_changed else list(messages)
+
+
+class _Span(NamedTuple):
+    """What stands between an assistant's message and the next."""
+
+    results: dict[str, Placed]
+    others: list[Placed]
+    has_dropped: bool
+
+    @classmethod
+    def of(cls, messages: Iterable[Placed], called: set[str], answered: set[str]) -> "_Span":
+        results: dict[str, Placed] = {}
+        others: list[Placed] = []
+        has_dropped = False
+        for placed in messages:
+            if not _is_result(placed):
+                others.append(placed)
+            elif (call_id := result_id_of(placed.message)) in called and call_id not in answered:
+                results.setdefault(call_id, placed)
+            else:
+                has_dropped = True
+        return cls(results, others, has_dropped)
+
+
+def _next_assistant(messages: Sequence[Placed], first: int) -> int:
+    later = range(first, len(messages))
+    return next((place for place in later if messages[place].message["role"] == "assistant"), len(messages))
+
+
+def _is_result(placed: Placed) -> bool:
+    return bool(placed.message["role"] == "toolResult")
+
+
+def _is_broken_off(placed: Placed) -> bool:
+    return placed.message.get("stopReason") in ("error", "aborted")
+
+
+def _reasoning_first(placed: Placed) -> Placed:
+    """Put reasoning before the one function call of a message that holds nothing else; OpenAI refuses another order."""
+    blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+    kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
+    is_call = [kind in CALL_TYPES for kind in kinds]
+    is_reasoning = [kind in ("reasoning", "thinking") for kind in kinds]
+    functions = sum(kind in ("functionCall", "function_call") for kind in kinds)
+    if functions != 1 or not all(map(max, is_call, is_reasoning)) or not any(is_reasoning[is_call.index(True) :]):
+        return placed
+    order = sorted(range(len(blocks)), key=lambda at: is_call[at])
+    return placed._replace(message={**placed.message, "content": [blocks[at] for at in order]})
+
+
+def _made_up(call_id: str, name: str) -> Placed:
+    text = [{"type": "text", "text": NO_RESULT}]
+    answer = {"role": "toolResult", "toolCallId": call_id, "toolName": name or "unknown", "content": text}
+    return Placed({**answer, "isError": True})

@@ -1,0 +1,62 @@
+"""What it takes to show something that is remembered."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from lcm.context.assembly.memory_header import Remembered, Section, closing, line, line_text, message_text, opening
+from lcm.protocols import TokenEstimator
+
+Rendering = Literal["once", "twice"]
+
+
+class Price(NamedTuple):
+    """What one document or authored block takes."""
+
+    shown: float
+    """As it is counted."""
+    packed: float
+    """By which it is decided whether it fits."""
+
+
+class Pricing:
+    """Prices by one estimator.
+
+    `once`: a line of the header; the first of a section pays for its opening and closing too; that is counted, and that
+    is packed by. `twice`, as the original: packed by the bare text, counted by what its author counted, where he did,
+    else by its message; the header costs nothing.
+    """
+
+    def __init__(self, estimator: TokenEstimator, rendering: Rendering) -> None:
+        self._estimator = estimator
+        self._is_twice = rendering == "twice"
+
+    def prices(
+        self,
+        section: Section,
+        ones: Sequence[Remembered],
+        *,
+        before: int = 0,
+        counted: Sequence[int] = (),
+    ) -> list[Price]:
+        """Price what is to stand in a section, in order.
+
+        Args:
+            section: of the header.
+            ones: what is to stand there.
+            before: how many stand there already.
+            counted: the tokens that its author counted, of each; 0 = he did not. Read for `twice` alone.
+        """
+        if self._is_twice:
+            messages = self._estimator.count([message_text(one) for one in ones])
+            bare = self._estimator.count([one.text for one in ones])
+            told = counted or [0] * len(ones)
+            return [Price(own or said, raw) for own, said, raw in zip(told, messages, bare, strict=True)]
+        lines = [line(section, number, line_text(one)).text for number, one in enumerate(ones, start=before + 1)]
+        tokens = self._estimator.count(lines)
+        if tokens and not before:
+            tokens[0] += self.frame_tokens(section)
+        return [Price(cost, cost) for cost in tokens]
+
+    def frame_tokens(self, section: Section) -> int:
+        """What a section costs beside its entries."""
+        return 0 if self._is_twice else self._estimator.count([opening(section) + closing(section)])[0]

@@ -1,0 +1,156 @@
+"""Which of what was recalled is shown: rules first, then what ranking found, then what was recovered.
+
+Source: the assembly of libravdb memory 1.4.4.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from lcm.context.assembly.memory_header import Remembered
+from lcm.context.assembly.packing import first_fit, longest_prefix
+from lcm.context.assembly.pricing import Price, Pricing
+from lcm.protocols import Recovery, Signals
+from lcm.records import ContextTier, Recalled
+
+_SPOKEN = ("message", "guidance")
+"""Kinds of documents that somebody said."""
+
+
+class Chosen(NamedTuple):
+    """A recalled document that is shown."""
+
+    one: Recalled
+    remembered: Remembered
+    tokens: float
+
+
+class RecallChoice(NamedTuple):
+    """What is shown of an answer, and how much was kept for what was recovered."""
+
+    guidance: Sequence[Chosen] = ()
+    recalled: Sequence[Chosen] = ()
+    recovered: Sequence[Chosen] = ()
+    signals: Signals = Signals(False, False, False, False)
+    reserve_tokens: int = 0
+
+
+class Room(NamedTuple):
+    """What there is for an answer, in tokens."""
+
+    memory_tokens: float
+    """The whole budget of the memory."""
+    left_tokens: float
+    """Of it, for what is recalled."""
+    guidance_tokens: float
+    """Of that, what rules may take."""
+
+
+class RecallRules(NamedTuple):
+    """By which an answer is packed."""
+
+    pricing: Pricing
+    recovery: Recovery
+
+    def dreams(self, answer: Sequence[Recalled], room: Room) -> RecallChoice:
+        """Choose for a question about dreams: nothing but dreams answers it."""
+        dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
+        return RecallChoice(recalled=self._prefix(dreams, "recalled", room.left_tokens))
+
+    def choose(
+        self,
+        prompt: str,
+        answer: Sequence[Recalled],
+        room: Room,
+        tail_ids: Collection[str],
+        now: datetime,
+        *,
+        has_session: bool,
+    ) -> RecallChoice:
+        """Choose from an answer, best first.
+
+        Args:
+            prompt: what was asked.
+            answer: what ranking found, what was recovered among it.
+            room: what there is for it.
+            tail_ids: the messages that are shown already: what stands only for such is left out.
+            now: when it was asked.
+            has_session: something was said in the asker's session.
+        """
+        awake = [one for one in answer if one.kind != "dream"]
+        ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
+        signals = self.recovery.signals(ranked, has_session)
+        if not signals.has_failed and any(one.is_recovered for one in awake):
+            # Ranking fetched them for a question that names no session; the context that answers it has one.
+            signals = signals._replace(is_elsewhere=True)
+        reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
+        rules = [one for one in ranked if one.kind == "guidance"]
+        guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))
+        left = max(0.0, room.left_tokens - _tokens(guidance))
+        shown_ids = {*tail_ids, *(source for chosen in guidance for source in chosen.one.source_message_ids)}
+        others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
+        recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
+        left = max(0.0, left - _tokens(recalled))
+        taken = {_words(chosen.one) for chosen in (*guidance, *recalled)}
+        fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
+        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), min(reserve, left), len(recalled), now)
+        return RecallChoice(guidance, recalled, recovered, signals, reserve)
+
+    def _prefix(self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float) -> list[Chosen]:
+        if not ones or budget_tokens <= 0:
+            return []
+        is_guidance = context_tier == "guidance"
+        shown = [remembered(one, is_guidance=is_guidance) for one in ones]
+        prices = self.pricing.prices("elevated_guidance" if is_guidance else "recalled_memories", shown)
+        fits = longest_prefix((price.packed for price in prices), budget_tokens)
+        return _chosen(ones[:fits], shown[:fits], prices[:fits])
+
+    def _recovered(
+        self, prompt: str, ones: Sequence[Recalled], budget_tokens: float, before: int, now: datetime
+    ) -> list[Chosen]:
+        if not ones or budget_tokens <= 0:
+            return []
+        shown = [remembered(one, is_recovered=True) for one in ones]
+        # No label gets longer than the one it is priced with: what does not fit only moves the others up.
+        prices = self.pricing.prices("recalled_memories", shown, before=max(before, 1))
+        frame = 0 if before else self.pricing.frame_tokens("recalled_memories")
+        room = math.floor(budget_tokens - frame)
+        order = self.recovery.order(prompt, ones, [math.ceil(price.packed) for price in prices], max(0, room), now)
+        kept = [order[place] for place in first_fit([prices[place].packed for place in order], room)]
+        chosen = _chosen([ones[p] for p in kept], [shown[p] for p in kept], [prices[p] for p in kept])
+        if chosen:
+            chosen[0] = chosen[0]._replace(tokens=chosen[0].tokens + frame)
+        return chosen
+
+
+def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
+    """Leave out what comes again, and what stands only for messages that are shown."""
+    seen: set[str] = set()
+    for one in ones:
+        is_shown = bool(one.source_message_ids) and all(source in shown_ids for source in one.source_message_ids)
+        if not is_shown and one.document_id not in seen:
+            seen.add(one.document_id)
+            yield one
+
+
+def remembered(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> Remembered:
+    """A document as it is shown; one that nobody said has no role."""
+    context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
+    role = one.role if one.kind in _SPOKEN else ""
+    if not role and one.kind in _SPOKEN and one.scope_class == "durable":
+        role = "user"
+    return Remembered(context_tier, one.text, role, one.created_at)
+
+
+def _chosen(ones: Sequence[Recalled], shown: Sequence[Remembered], prices: Sequence[Price]) -> list[Chosen]:
+    return [Chosen(one, as_shown, price.packed) for one, as_shown, price in zip(ones, shown, prices, strict=True)]
+
+
+def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
+    """What it says, and of which messages: a turn and the document made of it say the same."""
+    return one.text, one.source_message_ids or one.document_id
+
+
+def _tokens(chosen: Iterable[Chosen]) -> float:
+    return sum(one.tokens for one in chosen)

@@ -1,0 +1,89 @@
+"""The items of a context as they would be shown, each made when it is first asked for."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from lcm.context.assembly.pairing import Placed
+from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
+from lcm.context.assembly.summary_text import summary_text
+from lcm.protocols import TokenEstimator
+from lcm.records import Message, Summary
+from lcm.transcript.rendering.agent_form import turn_of
+
+_AHEAD = 64
+"""How many items are made at once, so that an estimator gets batches."""
+
+
+class Shown(NamedTuple):
+    """An item as it would be shown, before anything is left out or repaired."""
+
+    messages: tuple[Placed, ...]
+    costed: str
+    """What its tokens are counted from."""
+    tokens: int
+
+    @property
+    def calls(self) -> list[str]:
+        return [call_id for placed in self.messages for call_id, _ in calls_of(placed.message)]
+
+    @property
+    def results(self) -> list[str]:
+        return [call_id for placed in self.messages if (call_id := result_id_of(placed.message))]
+
+
+class ShownItems:
+    """All items of one context, by their place."""
+
+    def __init__(self, items: Sequence[Message | Summary], estimator: TokenEstimator, zone: ZoneInfo) -> None:
+        self.items = items
+        self._estimator = estimator
+        self._zone = zone
+        self._shown: dict[int, Shown] = {}
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: int) -> Shown:
+        if place not in self._shown:
+            self.make(range(max(0, place + 1 - _AHEAD), place + 1))  # contexts are filled from the newest item back
+        return self._shown[place]
+
+    def make(self, places: Sequence[int]) -> None:
+        """Make what is still to be made of these items, in one go."""
+        self._show([place for place in places if place not in self._shown])
+
+    def naming_calls(self, call_ids: Collection[str], stop: int) -> Iterator[int]:
+        """The places before `stop` of the messages that call or answer one of these ids, the last first."""
+        if not call_ids:
+            return
+        for place in range(stop - 1, -1, -1):
+            item = self.items[place]
+            if isinstance(item, Message) and any(part.tool_call_id in call_ids for part in item.parts):
+                yield place
+
+    def words(self, place: int) -> str:
+        """What the item says: the text of a summary, the readable text of a message."""
+        item = self.items[place]
+        if isinstance(item, Summary):
+            return item.content
+        return "\n".join(readable_text(placed.message) for placed in self[place].messages)
+
+    def costed_words(self, place: int) -> str:
+        """What the item says, a message with its blocks as JSON."""
+        item = self.items[place]
+        return item.content if isinstance(item, Summary) else self[place].costed
+
+    def _show(self, places: Sequence[int]) -> None:
+        messages = [self._placed(place) for place in places]
+        costed = ["\n".join(costed_text(placed.message) for placed in said) for said in messages]
+        counts = self._estimator.count(costed)
+        for place, said, text, tokens in zip(places, messages, costed, counts, strict=True):
+            self._shown[place] = Shown(said, text, tokens)
+
+    def _placed(self, place: int) -> tuple[Placed, ...]:
+        item = self.items[place]
+        if isinstance(item, Summary):
+            return (Placed({"role": "user", "content": summary_text(item, self._zone)}, ((place, 0),)),)
+        turn = turn_of(item)
+        return tuple(Placed(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item)))

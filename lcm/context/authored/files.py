@@ -1,0 +1,115 @@
+"""Documents that somebody wrote for the agent, as Markdown files."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from lcm.compaction.guidance.reading import Frame
+from lcm.context.authored.blocks import Joins
+from lcm.context.authored.front_matter import LineEnds
+from lcm.context.authored.hard_budget import check_hard_budget
+from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
+from lcm.context.authored.obsidian import is_tagged
+from lcm.context.authored.selection import SelectedFile, selected_files
+from lcm.errors import LcmError
+from lcm.records import AuthoredNode
+
+Adapter = Literal["generic", "obsidian"]
+
+_log = logging.getLogger(__name__)
+_CHOICES = {"adapter": Adapter, "joins": Joins, "line_ends": LineEnds}
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredFiles:
+    """Markdown files, read when they are asked for: `lcm.context.authored.nodes` says what becomes of their blocks.
+
+    Source: libravdb memory 1.4.4.
+    """
+
+    frame: Frame
+    """Says which paragraphs are guidance."""
+    paths: Sequence[str] = ()
+    """Files, folders, and globs of both; relative ones lie below the folder that the process runs in."""
+    adapter: Adapter = "generic"
+    """`generic` takes every file; `obsidian`, of a folder, notes that are tagged, or that `include` names."""
+    include: Sequence[str] = ()
+    """Patterns of file names below a folder, `*` = anything, `/` too; empty = all."""
+    exclude: Sequence[str] = ()
+    """Patterns of what to leave out there; `memory.md` never is."""
+    joins: Joins = "spaced"
+    """What stands between the blocks within one list item or quote: a blank, or nothing."""
+    line_ends: LineEnds = "any"
+    """`unix`: front matter is seen only where LF ends its marks."""
+    authority: float = 1.0
+    """How far the memory trusts what is authored, in [0, 1]: 1 of its core documents, 0 of others."""
+    max_file_bytes: int = 1_048_576
+    max_hard_tokens: int | None = None
+    """More hard text is refused when it is read; None = the assembly alone decides."""
+    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("paths", "include", "exclude"):
+            if isinstance(getattr(self, name), str) or not all(isinstance(one, str) for one in getattr(self, name)):
+                raise ValueError(f"{name} must be a list of texts, got {getattr(self, name)!r}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(choices))}, got {getattr(self, name)!r}")
+        if not 0 <= self.authority <= 1:
+            raise ValueError(f"authority must be in [0, 1], got {self.authority}")
+        if not self.max_file_bytes > 0:
+            raise ValueError(f"max_file_bytes must be > 0, got {self.max_file_bytes}")
+        if self.max_hard_tokens is not None and not self.max_hard_tokens >= 0:
+            raise ValueError(f"max_hard_tokens must be >= 0 or null, got {self.max_hard_tokens}")
+
+    def nodes(self) -> list[AuthoredNode]:
+        found: list[AuthoredNode] = []
+        for file in selected_files(self.paths, self.include, self.exclude):
+            text = self._text(file)
+            if file.is_wanted or self.adapter == "generic" or is_tagged(text):
+                found += self._nodes(file, text)
+        if self.max_hard_tokens is not None:
+            check_hard_budget(found, self.max_hard_tokens, "raise authored.max_hard_tokens")
+        for source, target in dangling_hops(found):
+            _log.warning(
+                "hop_targets of %r names %r, which is no variant block: hard and soft ones are shown, not found",
+                source,
+                target,
+            )
+            self.incidents["hop targets that lead nowhere"] += 1
+        return in_authored_order(found)
+
+    def _text(self, file: SelectedFile) -> str:
+        try:
+            with file.path.open("rb") as stream:
+                raw = stream.read(self.max_file_bytes + 1)
+        except OSError as error:
+            raise LcmError(
+                f"authored.paths leads to {str(file.path)!r}, which cannot be read ({error.strerror}): mend that, or "
+                "keep it out by authored.exclude"
+            ) from error
+        if len(raw) > self.max_file_bytes:
+            raise LcmError(
+                f"authored.paths leads to {str(file.path)!r}, which is larger than {self.max_file_bytes} bytes: raise "
+                "authored.max_file_bytes, or keep it out by authored.exclude"
+            )
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise LcmError(
+                f"authored.paths leads to {str(file.path)!r}, which is not UTF-8 at byte {error.start}: save it as "
+                "UTF-8, or keep it out by authored.exclude"
+            ) from error
+
+    def _nodes(self, file: SelectedFile, text: str) -> list[AuthoredNode]:
+        try:
+            return nodes_of(
+                file.name, text, self.frame, joins=self.joins, line_ends=self.line_ends, authority=self.authority
+            )
+        except LcmError as error:
+            raise LcmError(
+                f"authored.paths leads to {str(file.path)!r}, whose {error}: make it plainer, or keep it out by "
+                "authored.exclude"
+            ) from error

@@ -1,0 +1,76 @@
+"""What stands between two marks at the head of a Markdown file: YAML about the file.
+
+Source: libravdb memory 1.4.4.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lcm.context.authored.lines import Line
+
+LineEnds = Literal["unix", "any"]
+
+_OPENING = "---"
+_CLOSING = ("---", "...")
+_KEY = "hop_targets:"
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_QUOTES = "\"'"
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """The head of a file."""
+
+    lines: tuple[str, ...]
+    """Between the marks."""
+    length: int
+    """In lines, with both marks."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip()
+
+    @property
+    def hop_targets(self) -> tuple[str, ...]:
+        """The ids under the key `hop_targets`, each once: one, some between brackets, or a list in the lines below.
+
+        The original leaves one of the quotes in a bracketed list whose end is quoted, so that its target names
+        nothing; here every id is taken out of its own quotes.
+        """
+        found: list[str] = []
+        is_listing = False
+        for line in self.lines:
+            if line.startswith(_KEY):
+                value = _COMMENT.sub("", line.removeprefix(_KEY)).strip()
+                is_listing = not value
+                found += value.removeprefix("[").removesuffix("]").split(",")
+            elif is_listing and line.strip():
+                is_listing = line.strip().startswith("- ")
+                found += [_COMMENT.sub("", line.strip()[1:])] if is_listing else []
+        targets = (target.strip().strip(_QUOTES).strip() for target in found)
+        return tuple(dict.fromkeys(filter(None, targets)))
+
+
+def front_matter(lines: Sequence[Line], line_ends: LineEnds) -> FrontMatter | None:
+    """The front matter of a file, if it has any.
+
+    Args:
+        lines: of the whole file.
+        line_ends: `unix` sees a mark only where LF ends it, as the original does: in a file with CR LF, or one that
+            ends right behind the second mark, there is no front matter, and Markdown takes it for headings and rules.
+            `any` sees it there too, and with blanks behind a mark.
+    """
+    if not lines or not _is_mark(lines[0], (_OPENING,), line_ends):
+        return None
+    for number, line in enumerate(lines[1:], 1):
+        if _is_mark(line, _CLOSING, line_ends):
+            return FrontMatter(tuple(inner.text for inner in lines[1:number]), number + 1)
+    return None
+
+
+def _is_mark(line: Line, marks: Sequence[str], line_ends: LineEnds) -> bool:
+    if line_ends == "unix":
+        return line.text in marks and line.end == "\n"
+    return line.text.rstrip(" \t") in marks

@@ -1,0 +1,82 @@
+"""Where to begin to read for a question: summaries that were named or found, and messages that were found.
+
+Source: lossless-claw 0.6.3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lcm.context.recall.reader import Reader
+from lcm.errors import StoreError
+from lcm.store.lineage import conversation_rows, conversations_of, deepest, leaves_of
+
+MessageFallback = Literal["always", "shallow"]
+_SHALLOW = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What was named or found, of one conversation."""
+
+    summary_ids: tuple[str, ...] = ()
+    messages: tuple[int, ...] = ()
+    """Integer keys of messages that were found: to be read before anything is expanded."""
+    needs_messages: bool = False
+    """Found by what the messages say: the summaries themselves do not."""
+    conversations: tuple[int, ...] = ()
+    """Integer keys: of the one conversation, and of archived ones of its id; empty where nothing was found."""
+
+
+def candidates(
+    reader: Reader,
+    summary_ids: Sequence[str],
+    query: str,
+    conversation: str | int | None,
+    fallback: MessageFallback,
+) -> Candidates:
+    """Gather where to begin.
+
+    Args:
+        reader: what may be read.
+        summary_ids: named by the asker.
+        query: words to search summaries for, and, where none holds them, messages.
+        conversation: where; None = anywhere.
+        fallback: `always` searches messages whenever no summary was found, and hands them on; `shallow` only where
+            summaries are at most of depth 1, and keeps no more than the leaves above them, as the original does.
+
+    Raises:
+        StoreError: if a summary is unknown, or several conversations come into question.
+    """
+    with reader.store.reading() as connection:
+        rows = conversation_rows(connection, conversation) if isinstance(conversation, str) else None
+        rows = [conversation] if isinstance(conversation, int) else rows
+        of = conversations_of(connection, summary_ids)
+        depth = deepest(connection, rows)
+    for one in summary_ids:
+        if one not in of or (rows is not None and of[one] not in rows):
+            where = "the store" if rows is None else f"conversation {conversation}"
+            raise StoreError(f"there is no summary {one!r} in {where}; lcm_grep finds ids")
+    found = list(summary_ids)
+    conversations = list(of.values())
+    messages: list[int] = []
+    needs_messages = False
+    if query:
+        hits = reader.grep(query, mode="full_text", scope="summaries", conversation=conversation).summaries
+        found += [hit.summary_id for hit in hits]
+        conversations += [hit.conversation for hit in hits]
+        if not hits and (fallback == "always" or depth <= _SHALLOW):
+            said = reader.grep(query, mode="full_text", scope="messages", conversation=conversation).messages
+            with reader.store.reading() as connection:
+                leaves = leaves_of(connection, [hit.number for hit in said])
+            kept = said if fallback == "always" else [hit for hit in said if hit.number in leaves]
+            found += [leaves[hit.number] for hit in kept if hit.number in leaves]
+            messages = [hit.number for hit in kept] if fallback == "always" else []
+            conversations += [hit.conversation for hit in kept]
+            needs_messages = bool(said)
+    distinct = tuple(sorted(set(conversations)))
+    if len(distinct) > 1 and not isinstance(conversation, str):
+        raise StoreError(
+            f"what was found lies in {len(distinct)} conversations ({', '.join(map(str, distinct))}); name one of them"
+        )
+    return Candidates(tuple(dict.fromkeys(found)), tuple(messages), needs_messages, distinct)

@@ -1,0 +1,202 @@
+"""Search by words or by a regular expression, and what a tool tells of it.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import regex
+
+from lcm.encoding import well_formed
+from lcm.javascript import first_units, utf16_length
+from lcm.store.search import (
+    COVERED,
+    MESSAGES,
+    SUMMARIES,
+    Bounds,
+    MessageHit,
+    Order,
+    Subject,
+    SummaryHit,
+    find,
+    message_hits,
+    scan,
+    summary_hits,
+)
+
+Mode = Literal["regex", "full_text"]
+Scope = Literal["messages", "summaries", "both"]
+SummaryTimes = Literal["covered", "made"]
+
+_NESTED_QUANTIFIERS = re.compile(r"[+*?]\)(?:[+*?]|\{\d)")
+_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Grep:
+    """What was found, newest or best first."""
+
+    messages: tuple[MessageHit, ...]
+    summaries: tuple[SummaryHit, ...]
+    notes: tuple[str, ...] = ()
+    """Why something may be missing: a pattern was refused, a limit was reached."""
+
+    is_refused: bool = False
+    """The pattern was not searched for."""
+
+    @property
+    def total(self) -> int:
+        return len(self.messages) + len(self.summaries)
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """How to search."""
+
+    order: Order
+    keeps_phrases: bool
+    summary_times: SummaryTimes
+    max_pattern_chars: int
+    max_regex_rows: int | None
+    regex_timeout_seconds: float
+
+
+def grep(
+    connection: sqlite3.Connection,
+    pattern: str,
+    mode: Mode,
+    scope: Scope,
+    bounds: Bounds,
+    how: Searching,
+    incidents: Counter[str],
+) -> Grep:
+    """Search messages, summaries or both; the limit counts for each."""
+    subjects: list[Subject] = []
+    if scope in ("messages", "both"):
+        subjects.append(MESSAGES)
+    if scope in ("summaries", "both"):
+        subjects.append(SUMMARIES if how.summary_times == "made" else COVERED)
+    compiled = None
+    if mode == "regex":
+        refusal = _refusal(pattern, how.max_pattern_chars)
+        if refusal:
+            return Grep((), (), (refusal,), is_refused=True)
+        compiled = regex.compile(pattern)
+    notes: list[str] = []
+    messages: list[MessageHit] = []
+    summaries: list[SummaryHit] = []
+    for subject in subjects:
+        if compiled is None:
+            found = find(
+                connection, subject, pattern, bounds, how.order, keeps_phrases=how.keeps_phrases, incidents=incidents
+            )
+        else:
+            seen = scan(
+                connection,
+                subject,
+                compiled,
+                bounds,
+                max_rows=how.max_regex_rows,
+                seconds=how.regex_timeout_seconds,
+            )
+            found = seen.found
+            if seen.stopped:
+                incidents["regex_stopped"] += 1
+                notes.append(f"{'messages' if subject is MESSAGES else 'summaries'}: {seen.stopped}")
+        if subject is MESSAGES:
+            messages = message_hits(connection, found)
+        else:
+            summaries = summary_hits(connection, found, subject)
+    return Grep(tuple(messages), tuple(summaries), tuple(notes))
+
+
+def grep_text(
+    found: Grep,
+    pattern: str,
+    mode: Mode,
+    scope: Scope,
+    where: str,
+    since: datetime | None,
+    before: datetime | None,
+    max_chars: int,
+    *,
+    is_noted: bool,
+) -> str:
+    """What was found as the tool tells it.
+
+    Args:
+        found: what.
+        pattern: for what was searched.
+        mode: how.
+        scope: in what.
+        where: the conversation, or that it was all.
+        since: not before that instant.
+        before: before that instant.
+        max_chars: UTF-16 units; what would go beyond is left out, and that is said.
+        is_noted: say why something may be missing.
+    """
+    lines = [
+        "## LCM Grep Results",
+        f"**Pattern:** `{pattern}`",
+        f"**Mode:** {mode} | **Scope:** {scope}",
+        f"**Conversation scope:** {where}",
+    ]
+    times = [f"{name} {minute(at)}" for name, at in (("since", since), ("before", before)) if at]
+    lines += [f"**Time filter:** {' | '.join(times)}"] if times else []
+    lines += [f"**Total matches:** {found.total}"]
+    lines += [f"**Note:** {note}" for note in found.notes if is_noted]
+    lines += [""]
+    if not found.total:
+        return "\n".join([*lines, "No matches found."])
+    sections = {
+        "### Messages": [
+            f"- [msg#{hit.number}] ({hit.role}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            for hit in found.messages
+        ],
+        "### Summaries": [
+            f"- [{hit.summary_id}] ({hit.kind}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            for hit in found.summaries
+        ],
+    }
+    used = utf16_length("\n".join(lines))
+    for heading, entries in sections.items():
+        if not entries:
+            continue
+        lines += [heading, ""]
+        used += utf16_length(heading) + 3
+        for entry in entries:
+            used += utf16_length(entry) + 1
+            if used > max_chars:
+                return "\n".join([*lines, f"(cut at {max_chars:,} characters: narrow the search to see the rest)"])
+            lines.append(entry)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def minute(at: datetime) -> str:
+    """The instant as tools show it."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def one_line(snippet: str) -> str:
+    """A snippet as the tool shows it: at most 200 units, on one line."""
+    line = re.sub(r"\r?\n", " ", well_formed(snippet))
+    return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3, 'replaced')}..."
+
+
+def _refusal(pattern: str, max_chars: int) -> str:
+    """Why a pattern is not searched for; empty where it is."""
+    if utf16_length(pattern) > max_chars:
+        return f"the pattern is longer than {max_chars} characters"
+    if _NESTED_QUANTIFIERS.search(pattern):
+        return "the pattern repeats a group that ends in a repetition, which may never come to an end"
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        return f"the pattern is no regular expression: {error}"
+    return ""

@@ -1,0 +1,232 @@
+"""Everything that can be read back from a store, for its owner or within a grant."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from lcm.context.recall.describe import DescribedFile, DescribedSummary, described_summary
+from lcm.context.recall.expansion import Expanded, ReachedMessage, expand
+from lcm.context.recall.grep import Grep, Mode, Scope, Searching, grep
+from lcm.context.recall.lease import Lease
+from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
+from lcm.errors import GrantError, StoreError
+from lcm.protocols import TokenEstimator
+from lcm.store.lineage import (
+    Direction,
+    StoredFile,
+    conversation_rows,
+    conversations_of,
+    leaves_of,
+    messages_by_number,
+    stored_files,
+)
+from lcm.store.store import Store
+from lcm.store.summaries import summaries_by_id
+from lcm.transcript.large_files import file_text
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How things are read: what a configuration says."""
+
+    searching: Searching
+    token_estimator: TokenEstimator
+    limit: int
+    subtree: Direction
+    default_depth: int
+    max_expand_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads a store: all of it, or, with a lease, what its grant covers and as much of it as the grant allows.
+
+    Laws: with a lease nothing from outside is shown, named or counted; an item outside is refused in the words in which
+    an unknown one is; a grant that has ended refuses everything.
+    """
+
+    store: Store
+    reading: Reading
+    lease: Lease | None = None
+    incidents: Counter[str] = field(default_factory=Counter)
+    """What was survived: `full_text_error`, `regex_stopped`."""
+
+    @property
+    def token_estimator(self) -> TokenEstimator:
+        return self.reading.token_estimator
+
+    @property
+    def remaining_tokens(self) -> int:
+        """Of the grant; 0 once it has ended. Without a lease, what one expansion may take."""
+        if self.lease is None:
+            return self.reading.max_expand_tokens
+        return self.lease.left
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        mode: Mode = "regex",
+        scope: Scope = "both",
+        conversation: str | int | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        limit: int | None = None,
+    ) -> Grep:
+        """Search what was said and what was summarised.
+
+        Args:
+            pattern: words, or a regular expression in the syntax of the package `regex`.
+            mode: which of them.
+            scope: in what to search.
+            conversation: its id, for the active one and archived ones of that id; or its integer key; None = all.
+            since: not before that instant.
+            before: before that instant.
+            limit: of messages, and again of summaries.
+
+        Raises:
+            StoreError: if there is no conversation of that id.
+            GrantError: if the grant has ended or does not cover the conversation.
+        """
+        if since is not None and before is not None and since >= before:
+            raise ValueError(f"since must be earlier than before, got {since} and {before}")
+        within = self._bounds(conversation).bounds()
+        within = replace(within, since=since, before=before, limit=self.reading.limit if limit is None else limit)
+        if within.limit < 1:
+            raise ValueError(f"limit must be >= 1, got {within.limit}")
+        with self.store.reading() as connection:
+            found = grep(connection, pattern, mode, scope, within, self.reading.searching, self.incidents)
+        return found if self.lease is None else self.lease.afforded(found)
+
+    def describe(
+        self,
+        item_id: str,
+        *,
+        conversation: str | int | None = None,
+        token_cap: int | None = None,
+        content: bool = False,
+    ) -> DescribedSummary | DescribedFile:
+        """Tell what is known of a summary or a large file.
+
+        Args:
+            item_id: sum_... or file_...
+            conversation: where it must be; None = anywhere.
+            token_cap: marks in the subtree what could be expanded within it.
+            content: the words of a file, whole.
+
+        Raises:
+            StoreError: if there is none.
+            GrantError: if the grant has ended, does not cover it, or is used up.
+        """
+        bounds = self._bounds(conversation)
+        with self.store.reading() as connection:
+            row = conversations_of(connection, [item_id]).get(item_id)
+            if row is not None and bounds.seen(connection, [item_id]):
+                budget = self.reading.max_expand_tokens if token_cap is None else token_cap
+                if self.lease is not None:
+                    budget = min(self.lease.left, token_cap or self.lease.left)
+                    self.lease.pay(summaries_by_id(connection, [item_id])[item_id].content)
+                return described_summary(connection, item_id, row, self.reading.subtree, bounds, budget)
+            stored = stored_files(connection, [item_id]).get(item_id)
+            if stored is None or not bounds.sees_file(connection, stored):
+                raise self._unknown(item_id, conversation)
+        text = self._words(stored) if content else None
+        if self.lease is not None:
+            self.lease.pay(stored.file.exploration_summary + (text or ""))
+        return DescribedFile(stored, text)
+
+    def expand(
+        self,
+        summary_ids: Sequence[str],
+        *,
+        depth: int | None = None,
+        token_cap: int | None = None,
+        has_messages: bool = False,
+        conversation: str | int | None = None,
+    ) -> Expanded:
+        """Read what summaries were made of.
+
+        Args:
+            summary_ids: one after the other, within one cap.
+            depth: steps downwards; a grant may allow fewer.
+            token_cap: of all that is read; a grant may allow less.
+            has_messages: read the messages of leaves too.
+            conversation: where they must be; None = anywhere.
+
+        Raises:
+            StoreError: if one is not known.
+            GrantError: if the grant has ended, does not cover one, or is used up.
+        """
+        bounds = self._bounds(conversation)
+        depth = self.reading.default_depth if depth is None else depth
+        cap = self.reading.max_expand_tokens if token_cap is None else token_cap
+        if depth < 1 or cap < 1:
+            raise ValueError(f"depth and token_cap must be >= 1, got {depth} and {cap}")
+        with self.store.reading() as connection:
+            seen = bounds.seen(connection, summary_ids)
+            of = conversations_of(connection, seen)
+            for one in summary_ids:
+                if one not in of:
+                    raise self._unknown(one, conversation)
+            if self.lease is not None:
+                depth, cap = self.lease.allowed(of, depth, cap)
+            found = expand(
+                connection, summary_ids, depth, cap, self.token_estimator, has_messages=has_messages, bounds=bounds
+            )
+        if self.lease is not None:
+            self.lease.take(found.tokens)
+        return found
+
+    def messages(self, numbers: Sequence[int]) -> list[ReachedMessage]:
+        """Read messages by their integer keys, as many as the grant has tokens for.
+
+        Raises:
+            StoreError: if one is not known.
+            GrantError: if the grant has ended or does not cover one.
+        """
+        bounds = self._bounds(None)
+        found = []
+        with self.store.reading() as connection:
+            known = {said.number: said for said in messages_by_number(connection, numbers)}
+            leaves = leaves_of(connection, numbers)
+            for number in numbers:
+                said = known.get(number)
+                if said is None or not bounds.sees_message(connection, number, said.conversation):
+                    raise self._unknown(f"msg#{number}", None)
+                tokens = said.tokens or self.token_estimator.count([said.content])[0]
+                leaf = leaves.get(number, "")
+                found.append(ReachedMessage(number, said.message_id, leaf, said.role, said.content, tokens))
+        return found if self.lease is None else self.lease.afforded_messages(found)
+
+    def _bounds(self, conversation: str | int | None) -> ReadBounds:
+        """What may be seen, within the conversation that was asked for."""
+        bounds = EVERYTHING if self.lease is None else self.lease.bounds()
+        if conversation is None:
+            return bounds
+        if isinstance(conversation, int):
+            rows = [conversation]
+        else:
+            try:
+                with self.store.reading() as connection:
+                    rows = conversation_rows(connection, conversation)
+            except StoreError:
+                if self.lease is None:
+                    raise
+                rows = []
+        kept = tuple(row for row in rows if bounds.holds(row))
+        if self.lease is not None and not kept:
+            raise GrantError(f"the grant does not cover conversation {conversation!r}")
+        return replace(bounds, conversations=kept)
+
+    def _words(self, stored: StoredFile) -> str:
+        message = self.store.messages_by_id([stored.message_id]).get(stored.message_id) if stored.message_id else None
+        if message is None:
+            raise StoreError(f"the store does not hold the words of the file {stored.file.file_id!r}")
+        return file_text(message, stored.file)
+
+    def _unknown(self, item_id: str, conversation: str | int | None) -> StoreError | GrantError:
+        if self.lease is not None:
+            return GrantError(f"the grant does not cover {item_id!r}")
+        where = "the store" if conversation is None else f"conversation {conversation}"
+        return StoreError(f"there is no {item_id!r} in {where}; lcm_grep finds the ids of summaries and messages")

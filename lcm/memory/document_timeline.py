@@ -1,0 +1,84 @@
+"""The documents of a workspace in memory, and which of them a query may see."""
+
+from bisect import bisect_right
+from datetime import datetime
+
+import polars as pl
+
+from lcm.records import DEFAULT_RATING
+
+_SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
+"""What takes the place of a rating that is no number."""
+_MOST_CHUNKS = 32
+"""Pieces that the frame may lie in before they are made one."""
+
+
+class DocumentTimeline:
+    """The store's documents, by `valid_from`; who changes the store says so."""
+
+    def __init__(self, documents: pl.DataFrame) -> None:
+        """Take a snapshot; ratings that are no number, which only a foreign hand can store, are replaced."""
+        self.frame, self.sanitised = _sanitised(documents)
+        self.ids: set[str] = set(documents["document_id"])
+        self._starts: list[datetime] = documents["valid_from"].to_list()
+        self._ends: list[datetime] = self._ended()
+
+    def follow(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+        """Take in rows that were stored or have ended since: the result is what the whole store would give.
+
+        Args:
+            changed: by `valid_from`, ties in the order of adding; no instant of being known has changed.
+        Returns:
+            The rows that are new, and whether all of them came to stand behind those that were there.
+        """
+        changed, _ = _sanitised(changed)
+        is_new = pl.Series([document_id not in self.ids for document_id in changed["document_id"]], dtype=pl.Boolean)
+        new, known = changed.filter(is_new), changed.filter(~is_new)
+        if not known.is_empty():
+            ended = known.select("document_id", "invalidated_at")
+            self.frame = self.frame.update(ended, on="document_id", include_nulls=True)
+        starts: list[datetime] = new["valid_from"].to_list()
+        is_behind = not starts or not self._starts or starts[0] >= self._starts[-1]
+        self.frame = pl.concat([self.frame, new])
+        self._starts += starts
+        if not is_behind:
+            self.frame = self.frame.sort("valid_from", maintain_order=True)
+            self._starts.sort()
+        if self.frame.n_chunks() > _MOST_CHUNKS:
+            self.frame = self.frame.rechunk()
+        self.ids.update(new["document_id"])
+        if changed["invalidated_at"].null_count() < len(changed):
+            self._ends = self._ended()
+        return new, is_behind
+
+    def moment(self, at: datetime) -> tuple[int, int]:
+        """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
+        return bisect_right(self._starts, at), bisect_right(self._ends, at)
+
+    def visible(self, at: datetime) -> pl.DataFrame:
+        """The documents that stood then."""
+        begun, ended = self.moment(at)
+        documents = self.frame.head(begun)
+        if ended:
+            documents = documents.filter(pl.col("invalidated_at").is_null() | (pl.col("invalidated_at") > at))
+        return documents
+
+    def with_use(self, use: pl.DataFrame) -> "DocumentTimeline":
+        """The same documents after use: columns document_id, access_count, last_accessed_at, decay_tier."""
+        return DocumentTimeline(self.frame.update(use, on="document_id", include_nulls=True))
+
+    def _ended(self) -> list[datetime]:
+        ends: list[datetime] = self.frame["invalidated_at"].drop_nulls().sort().to_list()
+        return ends
+
+
+def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The documents without ratings that are no number, and how many had such."""
+    broken = ~pl.all_horizontal(pl.col(*_SANITISED).is_finite().fill_null(False))
+    count: int = documents.select(broken.sum()).item() if len(documents) else 0
+    if count:
+        documents = documents.with_columns(
+            pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
+            for name, default in _SANITISED.items()
+        )
+    return documents, count

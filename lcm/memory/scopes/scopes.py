@@ -1,0 +1,195 @@
+"""Which scopes an agent reads and writes.
+
+A scope is a name that documents carry: "global", or "TYPE:ID" of a built-in type, or any other name that is defined.
+
+Source: memory-lancedb-pro, scopes.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lcm.javascript import trim
+from lcm.records import GLOBAL_SCOPE
+
+BYPASS_IDS = ("system", "undefined")
+"""Ids that read everything, and write only where a scope is named."""
+
+MAX_SCOPE_LENGTH = 100
+
+_BUILT_IN_PREFIXES = ("agent:", "custom:", "reflection:agent:", "project:", "user:")
+_DEFINABLE = re.compile(rf"[A-Za-z0-9._:-]{{1,{MAX_SCOPE_LENGTH}}}")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """What is defined, and who reads what.
+
+    An agent reads its entry in `agent_access` and its own reflection scope; without an entry the global scope, its
+    own, and its own reflection scope; and the shared scopes in any case. An empty entry leaves it nothing but its own
+    reflection scope and the shared ones. Nobody in particular (no id) and the bypass ids read everything.
+    """
+
+    default: str = GLOBAL_SCOPE
+    """Where is written what no agent's own scope takes."""
+    definitions: Mapping[str, str | None] = field(default_factory=dict)
+    """Name -> description. The global scope is defined in any case."""
+    agent_access: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Agent id -> scopes."""
+    shared: Sequence[str] = ()
+    """Defined as well, and read by every agent."""
+
+    def __post_init__(self) -> None:
+        if self.default != GLOBAL_SCOPE and self.default not in self.definitions:
+            named = ", ".join(dict.fromkeys((GLOBAL_SCOPE, *self.definitions)))
+            raise ValueError(f"default must be one of the definitions ({named}), got {self.default!r}")
+        for agent_id, scopes in self.agent_access.items():
+            if is_bypass_id(trim(agent_id)):
+                raise ValueError(f"agent_access must not name a reserved id, got {agent_id!r}")
+            if isinstance(scopes, str):
+                raise ValueError(f"agent_access of {agent_id!r} must be a list of scopes, got {scopes!r}")
+            if unknown := [scope for scope in scopes if not self.is_valid(scope)]:
+                _log.warning("agent_access of %r names scopes that are not defined: %s", agent_id, ", ".join(unknown))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every defined scope, the global one first."""
+        return tuple(dict.fromkeys((GLOBAL_SCOPE, *self.definitions, *self.shared)))
+
+    def accessible(self, agent_id: str | None) -> tuple[str, ...]:
+        """The scopes that an agent can reach, by name; of an id that is not filtered, all that are defined."""
+        known = self._filtered_id(agent_id)
+        if known is None:
+            return self.names
+        own = reflection_scope(known)
+        entry = self._entries().get(known, (GLOBAL_SCOPE, agent_scope(known)))
+        missing = () if own in entry else (own,)
+        return (*entry, *missing, *(scope for scope in dict.fromkeys(self.shared) if scope not in (*entry, own)))
+
+    def readable(self, agent_id: str | None) -> tuple[str, ...] | None:
+        """The scopes that an agent's searches are kept to: None = no filter, () = nothing is found."""
+        return None if self._filtered_id(agent_id) is None else self.accessible(agent_id)
+
+    def default_write(self, agent_id: str | None) -> str:
+        """Where an agent writes that names no scope: its own scope where it can reach that, else the default.
+
+        Raises:
+            ValueError: for a bypass id, which must name a scope.
+        """
+        if agent_id is not None and is_bypass_id(agent_id):
+            raise ValueError(f"the reserved id {agent_id!r} must name the scope that it writes to")
+        # The id as given, as in the original: one with white space around it has no scope of its own.
+        own = agent_scope(agent_id or "")
+        has_own = self._filtered_id(agent_id) is not None and own in self.accessible(agent_id)
+        return own if has_own else self.default
+
+    def is_accessible(self, scope: str, agent_id: str | None) -> bool:
+        """Say whether an agent can reach a scope; an id that is not filtered reaches every valid one."""
+        if self._filtered_id(agent_id) is None:
+            return self.is_valid(scope)
+        return scope in self.accessible(agent_id)
+
+    def is_valid(self, scope: str) -> bool:
+        """Say whether a scope is defined or of a built-in type; white space around it does not count."""
+        name = trim(scope)
+        return name in self.names or name.startswith(_BUILT_IN_PREFIXES)
+
+    def _filtered_id(self, agent_id: str | None) -> str | None:
+        """The id without white space around it; None for those that read everything."""
+        if agent_id is None or is_bypass_id(agent_id):
+            return None
+        return trim(agent_id) or None
+
+    def _entries(self) -> dict[str, tuple[str, ...]]:
+        return {trim(agent_id): tuple(scopes) for agent_id, scopes in self.agent_access.items() if trim(agent_id)}
+
+
+def agent_scope(agent_id: str) -> str:
+    return f"agent:{agent_id}"
+
+
+def reflection_scope(agent_id: str) -> str:
+    return f"reflection:agent:{agent_id}"
+
+
+def is_bypass_id(agent_id: str) -> bool:
+    return agent_id in BYPASS_IDS
+
+
+def parse_agent_id(session_key: str) -> str | None:
+    """The agent that a session key "agent:ID" or "agent:ID:..." names; None for any other key, and for reserved ids."""
+    prefix, _, rest = trim(session_key).partition(":")
+    agent_id = trim(rest.partition(":")[0])
+    return agent_id if prefix == "agent" and agent_id and not is_bypass_id(agent_id) else None
+
+
+def parse_scope(text: str) -> tuple[str, str] | None:
+    """(type, id) of a scope, split at its first colon; ("global", "") of the global one; None where there is none."""
+    if text == GLOBAL_SCOPE:
+        return GLOBAL_SCOPE, ""
+    scope_type, colon, scope_id = text.partition(":")
+    return (scope_type, scope_id) if colon else None
+
+
+def parse_shared(text: str) -> tuple[str, ...]:
+    """Scopes separated by commas; blank ones are left out."""
+    return tuple(scope for part in text.split(",") if (scope := trim(part)))
+
+
+def with_definition(scopes: Scopes, scope: str, description: str | None = None) -> Scopes:
+    """Define a scope.
+
+    Raises:
+        ValueError: unless it is 1 to 100 of letters, digits, ".", "_", ":" and "-".
+    """
+    if not _DEFINABLE.fullmatch(scope):
+        raise ValueError(
+            f"a scope must be at most {MAX_SCOPE_LENGTH} letters, digits, '.', '_', ':' or '-', got {scope!r}"
+        )
+    return replace(scopes, definitions={**scopes.definitions, scope: description})
+
+
+def without_definition(scopes: Scopes, scope: str) -> Scopes:
+    """Take a scope back from the definitions and from every agent; one that is not defined changes nothing.
+
+    Raises:
+        ValueError: if it is the global scope, or the default.
+    """
+    if scope == GLOBAL_SCOPE:
+        raise ValueError("the global scope cannot be removed")
+    if scope not in scopes.definitions:
+        return scopes
+    return replace(
+        scopes,
+        definitions={name: text for name, text in scopes.definitions.items() if name != scope},
+        agent_access={
+            agent_id: [name for name in entry if name != scope] for agent_id, entry in scopes.agent_access.items()
+        },
+    )
+
+
+def with_access(scopes: Scopes, agent_id: str, entry: Sequence[str]) -> Scopes:
+    """Say what an agent reads.
+
+    Raises:
+        ValueError: for a blank or reserved id, or a scope that is not valid.
+    """
+    known = trim(agent_id)
+    if not known:
+        raise ValueError(f"agent_id must not be blank, got {agent_id!r}")
+    if unknown := [scope for scope in entry if not scopes.is_valid(scope)]:
+        raise ValueError(f"agent_access must name defined scopes, got {', '.join(map(repr, unknown))}")
+    return replace(scopes, agent_access={**without_access(scopes, known).agent_access, known: list(entry)})
+
+
+def without_access(scopes: Scopes, agent_id: str) -> Scopes:
+    """Take an agent's entry back; an agent without one changes nothing."""
+    known = trim(agent_id)
+    if all(trim(name) != known for name in scopes.agent_access):
+        return scopes
+    return replace(
+        scopes, agent_access={name: entry for name, entry in scopes.agent_access.items() if trim(name) != known}
+    )

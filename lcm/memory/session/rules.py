@@ -1,0 +1,108 @@
+"""What a session keeps of what it is told, and how it finds out what it has missed."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+from lcm.javascript import trim
+from lcm.protocols import Summarizer
+from lcm.transcript.openclaw import Branches
+
+Reconciliation = Literal["content", "entry_ids"]
+
+_STARS = re.compile(r"(\*\*|\*)")
+_LINE_ENDS = "\\n\\r\\u2028\\u2029"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """The rules of one live session.
+
+    Patterns are globs over the whole session key: `*` stands for any run without a colon, `**` for any run within a
+    line, everything else for itself.
+
+    Source: lossless-claw 0.6.3.
+    """
+
+    ignore_patterns: Sequence[str] = ()
+    """Sessions that are neither stored nor assembled; one without a key is known by its id."""
+    stateless_patterns: Sequence[str] = ()
+    """Sessions that are never written, and assembled from what is stored."""
+    skip_stateless: bool = True
+    """False: `stateless_patterns` have no effect."""
+    new_session_retain_depth: int = 2
+    """Of a context at a new session, summaries of at least that depth stay; -1: everything does."""
+    bootstrap_max_tokens: int | None = None
+    """The first import takes as much from the end of the file, and its last message anyway; None: all of it."""
+    large_file_threshold_tokens: int | None = None
+    """A text of as many tokens is taken out of the context; None: none is."""
+    every_tool_result: bool = True
+    """Take results that are a plain string too, and those within messages of the user."""
+    large_file_summarizer: Summarizer | None = field(default=None)
+    """Describes large texts that are neither data nor code; None: a rule does."""
+    prune_heartbeats: bool = False
+    """Hide acknowledged heartbeats at the bootstrap."""
+    prune_heartbeat_turns: bool = False
+    """Hide them after a turn that acknowledges one."""
+    reconciliation: Reconciliation = "entry_ids"
+    """How a message of the file is known again: by its `content` and how often that occurs, or by `entry_ids` where
+    the format has ids (then also after a fork or a rewrite)."""
+    branches: Branches = "apart"
+    """`apart`: the live branch of the file alone; `in_file_order`: abandoned ones as if they were live."""
+    import_cap_share: float | None = None
+    """A reconciliation that would import more than this share of the stored messages imports nothing; None: no cap."""
+    import_cap_messages: int = 50
+    """As many may always be imported."""
+    journal_max_entries: int = 500
+    """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
+
+    def __post_init__(self) -> None:
+        for name in ("bootstrap_max_tokens", "large_file_threshold_tokens"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise ValueError(f"{name} must be >= 1 or null, got {value}")
+        if not self.new_session_retain_depth >= -1:
+            raise ValueError(f"new_session_retain_depth must be >= -1, got {self.new_session_retain_depth}")
+        if self.import_cap_share is not None and not self.import_cap_share >= 0:
+            raise ValueError(f"import_cap_share must be >= 0 or null, got {self.import_cap_share}")
+        if not self.journal_max_entries >= 0:
+            raise ValueError(f"journal_max_entries must be >= 0, got {self.journal_max_entries}")
+        if not self.import_cap_messages >= 0:
+            raise ValueError(f"import_cap_messages must be >= 0, got {self.import_cap_messages}")
+        if self.reconciliation not in Reconciliation.__args__:  # type: ignore[attr-defined]
+            raise ValueError(f"reconciliation must be content or entry_ids, got {self.reconciliation!r}")
+        if self.branches not in Branches.__args__:  # type: ignore[attr-defined]
+            raise ValueError(f"branches must be apart or in_file_order, got {self.branches!r}")
+
+    def ignores(self, session_id: str, session_key: str = "") -> bool:
+        candidate = trim(session_key) or session_id
+        return any(matches(pattern, candidate) for pattern in self.ignore_patterns)
+
+    def is_stateless(self, session_key: str) -> bool:
+        candidate = trim(session_key)
+        return (
+            self.skip_stateless
+            and bool(candidate)
+            and any(matches(pattern, candidate) for pattern in self.stateless_patterns)
+        )
+
+    def writes(self, session_id: str, session_key: str = "") -> bool:
+        """Say whether anything of the session is stored."""
+        return not self.ignores(session_id, session_key) and not self.is_stateless(session_key)
+
+    def may_import(self, missing: int, stored: int) -> bool:
+        """Say whether a reconciliation may import as many messages."""
+        return self.import_cap_share is None or missing <= max(self.import_cap_share * stored, self.import_cap_messages)
+
+
+def matches(pattern: str, session_key: str) -> bool:
+    """Say whether a session key is one that the glob describes."""
+    return _compiled(pattern).fullmatch(session_key) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    runs = {"**": f"[^{_LINE_ENDS}]*", "*": "[^:]*"}
+    return re.compile("".join(runs.get(piece) or re.escape(piece) for piece in _STARS.split(pattern)))

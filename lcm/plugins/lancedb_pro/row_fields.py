@@ -1,0 +1,99 @@
+"""The normal form of metadata fields; None stands for "absent".
+
+Source: memory-lancedb-pro, smart-metadata.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lcm.javascript import clamp01, to_number, trim
+from lcm.writing.lifecycle.fact_key import fact_key
+from lcm.writing.lifecycle.relations import well_formed
+
+TIERS = ("core", "working", "peripheral")
+TEMPORAL_TYPES = ("static", "dynamic")
+SOURCES = ("manual", "auto-capture", "reflection", "session-summary", "legacy")
+STATES = ("pending", "confirmed", "archived")
+LAYERS = ("durable", "working", "reflection", "archive")
+
+COUNTS = ("injected_count", "bad_recall_count", "suppressed_until_turn")
+
+_OPTIONAL_TIMES = ("valid_until", "last_injected_at", "last_confirmed_use_at")
+_OPTIONAL_TEXTS = ("supersedes", "superseded_by", "canonical_id")
+_ENUMERATIONS = (
+    ("tier", TIERS, "working"),
+    ("source", SOURCES, "legacy"),
+    ("state", STATES, "confirmed"),
+    ("memory_layer", LAYERS, "working"),
+)
+_ABSENT_WHEN_NONE = frozenset(
+    {
+        *_OPTIONAL_TIMES,
+        *_OPTIONAL_TEXTS,
+        "invalidated_at",
+        "memory_temporal_type",
+        "fact_key",
+        "source_session",
+        "relations",
+    }
+)
+
+
+def number_in(given: Mapping[str, object], key: str) -> float:
+    """The number under a key: null is 0, an absent key NaN."""
+    return to_number(given[key]) if key in given else math.nan
+
+
+def text_or_none(value: object) -> str | None:
+    """Trimmed text; None for blank text, and for what is no text."""
+    return trim(value) or None if isinstance(value, str) else None
+
+
+def count_or(number: float, default: float) -> float:
+    """Rounded down; the default for a negative number or none."""
+    return math.floor(number) if math.isfinite(number) and number >= 0 else default
+
+
+def time_or_none(number: float) -> int | None:
+    """Epoch milliseconds, rounded down; None unless above 0."""
+    return math.floor(number) if math.isfinite(number) and number > 0 else None
+
+
+def one_of(value: object, names: tuple[str, ...], otherwise: str) -> str:
+    return value if isinstance(value, str) and value in names else otherwise
+
+
+def normal_form(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Every known field of `given` in normal form, or else its default; unknown keys of both."""
+    fields: dict[str, Any] = {**defaults, **given}
+    for key in ("l0_abstract", "l2_content"):
+        fields[key] = text_or_none(given.get(key)) or defaults[key]
+    overview = text_or_none(given.get("l1_overview")) or defaults.get("l1_overview")
+    fields["l1_overview"] = overview or f"- {fields['l0_abstract']}"
+    named = given.get("memory_category")
+    fields["memory_category"] = named if isinstance(named, str) else defaults["memory_category"]
+    for key, names, otherwise in _ENUMERATIONS:
+        fields[key] = one_of(fields[key], names, otherwise)
+    for key in ("access_count", "last_accessed_at", *COUNTS):
+        fields[key] = count_or(number_in(given, key), defaults[key])
+    fields["confidence"] = clamp01(number_in(given, "confidence"), defaults["confidence"])
+    begin = time_or_none(number_in(given, "valid_from"))
+    fields["valid_from"] = defaults["valid_from"] if begin is None else begin
+    for key in _OPTIONAL_TIMES:
+        fields[key] = time_or_none(number_in(fields, key))
+    end = time_or_none(number_in(fields, "invalidated_at"))
+    fields["invalidated_at"] = end if end is not None and end >= fields["valid_from"] else None
+    kind = one_of(fields.get("memory_temporal_type"), TEMPORAL_TYPES, "")
+    fields["memory_temporal_type"] = kind or None
+    for key in _OPTIONAL_TEXTS:
+        fields[key] = text_or_none(fields.get(key))
+    fields["fact_key"] = (
+        text_or_none(given.get("fact_key"))
+        or defaults.get("fact_key")
+        or fact_key(fields["memory_category"], fields["l0_abstract"])
+    )
+    session = fields.get("source_session")
+    fields["source_session"] = session if isinstance(session, str) else None
+    fields["relations"] = well_formed(fields["relations"]) if isinstance(fields.get("relations"), list) else None
+    return {key: value for key, value in fields.items() if value is not None or key not in _ABSENT_WHEN_NONE}

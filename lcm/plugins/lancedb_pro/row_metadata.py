@@ -1,0 +1,170 @@
+"""The lifecycle metadata of a plugin's row, under the plugin's own names. Instants are epoch milliseconds.
+
+Source: memory-lancedb-pro, smart-metadata and access-tracker.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lcm.javascript import clamp_int, to_number
+from lcm.plugins.lancedb_pro.legacy_category import memory_category
+from lcm.plugins.lancedb_pro.row_fields import COUNTS, SOURCES, STATES, normal_form, one_of
+
+MAX_ACCESS_COUNT = 10_000
+DEFAULT_CONFIDENCE = 0.7
+DEFAULT_IMPORTANCE = 0.7
+
+_SOURCE_OF_TYPE = {
+    "session-summary": "session-summary",
+    "memory-reflection": "reflection",
+    "memory-reflection-item": "reflection",
+}
+_DURABLE_CATEGORIES = ("profile", "preferences", "events")
+
+_log = logging.getLogger(__name__)
+
+
+def parse(
+    metadata: str | Mapping[str, Any] | None,
+    *,
+    text: str,
+    category: str | None,
+    timestamp_ms: float | None,
+    now_ms: float,
+) -> dict[str, Any]:
+    """The metadata in normal form, every field filled in that has a default; other keys stay as they are.
+
+    Args:
+        metadata: JSON text or what it decodes to; what is no object counts as empty.
+        text: the row's.
+        category: the row's, of the older vocabulary.
+        timestamp_ms: the row's; `now_ms` where it is absent or not finite.
+        now_ms: the present.
+    """
+    given = _object_of(metadata)
+    stamp = _instant_or(timestamp_ms, now_ms)
+    mapped = memory_category(category, text)
+    defaults: dict[str, Any] = {
+        "l0_abstract": text,
+        "l2_content": text,
+        "memory_category": mapped,
+        "tier": "working",
+        "access_count": 0,
+        "confidence": DEFAULT_CONFIDENCE,
+        "last_accessed_at": stamp,
+        "valid_from": stamp,
+        **dict.fromkeys(COUNTS, 0),
+    }
+    kind = given.get("type")
+    defaults["source"] = _SOURCE_OF_TYPE.get(kind, "legacy") if isinstance(kind, str) else "legacy"
+    source = one_of(given.get("source", defaults["source"]), SOURCES, "legacy")
+    defaults["state"] = "archived" if source == "session-summary" else "confirmed"
+    state = one_of(given.get("state", defaults["state"]), STATES, "confirmed")
+    defaults["memory_layer"] = _default_layer(source, state, mapped)
+    return normal_form(given, defaults)
+
+
+def build(
+    metadata: str | Mapping[str, Any] | None,
+    patch: Mapping[str, Any],
+    *,
+    text: str,
+    category: str | None,
+    timestamp_ms: float | None,
+    now_ms: float,
+) -> dict[str, Any]:
+    """The metadata in normal form with a patch over it, read by the same rules; a key that the patch lacks keeps its
+    value. A given time that is none clears the field; where the patch says nothing of the last access and none is known
+    (0), the row's own instant stands for it, or else the present."""
+    base = parse(metadata, text=text, category=category, timestamp_ms=timestamp_ms, now_ms=now_ms)
+    last = base["last_accessed_at"] or _instant_or(timestamp_ms, now_ms) or now_ms
+    return normal_form(patch, base | {"last_accessed_at": last})
+
+
+def access(metadata: str | Mapping[str, Any] | None) -> tuple[int, float]:
+    """How often and when last a row was accessed: (0..10000, instant or 0). The camelCase keys go before the others."""
+    return _access_of(_object_of(metadata))
+
+
+def reinforced(metadata: str | Mapping[str, Any] | None, delta: int, now_ms: float) -> dict[str, Any]:
+    """The metadata after `delta` more accesses, the last of them now; written under both spellings of the keys."""
+    given = _object_of(metadata)
+    count = clamp_int(_access_of(given)[0] + delta, 0, MAX_ACCESS_COUNT)
+    return given | {
+        "accessCount": count,
+        "access_count": count,
+        "lastAccessedAt": now_ms,
+        "last_accessed_at": now_ms,
+    }
+
+
+def lifecycle(
+    parsed: Mapping[str, Any], *, importance: float | None, timestamp_ms: float | None, now_ms: float
+) -> dict[str, Any]:
+    """What the decay engine asks of a row, by the names of its arguments.
+
+    Args:
+        parsed: what `parse` gave.
+        importance: the row's; 0.7 where it is absent or not finite.
+        timestamp_ms: the row's; `now_ms` where it is absent or not finite.
+        now_ms: the present.
+    """
+    created = _instant_or(timestamp_ms, now_ms)
+    weight = DEFAULT_IMPORTANCE if importance is None or not math.isfinite(importance) else importance
+    return {
+        "importance": weight,
+        "confidence": parsed["confidence"],
+        "tier": parsed["tier"],
+        "access_count": parsed["access_count"],
+        "created_at_ms": created,
+        "last_accessed_at_ms": parsed["last_accessed_at"] or created,
+        "temporal_type": parsed.get("memory_temporal_type"),
+    }
+
+
+def _instant_or(timestamp_ms: float | None, now_ms: float) -> float:
+    return now_ms if timestamp_ms is None or not math.isfinite(timestamp_ms) else timestamp_ms
+
+
+def _access_of(given: Mapping[str, Any]) -> tuple[int, float]:
+    count = _first_given(given, "accessCount", "access_count")
+    last = _first_given(given, "lastAccessedAt", "last_accessed_at")
+    return (
+        clamp_int(count, 0, MAX_ACCESS_COUNT),
+        last if math.isfinite(last) and last >= 0 else 0.0,
+    )
+
+
+def _first_given(given: Mapping[str, Any], *keys: str) -> float:
+    return next((to_number(given[key]) for key in keys if given.get(key) is not None), math.nan)
+
+
+def _object_of(metadata: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    if metadata is None or metadata == "":
+        return {}
+    if isinstance(metadata, Mapping):
+        return dict(metadata)
+    try:
+        value = json.loads(metadata, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        _log.warning("metadata is no JSON, taken as empty: %s", error)
+        return {}
+    if not isinstance(value, dict):
+        _log.warning("metadata is a JSON %s, not an object; taken as empty", type(value).__name__)
+        return {}
+    return value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _default_layer(source: str, state: str, mapped: str) -> str:
+    if source in ("reflection", "session-summary"):
+        return "reflection"
+    if state == "archived":
+        return "archive"
+    return "durable" if mapped in _DURABLE_CATEGORIES else "working"

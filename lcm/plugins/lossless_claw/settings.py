@@ -1,0 +1,293 @@
+"""The plugin's own settings, read as leniently as the plugin reads them, and the keys of ours that they stand for.
+
+An environment variable wins over the plugin's configuration, and that over the default.
+
+Source: lossless-claw 0.6.3.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from lcm.javascript import is_finite_number, trim
+
+Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
+
+_MIN_BOOTSTRAP_TOKENS, _BOOTSTRAP_SHARE = 6000, 0.3
+
+_OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
+"""Variables of this project, which are no setting of the plugin."""
+
+_LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LEADING_INT = re.compile(r"[+-]?[0-9]+")
+_WHOLE_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of the plugin."""
+
+    name: str
+    """As the resolved configuration calls it."""
+    plugin_keys: tuple[str, ...]
+    """In the plugin's configuration; the first that is usable wins."""
+    environment: str
+    kind: Kind
+    default: Any
+    yaml_keys: tuple[str, ...] = ()
+    """Of our configuration, which each get the value; empty: `host_only` says why."""
+    host_only: str = ""
+    is_milliseconds: bool = False
+    """Our keys count seconds."""
+    least: float | None = None
+    """What the plugin's manifest asks for; resolution itself does not."""
+    most: float | None = None
+    in_manifest: bool = True
+
+    def yaml_value(self, value: Any) -> Any:
+        return value / 1000 if self.is_milliseconds else value
+
+
+def _setting(plugin_key: str, environment: str, kind: Kind, default: Any, *yaml_keys: str, **more: Any) -> Setting:
+    name = more.pop("name", None) or re.sub(r"(?<!^)(?=[A-Z])", "_", plugin_key).lower()
+    keys = (plugin_key, *more.pop("aliases", ()))
+    return Setting(name, keys, f"LCM_{environment}" if environment != "TZ" else "TZ", kind, default, yaml_keys, **more)
+
+
+_MODELS_ARE_SERVERS = "a model is named with its server, by language_model.model"
+_NO_HOST = "there is no plugin to switch on; a session is ignored by session.ignore_patterns"
+
+SETTINGS: tuple[Setting, ...] = (
+    _setting("enabled", "ENABLED", "enabled", True, host_only=_NO_HOST),
+    _setting(
+        "dbPath", "DATABASE_PATH", "path", None, name="database_path", aliases=("databasePath",),
+        host_only="commands name their store by `store=`",
+    ),
+    _setting("ignoreSessionPatterns", "IGNORE_SESSION_PATTERNS", "list", [], "session.ignore_patterns"),
+    _setting("statelessSessionPatterns", "STATELESS_SESSION_PATTERNS", "list", [], "session.stateless_patterns"),
+    _setting("skipStatelessSessions", "SKIP_STATELESS_SESSIONS", "flag", True, "session.skip_stateless"),
+    _setting(
+        "contextThreshold", "CONTEXT_THRESHOLD", "float", 0.75, "compaction.context_threshold", least=0, most=1
+    ),
+    _setting(
+        "freshTailCount", "FRESH_TAIL_COUNT", "int", 64, "compaction.fresh_tail_count", "assembly.fresh_tail_count",
+        least=1,
+    ),
+    _setting(
+        "newSessionRetainDepth", "NEW_SESSION_RETAIN_DEPTH", "int", 2, "session.new_session_retain_depth", least=-1
+    ),
+    _setting("leafMinFanout", "LEAF_MIN_FANOUT", "int", 8, "compaction.leaf_min_fanout", least=2),
+    _setting("condensedMinFanout", "CONDENSED_MIN_FANOUT", "int", 4, "compaction.condensed_min_fanout", least=2),
+    _setting(
+        "condensedMinFanoutHard", "CONDENSED_MIN_FANOUT_HARD", "int", 2, "compaction.condensed_min_fanout_hard",
+        least=2,
+    ),
+    _setting("incrementalMaxDepth", "INCREMENTAL_MAX_DEPTH", "int", 1, "compaction.incremental_max_depth", least=-1),
+    _setting("leafChunkTokens", "LEAF_CHUNK_TOKENS", "int", 20000, "compaction.leaf_chunk_tokens", least=1),
+    _setting("bootstrapMaxTokens", "BOOTSTRAP_MAX_TOKENS", "int", None, "session.bootstrap_max_tokens", least=1),
+    _setting("leafTargetTokens", "LEAF_TARGET_TOKENS", "int", 2400, "compaction.leaf_target_tokens", least=1),
+    _setting(
+        "condensedTargetTokens", "CONDENSED_TARGET_TOKENS", "int", 2000, "compaction.condensed_target_tokens", least=1
+    ),
+    _setting("maxExpandTokens", "MAX_EXPAND_TOKENS", "int", 4000, "recall.max_expand_tokens", least=1),
+    _setting(
+        "largeFileThresholdTokens", "LARGE_FILE_TOKEN_THRESHOLD", "int", 25000, "session.large_file_threshold_tokens",
+        name="large_file_token_threshold", aliases=("largeFileTokenThreshold",), least=1000,
+    ),
+    _setting("summaryProvider", "SUMMARY_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
+    _setting("summaryModel", "SUMMARY_MODEL", "text", "", "language_model.model.model"),
+    _setting("largeFileSummaryProvider", "LARGE_FILE_SUMMARY_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
+    _setting(
+        "largeFileSummaryModel", "LARGE_FILE_SUMMARY_MODEL", "text", "",
+        host_only="any summarizer can be put in session.large_file_summarizer",
+    ),
+    _setting("expansionProvider", "EXPANSION_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
+    _setting(
+        "expansionModel", "EXPANSION_MODEL", "text", "", host_only="who answers from expansions is a choice of recall"
+    ),
+    _setting(
+        "delegationTimeoutMs", "DELEGATION_TIMEOUT_MS", "strict_int", 120000, "recall.delegation_timeout_seconds",
+        is_milliseconds=True, least=1,
+    ),
+    _setting(
+        "summaryTimeoutMs", "SUMMARY_TIMEOUT_MS", "int", 60000, "language_model.model.timeout_seconds",
+        is_milliseconds=True, least=1,
+    ),
+    _setting("timezone", "TZ", "timezone", "UTC", "compaction.timezone", "assembly.timezone"),
+    _setting("pruneHeartbeatOk", "PRUNE_HEARTBEAT_OK", "flag", False, "session.prune_heartbeats"),
+    _setting(
+        "maxAssemblyTokenBudget", "MAX_ASSEMBLY_TOKEN_BUDGET", "int", None, "assembly.max_budget_tokens", least=1000
+    ),
+    _setting(
+        "summaryMaxOverageFactor", "SUMMARY_MAX_OVERAGE_FACTOR", "float", 3, "compaction.summary_max_overage_factor",
+        least=1,
+    ),
+    _setting("customInstructions", "CUSTOM_INSTRUCTIONS", "text", "", "summarizer.custom_instructions"),
+    _setting(
+        "circuitBreakerThreshold", "CIRCUIT_BREAKER_THRESHOLD", "int", 5, "compaction.circuit_breaker_threshold",
+        in_manifest=False,
+    ),
+    _setting(
+        "circuitBreakerCooldownMs", "CIRCUIT_BREAKER_COOLDOWN_MS", "int", 1800000,
+        "compaction.circuit_breaker_cooldown_seconds", is_milliseconds=True, in_manifest=False,
+    ),
+)  # fmt: skip
+"""The table of all settings."""
+
+
+def resolve(
+    env: Mapping[str, str], plugin: Mapping[str, Any], home: Path | None = None, timezone: str = "UTC"
+) -> dict[str, Any]:
+    """What the plugin works with.
+
+    Args:
+        env: environment variables.
+        plugin: its configuration, under its own key names; whatever cannot be used counts as missing.
+        home: where the default database lies; None: the user's.
+        timezone: the machine's.
+    Returns:
+        A value for each setting; `max_assembly_token_budget` only where one was given.
+    """
+    resolved = {}
+    for setting in SETTINGS:
+        value = from_environment(setting, env)
+        if value is None:
+            value = _from_plugin(setting, plugin)
+        resolved[setting.name] = setting.default if value is None else value
+    if resolved["database_path"] is None:
+        resolved["database_path"] = str((home or Path.home()) / ".openclaw" / "lcm.db")
+    if resolved["bootstrap_max_tokens"] is None:
+        resolved["bootstrap_max_tokens"] = bootstrap_tokens(resolved["leaf_chunk_tokens"])
+    if from_environment(_BY_NAME["timezone"], env) is None and _from_plugin(_BY_NAME["timezone"], plugin) is None:
+        resolved["timezone"] = timezone
+    if resolved["max_assembly_token_budget"] is None:
+        del resolved["max_assembly_token_budget"]
+    return resolved
+
+
+def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
+    """The keys of our configuration that the environment sets, by their dotted names.
+
+    A leaf chunk without a bound of the first import moves that bound too.
+    """
+    overrides: dict[str, Any] = {}
+    for setting in SETTINGS:
+        value = from_environment(setting, env)
+        if value is not None and setting.environment != "TZ":
+            overrides |= dict.fromkeys(setting.yaml_keys, setting.yaml_value(value))
+    chunk = overrides.get("compaction.leaf_chunk_tokens")
+    if chunk is not None:
+        overrides.setdefault("session.bootstrap_max_tokens", bootstrap_tokens(chunk))
+    return overrides
+
+
+def variable_of(yaml_key: str) -> str:
+    """The environment variable that sets a key of ours."""
+    return next(setting.environment for setting in SETTINGS if yaml_key in setting.yaml_keys)
+
+
+def unusable(env: Mapping[str, str]) -> list[str]:
+    """What is wrong with `LCM_*` variables, a sentence each: a value that cannot be read, a name that nobody knows."""
+    problems = []
+    known = {setting.environment: setting for setting in SETTINGS}
+    for name, text in sorted(env.items()):
+        if not name.startswith("LCM_") or name in _OURS:
+            continue
+        if name not in known:
+            near = get_close_matches(name, [*known, *_OURS], n=1, cutoff=0.8)
+            problems.append(f"nothing reads {name}{f': is {near[0]} meant?' if near else ''}")
+        elif known[name].host_only and known[name].name != "database_path":
+            problems.append(f"{name} has no effect: {known[name].host_only}")
+        elif from_environment(known[name], env) is None:
+            problems.append(f"{name}={text!r} cannot be read and has no effect")
+    return problems
+
+
+def bootstrap_tokens(leaf_chunk_tokens: float) -> int:
+    """The first import's bound where none is given: max(6000, 0.3 x the tokens of a leaf chunk), rounded down."""
+    return max(_MIN_BOOTSTRAP_TOKENS, math.floor(_BOOTSTRAP_SHARE * leaf_chunk_tokens))
+
+
+def from_environment(setting: Setting, env: Mapping[str, str]) -> Any:
+    """The variable's value; None where it is not set or cannot be used."""
+    text = env.get(setting.environment)
+    if text is None:
+        return None
+    return _FROM_TEXT[setting.kind](text)
+
+
+def _from_plugin(setting: Setting, plugin: Mapping[str, Any]) -> Any:
+    values = (_from_json(setting.kind, plugin.get(key)) for key in setting.plugin_keys)
+    return next((value for value in values if value is not None), None)
+
+
+def _from_json(kind: Kind, value: object) -> Any:
+    if kind in ("enabled", "flag"):
+        return _flag(value)
+    if kind == "list":
+        if isinstance(value, str):
+            return _listed(value)
+        items = value if isinstance(value, list) else None
+        return None if items is None else [trim(item) for item in items if isinstance(item, str) and trim(item)]
+    if kind in ("float", "int", "strict_int"):
+        return value if is_finite_number(value) else _whole_number(value) if isinstance(value, str) else None
+    return trim(value) or None if isinstance(value, str) else None
+
+
+def _flag(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value) if isinstance(value, str) else None
+
+
+def _listed(text: str) -> list[str]:
+    return [item for item in map(trim, text.split(",")) if item]
+
+
+def _whole_number(text: str) -> float | None:
+    """A text that is a number and nothing else."""
+    literal = trim(text)
+    if not _WHOLE_NUMBER.fullmatch(literal):
+        return None
+    has_base = literal[:2].lower() in ("0x", "0b", "0o")
+    try:
+        return _plain(float(int(literal, 0) if has_base else literal))
+    except OverflowError:
+        return None
+
+
+def _leading_int(text: str) -> int | None:
+    found = _LEADING_INT.match(trim(text))
+    return int(found[0]) if found else None
+
+
+def _leading_float(text: str) -> float | None:
+    found = _LEADING_FLOAT.match(trim(text))
+    return _plain(float(found[0])) if found else None
+
+
+def _plain(number: float) -> float | None:
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+_FROM_TEXT: dict[Kind, Callable[[str], Any]] = {
+    "enabled": lambda text: text != "false",
+    "flag": lambda text: text == "true",
+    "list": _listed,
+    "float": _leading_float,
+    "int": _leading_int,
+    "strict_int": _whole_number,
+    "text": trim,
+    "path": lambda text: trim(text) or None,
+    "timezone": lambda text: trim(text) or None,
+}
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -1,0 +1,125 @@
+"""Settings of lossless-claw, read off the table that resolves them.
+
+Source: lossless-claw 0.6.3.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lcm.plugins.lossless_claw.settings import SETTINGS, Setting, bootstrap_tokens
+from lcm.plugins.settings.kinds import FLAG, TEXT, TEXTS, milliseconds, number, seconds, unless_null, whole
+from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, at, same
+
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    "enabled": FLAG,
+    "flag": FLAG,
+    "list": TEXTS,
+    "text": TEXT,
+    "path": TEXT,
+    "timezone": {"type": "string", "minLength": 1},
+}
+
+
+def _rows(setting: Setting) -> list[Row]:
+    keys = tuple(Key(key, _reading(setting)) for key in setting.yaml_keys)
+    row = Row(
+        setting.plugin_keys[0],
+        _schema(setting),
+        _default(setting),
+        keys,
+        _write(setting),
+        no_key=setting.host_only,
+        lossy="the plugin trims its settings, and leaves out what is empty" if setting.kind == "list" else "",
+        environment=setting.environment,
+        in_manifest=setting.in_manifest,
+    )
+    older = "databasePath"  # the one older name that the manifest knows
+    beside = [Row(older, TEXT, no_key=setting.host_only)] if older in setting.plugin_keys[1:] else []
+    return [row, *beside]
+
+
+def _schema(setting: Setting) -> Mapping[str, Any]:
+    if setting.kind in _KINDS:
+        return _KINDS[setting.kind]
+    if setting.kind == "float":
+        return number(setting.least, setting.most)
+    bounds = (None if bound is None else int(bound) for bound in (setting.least, setting.most))
+    return whole(*bounds)
+
+
+def _default(setting: Setting) -> Any:
+    if setting.name == "bootstrap_max_tokens":
+        return _bootstrap_default
+    if setting.name == "max_assembly_token_budget":
+        return _unbounded
+    return ABSENT if setting.default is None else setting.default
+
+
+def _bootstrap_default(document: Mapping[str, Any]) -> int:
+    chunk = at(document, "leafChunkTokens")
+    return bootstrap_tokens(20000 if chunk is ABSENT else chunk)
+
+
+def _unbounded(document: Mapping[str, Any]) -> None:
+    """No bound is a value of ours, and no value of the plugin's."""
+
+
+def _reading(setting: Setting) -> Callable[[Any], Any]:
+    if setting.is_milliseconds:
+        return seconds
+    if setting.kind == "list":
+        return _worded
+    return _named if setting.name == "summary_model" else same
+
+
+def _worded(items: list[str]) -> list[str]:
+    return [item.strip() for item in items if item.strip()]
+
+
+def _named(model: str) -> Any:
+    """No name leaves the model to the host."""
+    return model or ABSENT
+
+
+def _write(setting: Setting) -> Callable[[Any], Any]:
+    if setting.is_milliseconds:
+        return milliseconds
+    if setting.kind in ("text", "timezone"):
+        return _trimmed
+    return unless_null
+
+
+def _trimmed(text: str) -> str:
+    """The plugin trims what it reads."""
+    if text != text.strip():
+        raise InexpressibleError("the plugin trims its settings: take away the blanks at the ends")
+    return text
+
+
+TABLE = Table(
+    name="lossless_claw",
+    plugin="lossless-claw",
+    version="0.6.3",
+    base=(
+        "system=lossless_claw",
+        "summarizer=llm",
+        "language_model=openai_compatible",
+        "summarizer.normal_temperature=null",
+        "summarizer.aggressive_temperature=null",
+    ),
+    rows=tuple(row for setting in SETTINGS for row in _rows(setting)),
+    reasons={
+        "summarizer": "the plugin summarises by a model; summaryModel names it",
+        "language_model": "the plugin asks the models of its host",
+        "compaction": "it is a constant of the plugin's code",
+        "assembly": "it is a constant of the plugin's code",
+        "session": "it is a constant of the plugin's code",
+    },
+    absent=(
+        "embedder", "vector_index", "text_index", "annotation", "extraction", "admission", "deduplication", "scopes",
+        "source", "fusion", "reranker", "decay", "recovery", "summary_expansion", "ranking", "reinforcement",
+        "summary_documents", "authored", "guidance",
+    ),
+    absent_reason="the plugin keeps, folds and assembles sessions; it ranks no memories",
+)  # fmt: skip
+"""Everything that the plugin's manifest has, and what variables alone can set."""

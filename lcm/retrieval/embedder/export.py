@@ -1,0 +1,192 @@
+"""PyTorch weights to a self-contained ONNX directory: once, then kept.
+
+Run as a program it converts in a process of its own, so that torch never enters the one that embeds.
+"""
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock
+
+from lcm.errors import ModelError
+from lcm.files import cache_dir
+from lcm.retrieval.embedder.onnx import file_sha256
+
+Precision = Literal["int8", "fp32"]
+
+_log = logging.getLogger(__name__)
+_RECORD = "export.json"
+_TOOLS = ("onnx", "onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+
+def models_dir() -> Path:
+    """Where exported models are kept."""
+    return cache_dir() / "models"
+
+
+def find_export(weights_sha256: str, precision: Precision) -> Path | None:
+    """The directory that an earlier `export` of these weights left whole; if any.
+
+    Made with the versions of today, or with any where the tools to make it again are not installed.
+    """
+    if all(_version(tool) != "none" for tool in _TOOLS):
+        return _whole(_address(weights_sha256, precision))
+    earlier = models_dir().glob(f"{weights_sha256[:16]}-{precision}-*/{_RECORD}")
+    return next(filter(None, (_whole(record.parent) for record in sorted(earlier, reverse=True))), None)
+
+
+def _whole(directory: Path) -> Path | None:
+    try:
+        record = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
+        if all(file_sha256(directory / name) == digest for name, digest in record["files"].items()):
+            return directory
+    except FileNotFoundError:
+        return None
+    except (ModelError, KeyError, ValueError, AttributeError, TypeError):
+        pass
+    _log.warning("the exported model in %s is damaged; it is exported again", directory)
+    return None
+
+
+def export(source: Path, weights_sha256: str, precision: Precision, program: str | None = None) -> Path:
+    """Convert the PyTorch model in `source`, or wait for the process that is at it; returns the directory.
+
+    The directory appears whole or not at all.
+
+    Args:
+        program: the module that converts, given the source, an empty folder and the precision; None = this one.
+    Raises:
+        ModelError: if the tools are not installed or the conversion fails.
+    """
+    if missing := sorted(tool for tool in _TOOLS if _version(tool) == "none"):
+        raise ModelError(
+            f"exporting {source} to ONNX needs {', '.join(missing)}: pip install '.[models]' in a checkout of lcm, "
+            "or name a directory that already holds an .onnx file and its tokenizer.json"
+        )
+    target = _address(weights_sha256, precision)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{target}.lock"):
+            if found := find_export(weights_sha256, precision):
+                return found
+            for torn in target.parent.glob(f"{target.name}.tmp-*"):  # of a process that was killed
+                shutil.rmtree(torn)
+            making = Path(tempfile.mkdtemp(prefix=f"{target.name}.tmp-", dir=target.parent))
+            try:
+                _log.info("exporting %s to ONNX (%s), once, into %s", source, precision, target)
+                if program is None:
+                    _export_apart(source, making, precision)
+                else:
+                    _run_apart(program, source, making, precision)
+                _record(making, weights_sha256, precision)
+                making.chmod(0o755)  # mkdtemp's are private; a cache may be shared
+                if target.exists():
+                    shutil.rmtree(target)
+                making.rename(target)
+                _sync(target.parent)
+            finally:
+                shutil.rmtree(making, ignore_errors=True)
+    except OSError as err:
+        raise ModelError(f"{target} cannot be written ({err}); set LCM_CACHE_DIR to a writable folder") from err
+    return target
+
+
+def _address(weights_sha256: str, precision: Precision) -> Path:
+    tools = "-".join(f"{tool}{_version(tool)}" for tool in ("onnxruntime", "optimum"))
+    return models_dir() / f"{weights_sha256[:16]}-{precision}-{tools}"
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "none"
+
+
+def _export_apart(source: Path, target: Path, precision: Precision) -> None:
+    _run_apart("lcm.retrieval.embedder.export", source, target, precision)
+
+
+def _run_apart(program: str, source: Path, target: Path, precision: Precision) -> None:
+    package_root = str(Path(__file__).parents[3])
+    python_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(  # noqa: S603 - our own module, no shell
+        [sys.executable, "-P", "-m", program, str(source), str(target), precision],
+        env=os.environ | _OFFLINE | {"PYTHONPATH": python_path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise ModelError(f"{source} could not be exported to ONNX: {lines[-1]}")
+
+
+def _record(directory: Path, weights_sha256: str, precision: Precision) -> None:
+    files = sorted(path for path in directory.iterdir() if path.is_file())
+    record = {
+        "weights_sha256": weights_sha256,
+        "precision": precision,
+        "versions": {tool: _version(tool) for tool in _TOOLS},
+        "files": {path.name: file_sha256(path) for path in files},
+    }
+    (directory / _RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    for path in (*files, directory / _RECORD, directory):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _convert(source: Path, target: Path, precision: Precision) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from optimum.exporters.onnx import main_export
+
+    with tempfile.TemporaryDirectory(dir=target) as scratch:
+        main_export(
+            str(source),
+            scratch,
+            task="feature-extraction",
+            library_name="transformers",
+            local_files_only=True,
+            do_validation=False,
+        )
+        model = Path(scratch) / "model.onnx"
+        if precision == "fp32":
+            model.rename(target / "model.onnx")
+        else:
+            # One scale a tensor loses too much (mean cosine to fp32 .954, one a channel .991). Seven bits, because
+            # processors without VNNI let sums of eight-bit products overflow: every processor gives the same sums.
+            quantize_dynamic(
+                model,
+                target / "model.onnx",
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+            )
+    for name in ("tokenizer.json", "config.json"):
+        shutil.copyfile(source / name, target / name)
+
+
+if __name__ == "__main__":
+    _convert(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])  # type: ignore[arg-type]

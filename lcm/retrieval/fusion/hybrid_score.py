@@ -1,0 +1,50 @@
+"""A weighted sum of nearness, recency and scope."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch, Decay
+from lcm.retrieval.fusion.recency import recency
+from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share, shares
+from lcm.retrieval.fusion.summary_quality import summary_quality
+from lcm.retrieval.ranking.ordering import best_first
+
+
+@dataclass(frozen=True, slots=True)
+class HybridScore:
+    """score = (alpha cosine + beta R + gamma S) Q, in [0, 1].
+
+    R is the multiplier of the decay, S what the scope class of the document is worth, Q the quality of a summary
+    (`lcm.retrieval.fusion.summary_quality`); alpha, beta and gamma are divided by their sum. A cosine below 0, missing
+    or no number counts as 0.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 1; the bounds are of 1.3.12.
+    """
+
+    recency: Decay
+    cosine_weight: float = 0.7
+    recency_weight: float = 0.2
+    scope_weight: float = 0.1
+    session_scope: float = 1.0
+    durable_scope: float = 0.6
+    global_scope: float = 0.3
+    summary_delta: float = 0.5
+    """0: a summary's confidence counts for nothing."""
+
+    def __post_init__(self) -> None:
+        refuse_weights(self, "cosine_weight", "recency_weight", "scope_weight")
+        refuse_shares(self, "session_scope", "durable_scope", "global_scope", "summary_delta")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)
+        whose = pl.col("scope_class")
+        scope = (
+            pl.when(whose == "session")
+            .then(self.session_scope)
+            .when(whose == "durable")
+            .then(self.durable_scope)
+            .otherwise(self.global_scope)
+        )
+        base = alpha * share("cosine") + beta * recency(self.recency) + gamma * scope
+        return best_first(frame.with_columns(score=(base * summary_quality(self.summary_delta)).clip(0.0, 1.0)))

@@ -1,0 +1,41 @@
+"""A weighted sum of named columns: a linear model whose weights are plain numbers."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.sums import in_order
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """score = the sum over columns of weight times value; a missing value counts 0.
+
+    Columns should come on one scale, as standard scores and shares do: nothing is scaled here.
+
+    Source: ours; `docs/unified.md` says how the weights of `fusion=unified` were learnt.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
+    """Column -> weight."""
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise ValueError("weights must name at least one column, got none")
+        for column, weight in self.weights.items():
+            if not math.isfinite(weight):
+                raise ValueError(f"weights.{column} must be a finite number, got {weight!r}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        for column in self.weights:
+            if column not in frame.columns or not frame.schema[column].is_numeric():
+                raise ValueError(
+                    f"weights.{column} names no column of numbers that a stage before makes; choose from: "
+                    + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
+                )
+        terms = (pl.col(column).fill_nan(0.0) * weight for column, weight in self.weights.items())
+        return best_first(frame.with_columns(score=in_order(terms)))

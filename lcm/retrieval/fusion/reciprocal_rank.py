@@ -1,0 +1,34 @@
+"""Reciprocal rank fusion: ranks alone decide."""
+
+import math
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+
+
+@dataclass(frozen=True, slots=True)
+class ReciprocalRank:
+    """score = sum over the branches that returned the document of weight / (k + rank), ranks 1-based.
+
+    Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+    Methods", SIGIR 2009, with weights as is common since (all 1 there).
+    """
+
+    k: float = 60.0
+    dense_weight: float = 1.0
+    lexical_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("k", "dense_weight", "lexical_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.dense_weight + self.lexical_weight == 0:
+            raise ValueError("dense_weight and lexical_weight must not both be 0: raise at least one")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        dense = (self.dense_weight / (self.k + pl.col("dense_rank"))).fill_null(0.0)
+        lexical = (self.lexical_weight / (self.k + pl.col("lexical_rank"))).fill_null(0.0)
+        return best_first(frame.with_columns(score=dense + lexical))

@@ -1,0 +1,100 @@
+"""Two passes: what is near at all, then how far each of that is to be trusted and how many of the query's words it has.
+
+Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the names k1, k2, theta1 and kappa are its.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from lcm.protocols import Batch, Decay
+from lcm.retrieval.fusion.authority import authority
+from lcm.retrieval.fusion.keyword_coverage import keyword_coverage
+from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share
+from lcm.retrieval.fusion.summary_quality import summary_quality
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.terms import TermWords
+
+_TERMS = ("unicode", "ascii")
+_GUIDANCE = ("apart", "together")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoPass:
+    """First the `k1` rows of each query with the highest cosine, and of those the ones that reach `theta1`. Then the
+    `k2` best of them by
+
+    score = omega max(cosine, 0) (1 + kappa M) / (1 + kappa) Q, in [0, omega],
+
+    with the authority omega, the keyword coverage M and the quality Q of a summary (modules `authority`,
+    `keyword_coverage` and `summary_quality` beside this one). A document with all of the query's words keeps omega
+    cosine; one with none has that divided by 1 + kappa.
+
+    A cosine that is missing or no number counts as 0.
+
+    Source: libravdb memory 1.3.17; Q within the score as its later mathematical reference has it.
+    """
+
+    recency: Decay
+    """Its multiplier is r in omega."""
+    k1: int = 16
+    k2: int = 8
+    theta1: float = 0.2
+    kappa: float = 0.3
+    """0: words count for nothing."""
+    recency_weight: float = 0.5
+    frequency_weight: float = 0.2
+    authority_weight: float = 0.3
+    terms: TermWords = "unicode"
+    guidance: Literal["apart", "together"] = "apart"
+    """`apart`: guidance has its own k1 and k2, and must lie above theta1; `together`: it competes with the rest."""
+    summary_delta: float = 0.5
+    """0: a summary's confidence counts for nothing."""
+
+    def __post_init__(self) -> None:
+        for name in ("k1", "k2"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        if not -1 <= self.theta1 <= 1:
+            raise ValueError(f"theta1 must be in [-1, 1], got {self.theta1}")
+        if not 0 <= self.kappa < math.inf:
+            raise ValueError(f"kappa must be >= 0, got {self.kappa}")
+        refuse_weights(self, "recency_weight", "frequency_weight", "authority_weight")
+        refuse_shares(self, "summary_delta")
+        for name, choices in (("terms", _TERMS), ("guidance", _GUIDANCE)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(sorted(choices))}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        rows = frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())
+        reaches = pl.col("score") >= self.theta1
+        if self.guidance == "apart":
+            is_guidance = rows["kind"].eq_missing("guidance")
+            if is_guidance.any():
+                guidance = self._passed(rows.filter(is_guidance), batch, pl.col("score") > self.theta1)
+                others = self._passed(rows.filter(~is_guidance), batch, reaches)
+                rows = pl.concat([others, guidance]).sort("_query", maintain_order=True)
+                return best_first(rows.drop("_query"))
+        return self._passed(rows, batch, reaches).drop("_query")
+
+    def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:
+        """Both passes over rows whose score is their cosine."""
+        near = _kept(rows, self.k1, batch, is_near)
+        covered = pl.lit(1.0)
+        if self.kappa > 0:
+            near = near.with_columns(_coverage=keyword_coverage(near, batch, self.terms))
+            covered = (1.0 + self.kappa * pl.col("_coverage")) * (1.0 / (1.0 + self.kappa))
+        omega = authority(self.recency, self.recency_weight, self.frequency_weight, self.authority_weight)
+        score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(self.summary_delta)
+        scored = near.with_columns(score=score.clip(0.0, 1.0))
+        return _kept(scored, self.k2, batch, pl.lit(True)).drop("_coverage", strict=False)
+
+
+def _kept(rows: pl.DataFrame, n: int, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:
+    """The first `n` rows of each query by score, of which those that are near."""
+    # A frame is wide: two columns are sorted and cut, and the others looked up once.
+    places = Limit(n)(rows.select("query_id", "score").with_row_index("_place"), batch).filter(is_near)["_place"]
+    return rows[places]

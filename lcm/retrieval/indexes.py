@@ -1,0 +1,135 @@
+"""The indexes of a workspace: made from its documents, never the truth."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from lcm.errors import StoreError
+from lcm.protocols import Embedder, TextIndex, TextIndexChoice, VectorIndexChoice, Vectors
+from lcm.retrieval.vector_index.exact import to_grid
+from lcm.writing.new_document import embedded_text
+
+_log = logging.getLogger(__name__)
+_MOST_SCOPE_SETS = 16
+"""Text indexes kept at a time; the one made first is dropped for another, and made again when it is asked for."""
+
+ScopeSet = frozenset[str] | None
+"""The scopes that a query may read; None = all."""
+
+
+class Indexes:
+    """One vector index, and a text index for each set of scopes that is asked for.
+
+    A cosine depends on nothing but the two vectors, a BM25 on the words of the whole index: so that no score tells of
+    documents that the asker may not read, each set of scopes has statistics of its own.
+    """
+
+    def __init__(self, embedder: Embedder, vector_index: VectorIndexChoice, text_index: TextIndexChoice) -> None:
+        self.embedder = embedder
+        self._vector_choice, self._text_choice = vector_index, text_index
+        self.vector_index = vector_index.build(embedder.dim)
+        self._text: dict[ScopeSet, TextIndex] = {None: text_index.build()}
+        self._documents = pl.DataFrame()
+        self._saved: Path | None = None
+
+    def text_index(self, scopes: Sequence[str] | None) -> TextIndex:
+        """The text index over the documents of these scopes."""
+        key = None if scopes is None else frozenset(scopes)
+        if key not in self._text:
+            if len(self._text) >= _MOST_SCOPE_SETS:
+                del self._text[next(kept for kept in self._text if kept is not None)]
+            self._text[key] = self._text_choice.build()
+            _add_words(self._text[key], self._documents, key)
+        return self._text[key]
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """The vectors of each text, one a window: shape (windows, dim)."""
+        pieces = self.embedder.windows(texts)
+        rows = self.embedder.embed([piece for windows in pieces for piece in windows], "document")
+        ends = np.cumsum([len(windows) for windows in pieces])
+        return np.split(rows, ends[:-1]) if texts else []
+
+    def add(self, new: pl.DataFrame, vectors: Sequence[Vectors] | None, documents: pl.DataFrame) -> None:
+        """Take in documents.
+
+        Args:
+            new: those that the indexes lack.
+            vectors: of each of them; None where the vector index holds them already.
+            documents: all of the workspace.
+        """
+        self._documents = documents
+        if new.is_empty():
+            return
+        if vectors is not None:
+            owners = [i for i, rows in zip(new["document_id"], vectors, strict=True) for _ in rows]
+            self.vector_index.add(owners, np.concatenate(vectors))
+        for scopes, index in self._text.items():
+            _add_words(index, new, scopes)
+
+    def fill(self, documents: pl.DataFrame, path: Path | None) -> None:
+        """Take in all documents of a workspace that was opened, with the vectors kept beside its file if they fit."""
+        if path is not None and (file := self._vector_file(path, documents)).exists():
+            try:
+                self.vector_index.load(file)
+            except StoreError as error:
+                _log.warning("%s: made again from the store", error)
+            if len(self.vector_index) == len(documents):
+                self._saved = file
+                self.add(documents, None, documents)
+                return
+            self.vector_index = self._vector_choice.build(self.embedder.dim)
+        self.add(documents, self.embed(embedded_texts(documents)), documents)
+
+    def save(self, path: Path) -> None:
+        """Keep the vectors beside the workspace's file."""
+        if not 0 < len(self.vector_index) == len(self._documents):
+            return
+        file = self._vector_file(path, self._documents)
+        if file != self._saved:
+            self.vector_index.save(file)
+            # An index may have several files.
+            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors(\.\d+)?")
+            for stale in path.parent.iterdir():
+                if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
+                    stale.unlink(missing_ok=True)
+
+    def copy_to(self, path: Path) -> None:
+        """Keep the vectors beside a file that holds the same documents."""
+        if 0 < len(self.vector_index) == len(self._documents):
+            self.vector_index.save(self._vector_file(path, self._documents))
+
+    def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:
+        """Named by what it must hold, so that a stale one is simply not found."""
+        content = hashlib.sha256(self.embedder.name.encode())
+        for document, text in zip(documents["document_id"], embedded_texts(documents), strict=True):
+            content.update(f"{len(document)} {len(text)} {document}{text}".encode())
+        return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
+
+
+def embedded_texts(documents: pl.DataFrame) -> list[str]:
+    """What is embedded of each document."""
+    if documents.is_empty():
+        return []
+    return [embedded_text(text, content) for text, content in documents.select("text", "content").iter_rows()]
+
+
+def mean_vector(windows: Vectors) -> Vectors:
+    """The normalised mean of a text's windows, shape (1, dim): bit for bit what `VectorIndex.vectors_of` gives."""
+    rows = to_grid(windows, windows.shape[1])
+    if len(rows) == 1:
+        return rows
+    mean = rows.mean(axis=0, dtype=np.float64)
+    scaled: Vectors = (mean / (np.linalg.norm(mean) or 1.0)).astype(np.float32)[np.newaxis]
+    return scaled
+
+
+def _add_words(index: TextIndex, documents: pl.DataFrame, scopes: ScopeSet) -> None:
+    if documents.is_empty():
+        return
+    readable = documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
+    index.add(readable["document_id"].to_list(), readable["text"].to_list())

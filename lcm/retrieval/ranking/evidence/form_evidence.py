@@ -1,0 +1,65 @@
+"""How a turn is put: facts are long, rare-worded, full of names and in the first person; questions are not answers."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.columns import standardised, with_evidence
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.word_evidence import asks
+from lcm.retrieval.text_index.words import split_words
+
+COLUMNS = (
+    "form_length", "form_rarity", "form_names", "form_first_person", "form_question",
+    "chat_length", "chat_rarity", "chat_question", "user_speaks",
+)  # fmt: skip
+_FIRST_PERSON = frozenset(("i", "me", "my", "mine", "we", "us", "our", "ours"))
+_NAME = re.compile(r"(?<=[\w,;:'\"(] )[A-Z][a-z]+")  # a capital where no sentence begins
+_CAPTION = "[picture:"
+
+
+@dataclass(frozen=True, slots=True)
+class FormEvidence:
+    """Add columns that do not depend on the query.
+
+    Those of a talk among named people are 0 for documents that begin with no name, those of a chat for all others: an
+    assistant is long-winded, and what its user asks is what is remembered.
+
+    Of a talk, standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of its stems;
+    `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1: `form_first_person`,
+    whether it speaks of the speaker; `form_question`, whether its first line ends in a question mark.
+    Of a chat `chat_length`, `chat_rarity` and `chat_question` likewise, and `user_speaks`: 1 where the role is `user`.
+
+    Source: ours.
+    """
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return with_evidence(frame, batch, COLUMNS, lambda haystack, row: _forms(haystack))
+
+
+def _forms(haystack: Haystack) -> list[Numbers]:
+    if FormEvidence not in haystack.kept:
+        said = [content.partition(_CAPTION)[0] for content in haystack.contents]
+        lengths = [len(words) + sum(map(len, runs)) for words, runs in map(split_words, haystack.contents)]
+        holders = Counter(stem for stems in haystack.stems for stem in set(stems))
+        count = len(haystack)
+        idf = {stem: np.log1p((count - n + 0.5) / (n + 0.5)) for stem, n in holders.items()}
+        rarity = [np.mean([idf[stem] for stem in stems]) if stems else 0.0 for stems in haystack.stems]
+        names = [len(_NAME.findall(text)) for text in said]
+        first = [float(not _FIRST_PERSON.isdisjoint(split_words(content)[0])) for content in haystack.contents]
+        length = standardised(np.log1p(np.array(lengths, dtype=np.float64)))
+        rare = standardised(np.array(rarity, dtype=np.float64))
+        named = standardised(np.log1p(np.array(names, dtype=np.float64)))
+        question = asks(haystack)
+        is_talk = np.array([float(author is not None) for author in haystack.authors])
+        is_user = np.array([float(role == "user") for role in haystack.roles])
+        haystack.kept[FormEvidence] = [
+            *(of_all * is_talk for of_all in (length, rare, named, np.array(first), question)),
+            *(of_all * (1 - is_talk) for of_all in (length, rare, question, is_user)),
+        ]
+    forms: list[Numbers] = haystack.kept[FormEvidence]
+    return forms

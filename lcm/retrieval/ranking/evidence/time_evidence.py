@@ -1,0 +1,82 @@
+"""When: sessions near the time that a query names, and turns that tell a time where one is asked for."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.columns import with_evidence
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
+from lcm.retrieval.text_index.words import split_words
+
+COLUMNS = ("said_then", "tells_time", "told_when_asked")
+_TIME_WORDS = frozenset((
+    "yesterday", "today", "tomorrow", "tonight", "morning", "last", "next", "week", "weekend", "weeks", "month",
+    "months", "year", "years", "day", "days", "ago", "since", "soon", "recently", "monday", "tuesday",
+    "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april", "may",
+    "june", "july", "august", "september", "october", "november", "december", "spring", "summer", "fall",
+    "autumn", "winter",
+))  # fmt: skip
+_ASKS_WHEN = re.compile(r"^\s*(?:when|how long|since when)\b|\b(?:what|which) (?:year|month|date|day|week|time)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEvidence:
+    """Add columns.
+
+    `said_then`: 1 of what was said in a span of days that the query names (module `time_expressions`), less the farther
+    from it: 2 ** (-days / half-life), of its own behind the span, for people tell what has been, and before it;
+    `tells_time`: 1 of a document with a word of time, and `told_when_asked` the same where the query asks when.
+
+    Source: ours.
+    """
+
+    behind_half_life_days: float = 3.0
+    before_half_life_days: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("behind_half_life_days", "before_half_life_days"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        texts, asked_at = batch.queries["text"], batch.queries["asked_at"]
+
+        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
+            tells, years = _laid(haystack)
+            asks_when = float(bool(_ASKS_WHEN.search(texts[row])))
+            return [
+                self._nearness(haystack.days, spans(texts[row], asked_at[row].date(), years)),
+                tells,
+                asks_when * tells,
+            ]
+
+        return with_evidence(frame, batch, COLUMNS, evidence)
+
+    def _nearness(self, days: Numbers, named: Sequence[Span]) -> Numbers:
+        nearest = np.zeros(len(days))
+        for start, end in named:
+            before, behind = np.maximum(start - days, 0.0), np.maximum(days - end, 0.0)
+            weights = 2.0 ** (-before / self.before_half_life_days - behind / self.behind_half_life_days)
+            nearest = np.maximum(nearest, weights)
+        return nearest
+
+
+def _laid(haystack: Haystack) -> tuple[Numbers, range]:
+    """Which documents tell a time, and the years in which something was said."""
+    if TimeEvidence not in haystack.kept:
+        tells = np.array([float(not _TIME_WORDS.isdisjoint(split_words(text)[0])) for text in haystack.contents])
+        known = haystack.days[haystack.days > 0]
+        years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
+        haystack.kept[TimeEvidence] = tells, years
+    laid: tuple[Numbers, range] = haystack.kept[TimeEvidence]
+    return laid
+
+
+def _year(days: float) -> int:
+    return (date(1970, 1, 1) + timedelta(days=float(days))).year

@@ -1,0 +1,108 @@
+"""What words say: BM25 of a turn, of the turns around it and of its session, without the names of those who speak."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.columns import share_of_best, standardised, with_evidence
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
+from lcm.retrieval.ranking.evidence.postings import Postings, postings_of
+
+COLUMNS = (
+    "words", "words_share", "words_covered", "words_window", "words_wide_window", "words_before", "words_behind",
+    "words_after_question", "words_session",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WordEvidence:
+    """Add columns: standard scores among all documents that the query may see, but for two shares in [0, 1].
+
+    `words`: BM25 of stems without stop words, author names left out of both sides, since a name matches half of all
+    turns; `words_share`: the same over the query's best; `words_covered`: the share of the query's stems, by idf, that
+    the document holds; `words_window` and `words_wide_window`: BM25 of the text from `window` and `wide_window` turns
+    before to as many behind, in the session; `words_before` and `words_behind`: `words` of the turn before and behind;
+    `words_after_question`: `words` of the turn before, where positive and that turn ends in a question mark;
+    `words_session`: BM25 of the session's text.
+
+    Source: ours.
+    """
+
+    window: int = 2
+    wide_window: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("window", "wide_window"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be >= 1 turns, got {getattr(self, name)}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        texts = batch.queries["text"]
+
+        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
+            terms = query_stems(haystack, texts[row])
+            laid = self._postings(haystack)
+            raw = laid.turns.scores(terms)
+            words = standardised(raw)
+            return [
+                words,
+                share_of_best(raw),
+                laid.turns.coverage(terms),
+                standardised(laid.windows.scores(terms)),
+                standardised(laid.wide_windows.scores(terms)),
+                haystack.beside(words, 1),
+                haystack.beside(words, -1),
+                haystack.beside(words.clip(0.0) * laid.asks, 1),
+                standardised(laid.sessions.scores(terms)[haystack.sessions]),
+            ]
+
+        return with_evidence(frame, batch, COLUMNS, evidence)
+
+    def _postings(self, haystack: Haystack) -> "_Laid":
+        key = (WordEvidence, self)
+        if key not in haystack.kept:
+            sessions: list[list[str]] = [[] for _ in range(int(haystack.sessions.max(initial=-1)) + 1)]
+            for place in haystack.talk:
+                sessions[haystack.sessions[place]] += haystack.stems[place]
+            haystack.kept[key] = _Laid(
+                postings_of(haystack.stems),
+                postings_of(_around(haystack, self.window)),
+                postings_of(_around(haystack, self.wide_window)),
+                postings_of(sessions),
+                asks(haystack),
+            )
+        laid: _Laid = haystack.kept[key]
+        return laid
+
+
+class _Laid(NamedTuple):
+    turns: Postings
+    windows: Postings
+    wide_windows: Postings
+    sessions: Postings
+    asks: Numbers
+
+
+def query_stems(haystack: Haystack, text: str) -> list[str]:
+    """Stems of a query's content words, without author names."""
+    return [stem_of(word) for word in content_words(haystack.without_names(text)) if word not in haystack.names]
+
+
+def asks(haystack: Haystack) -> Numbers:
+    """1 where the first line of a document ends in a question mark."""
+    first_lines = (content.partition("\n")[0].rstrip() for content in haystack.contents)
+    return np.array([float(line.endswith(("?", "？"))) for line in first_lines])
+
+
+def _around(haystack: Haystack, radius: int) -> list[list[str]]:
+    """The stems of each document and of those up to `radius` places beside it in its session."""
+    found: list[list[str]] = [[] for _ in range(len(haystack))]
+    talk, sessions = haystack.talk, haystack.sessions
+    for at, place in enumerate(talk):
+        for other in talk[max(0, at - radius) : at + radius + 1]:
+            if sessions[other] == sessions[place]:
+                found[place] += haystack.stems[other]
+    return found

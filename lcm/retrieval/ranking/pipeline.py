@@ -1,0 +1,118 @@
+"""Ranking: one source, then named stages in order, one frame for all queries."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+import polars.selectors as cs
+
+from lcm.protocols import Batch, Expansion, Source, Stage
+from lcm.retrieval.ranking.ordering import best_first, with_rank
+from lcm.retrieval.source.candidates import describe
+
+RANKED_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "document_id": pl.String(),
+    "rank": pl.Int64(),
+    "score": pl.Float64(),
+    "cosine": pl.Float64(),
+    "index_tier": pl.Int64(),
+    "scope_class": pl.String(),
+    "is_recovered": pl.Boolean(),
+}
+"""What a ranking answers with. `cosine` is raw, null where the vector index did not return the document; `index_tier`
+the width that answered, of an index with several; `is_recovered` marks what was fetched because ranking failed, behind
+everything else."""
+TRACE_SCHEMA: dict[str, pl.DataType] = {
+    "step": pl.Int32(), "stage": pl.String(), "query_id": pl.String(), "document_id": pl.String(), "rank": pl.Int64(),
+    "score": pl.Float64(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A source and the steps that its rows pass through: stages, and expansions, which may add rows."""
+
+    source: Source
+    stages: Mapping[str, Stage | Expansion] = field(default_factory=dict)
+    order: Sequence[str] | None = None
+    """Names of stages in the order to run; None = the order of the map. A stage set to null is left out."""
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.source, "candidates"):
+            raise TypeError(f"source must have candidates(batch), got {self.source!r}")
+        for name, stage in self.stages.items():
+            if stage is not None and not callable(stage) and not isinstance(stage, Expansion):
+                raise TypeError(
+                    f"stages.{name} must be a stage, got {stage!r}: tune a number where its component is "
+                    "configured (fusion.k=30), and choose a component by name (fusion=reciprocal_rank)"
+                )
+        unknown = [name for name in self.order or () if name not in self.stages]
+        if unknown:
+            raise ValueError(
+                f"order names no stage {unknown[0]!r}; choose from: {', '.join(self.stages)}; a stage is left out by "
+                "setting it to null"
+            )
+        if self.order is not None and len(set(self.order)) < len(self.order):
+            raise ValueError(f"order names a stage twice: {list(self.order)!r}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.source.needs_vectors
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        """Rows of `RANKED_SCHEMA`; best first within each query."""
+        frame = self._candidates(batch)
+        for name, stage in self._steps():
+            frame = passed(name, stage, frame, batch)
+        return _ranked(frame)
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        """Every step's outcome: rows step, stage, query_id, document_id, rank, score.
+
+        A document is missing from the steps after the one that dropped it.
+        """
+        frame = self._candidates(batch)
+        steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit("source"))]
+        for number, (name, stage) in enumerate(self._steps(), start=1):
+            frame = passed(name, stage, frame, batch)
+            steps.append(_ranked(frame).with_columns(step=pl.lit(number), stage=pl.lit(name)))
+        return pl.concat(steps).select(list(TRACE_SCHEMA))
+
+    def _candidates(self, batch: Batch) -> pl.DataFrame:
+        return describe(self.source.candidates(batch), batch)
+
+    def _steps(self) -> Iterator[tuple[str, Stage | Expansion]]:
+        for name in self.stages if self.order is None else self.order:
+            if self.stages[name] is not None:
+                yield name, self.stages[name]
+
+
+def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    """The frame after one step.
+
+    Raises:
+        ValueError: naming the step and the column that no step before it makes.
+    """
+    try:
+        return stage.expand(frame, batch) if isinstance(stage, Expansion) else stage(frame, batch)
+    except pl.exceptions.ColumnNotFoundError as error:
+        column = str(error).split('"')[1]
+        raise ValueError(
+            f"stage {name!r} needs the column {column!r}, which no stage before it makes: check the order"
+        ) from error
+
+
+def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
+    kept = frame.select(
+        "query_id",
+        "document_id",
+        "score",
+        "cosine",
+        "index_tier",
+        pl.col("scope_class").cast(pl.String),
+        cs.by_name("deferred", "is_recovered", require_all=False),
+    )
+    if "is_recovered" not in kept.columns:
+        kept = kept.with_columns(is_recovered=pl.lit(False))
+    return with_rank(best_first(kept)).select(list(RANKED_SCHEMA))

@@ -1,0 +1,88 @@
+"""Paths: one map of stages, and for each kind of query its own source and order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import polars as pl
+
+from lcm.protocols import Batch, Source, Stage
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.tagged import TagPrefixes
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where the rows of a path are born, and the names of the stages that they pass, in order."""
+
+    source: Source
+    order: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedRanking:
+    """memory-lancedb-pro's three ways to answer.
+
+    A query that names a tag goes the way of `tag`; any other goes that of `mode`. All share their stages, so that a
+    number is tuned once.
+    """
+
+    stages: Mapping[str, Stage]
+    hybrid: Path
+    vector: Path
+    tag: Path
+    mode: Literal["hybrid", "vector"] = "hybrid"
+    tags: TagPrefixes = field(default_factory=TagPrefixes)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("hybrid", "vector"):
+            raise ValueError(f"mode must be hybrid or vector, got {self.mode!r}")
+        for name in ("hybrid", "vector", "tag"):
+            try:
+                self.ranking(name)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}: {error}") from error
+
+    def ranking(self, name: str) -> Ranking:
+        """One path: hybrid, vector or tag."""
+        path: Path = getattr(self, name)
+        return Ranking(path.source, self.stages, path.order)
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.ranking(self.mode).needs_vectors
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        """`Ranking.rank`, each query by its own path."""
+        return self._joined([ranking.rank(part) for ranking, part in self._parts(batch)], batch)
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        """`Ranking.trace`, each query by its own path."""
+        return self._joined([ranking.trace(part) for ranking, part in self._parts(batch)], batch)
+
+    def path_of(self, text: str) -> str:
+        """The name of the path that a query takes."""
+        return "tag" if self.tags.tags(text) else self.mode
+
+    def _parts(self, batch: Batch) -> list[tuple[Ranking, Batch]]:
+        paths = [self.path_of(text) for text in batch.queries["text"]]
+        if len(set(paths)) == 1:
+            return [(self.ranking(paths[0]), batch)]
+        parts = []
+        for name in dict.fromkeys(paths):
+            rows = [row for row, path in enumerate(paths) if path == name]
+            parts.append((self.ranking(name), replace(batch, queries=batch.queries[rows], vectors=batch.vectors[rows])))
+        return parts
+
+    def _joined(self, frames: Sequence[pl.DataFrame], batch: Batch) -> pl.DataFrame:
+        """Put the answers of several paths into the order of the queries."""
+        if len(frames) == 1:
+            return frames[0]
+        order = batch.queries.select("query_id").with_row_index("position")
+        steps = ["step"] if "step" in frames[0].columns else []
+        return (
+            pl.concat(frames)
+            .join(order, on="query_id", how="left", maintain_order="left")
+            .sort(*steps, "position", maintain_order=True)
+            .drop("position")
+        )

@@ -1,0 +1,72 @@
+"""Authored documents that a good answer points to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.source.candidates import describe
+
+_KEYS = ["query_id", "document_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """Add the authored documents that the rows of a query point to, each with eta times the score of the best of those
+    rows, where that reaches `theta_hop`; best first.
+
+    A target that is a row already stays as it is. What is added points nowhere: one hop, whatever the graph is like.
+    A score counts within [0, 1], so that what a hop finds scores less than 1, and less than the row that points to it.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 7.7, which calls eta lambda; 1.4.4.
+    """
+
+    eta: float = 0.5
+    theta_hop: float = 0.15
+
+    def __post_init__(self) -> None:
+        if not 0 < self.eta < 1:
+            raise ValueError(f"eta must be in (0, 1), got {self.eta}")
+        if not 0 <= self.theta_hop <= 1:
+            raise ValueError(f"theta_hop must be in [0, 1], got {self.theta_hop}")
+
+    def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
+        if pointing.is_empty():
+            return best_first(frame)
+        authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
+        score = self.eta * pl.col("score").fill_nan(None).fill_null(0.0).clip(0.0, 1.0)
+        found = (
+            frame.select("query_id", "asked_at", "document_id", score=score)
+            .join(pointing, on="document_id", how="inner", maintain_order="left")
+            .drop("document_id")
+            .explode("hop_targets")
+            .rename({"hop_targets": "document_id"})
+            .filter(pl.col("score") >= self.theta_hop)
+            .join(authored, on="document_id", how="semi", maintain_order="left")
+            .join(frame, on=_KEYS, how="anti", maintain_order="left")
+            .group_by(_KEYS, maintain_order=True)
+            .agg(pl.col("asked_at").first(), pl.col("score").max())
+        )
+        if found.is_empty():
+            return best_first(frame)
+        return _merged(frame, describe(found, batch))
+
+
+def _merged(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
+    """The rows of both, those of a query together, in the order of the first frame's queries."""
+    order = frame.select("query_id").unique(maintain_order=True).with_row_index("_query")
+    rows = pl.concat([frame, added], how="diagonal")
+    rows = rows.join(order, on="query_id", how="left", maintain_order="left").sort("_query", maintain_order=True)
+    if "deferred" in rows.columns:
+        rows = rows.with_columns(pl.col("deferred").fill_null(False))
+    return best_first(rows.drop("_query"))
+
+
+def targets_of(value: Any) -> tuple[str, ...]:
+    """The hop targets that a record of libravdb memory names: a list, or a text with commas; anything else is none."""
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",")]
+    return tuple(name for name in value if isinstance(name, str) and name) if isinstance(value, list) else ()

@@ -1,0 +1,38 @@
+"""Importance as a factor."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.records import DEFAULT_RATING
+from lcm.retrieval.ranking.stages.clamp import rescored
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceWeight:
+    """score (base_weight + importance_weight importance), clamped to [0, 1].
+
+    A missing importance counts as 0.7, one that is no finite number as 0.
+
+    Source: memory-lancedb-pro, applyImportanceWeight.
+    """
+
+    base_weight: float = 0.7
+    importance_weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name in ("base_weight", "importance_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return rescored(frame, _weighted(self), fallback_ratio=self.base_weight)
+
+
+@cache
+def _weighted(settings: ImportanceWeight) -> pl.Expr:
+    importance = pl.col("importance").fill_null(DEFAULT_RATING)
+    return pl.col("score") * (settings.base_weight + settings.importance_weight * importance)

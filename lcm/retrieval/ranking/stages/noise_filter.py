@@ -1,0 +1,29 @@
+"""Drop what tells nothing."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.writing.noise import are_noise
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFilter:
+    """Drop documents whose text is noise: see `lcm.writing.noise`. Each group of patterns can be switched off.
+
+    Source: memory-lancedb-pro, filterNoise.
+    """
+
+    denials: bool = True
+    meta_questions: bool = True
+    boilerplate: bool = True
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        ids = frame["document_id"].unique().implode()
+        found = batch.documents.select("document_id", "text").filter(pl.col("document_id").is_in(ids))
+        is_noise = are_noise(
+            found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
+        )
+        noise = found["document_id"].filter(is_noise)
+        return frame.filter(~pl.col("document_id").is_in(noise.implode())) if len(noise) else frame

@@ -1,0 +1,45 @@
+"""A bonus for what is new."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.decay.age import days_old
+from lcm.retrieval.ranking.stages.clamp import rescored
+
+
+@dataclass(frozen=True, slots=True)
+class RecencyBoost:
+    """score + weight exp(-age / half_life_days), clamped to [0, 1].
+
+    In spite of its name the half-life is the age at which 1/e of the bonus is left, as in the original. The age of a
+    document without a known time is 0.
+
+    Source: memory-lancedb-pro, applyRecencyBoost.
+    """
+
+    half_life_days: float = 14.0
+    """0: no bonus."""
+    weight: float = 0.1
+    """The bonus at age 0; 0: no bonus."""
+    clamp_future: bool = False
+    """What lies in the future is 0 days old. The original gives it a negative age, and so more than the bonus."""
+
+    def __post_init__(self) -> None:
+        for name in ("half_life_days", "weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        if self.half_life_days == 0 or self.weight == 0:
+            return frame
+        return rescored(frame, _boosted(self), fallback_ratio=1.0)
+
+
+@cache
+def _boosted(settings: RecencyBoost) -> pl.Expr:
+    age_days = days_old(clamp_future=settings.clamp_future)
+    return pl.col("score") + settings.weight * (age_days * (-1 / settings.half_life_days)).exp()

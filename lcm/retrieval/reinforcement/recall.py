@@ -1,0 +1,55 @@
+"""What being recalled does to a document: it counts, and decay tiers follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from lcm.protocols import Decay
+from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
+from lcm.retrieval.reinforcement.use import USE_SCHEMA, used
+from lcm.retrieval.source.candidates import SCOPE_CLASS
+
+_SESSION_SUMMARY = "session-summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The first `recalled` documents of an answer count one access each; then decay tiers are looked after.
+
+    Of the `maintained` newest documents, each moves one tier at most, judged by its strength after the access;
+    session summaries never move.
+
+    Source: memory-lancedb-pro, lifecycle maintenance: defined there, and called by nothing.
+    """
+
+    decay: Decay
+    tiers: DecayTiers
+    recalled: int = 5
+    maintained: int = 100
+    """0: tiers never change."""
+
+    def __post_init__(self) -> None:
+        if self.recalled < 1:
+            raise ValueError(f"recalled must be >= 1, got {self.recalled}; reinforcement=none counts no use")
+        if self.maintained < 0:
+            raise ValueError(f"maintained must be >= 0, got {self.maintained}")
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        newer = pl.int_range(pl.len()).reverse()
+        touched = (
+            used(documents, used_ids, self.recalled, now)
+            .with_columns(_is_newest=newer < self.maintained)
+            .filter(pl.col("_is_used") | pl.col("_is_newest"))
+        )
+        judged = touched.filter(pl.col("_is_newest"), pl.col("kind").ne_missing(_SESSION_SUMMARY))
+        if "scope_class" not in judged.columns:  # judged for itself, by nobody who asks
+            judged = judged.with_columns(scope_class=pl.lit("durable", SCOPE_CLASS))
+        steps = self.tiers.transitions(judged, self.decay.strength(), now).select("document_id", "to_tier")
+        return (
+            touched.join(steps, on="document_id", how="left", maintain_order="left")
+            .filter(pl.col("_is_used") | pl.col("to_tier").is_not_null())
+            .with_columns(decay_tier=pl.coalesce("to_tier", "decay_tier"))
+            .select(list(USE_SCHEMA))
+        )

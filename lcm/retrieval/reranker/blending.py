@@ -1,0 +1,132 @@
+"""What a reranker's scores make of the scores that were there before."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.stages.clamp import clamp01_with_floor
+from lcm.retrieval.ranking.stages.limit import Limit
+
+
+@dataclass(frozen=True, slots=True)
+class RerankItem:
+    """One entry of a reranker's reply."""
+
+    index: float
+    """0-based among the documents that were sent; one that names none of them counts for nothing."""
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """A reranker's score s with the score f that a row came with, never below a share of f.
+
+    Returned by the reranker: max(floor, reranker_weight s + score_weight f). Not returned:
+    max(floor, unreturned_weight f). The floor is a share of f, the greater the stronger lexical_score b is: strong from
+    `strong_from`, fair from `fair_from`, else weak; b is 0 where words did not find the row. All in [0, 1]; a blend
+    that is not a number gives the floor, a floor that is none 0.
+
+    Source: memory-lancedb-pro, rerankResults and getRerankPreservationFloor.
+    """
+
+    reranker_weight: float = 0.6
+    score_weight: float = 0.4
+    unreturned_weight: float = 0.8
+    strong_from: float = 0.75
+    strong_floor: float = 0.95
+    strong_floor_unreturned: float = 1.0
+    fair_from: float = 0.6
+    fair_floor: float = 0.9
+    fair_floor_unreturned: float = 0.95
+    weak_floor: float = 0.5
+    weak_floor_unreturned: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_weights(reranker_weight=self.reranker_weight, score_weight=self.score_weight)
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if "_floor" in name and not 0 <= value <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {value}")
+            if not value >= 0:
+                raise ValueError(f"{name} must be >= 0, got {value}")
+
+    def floor(self) -> pl.Expr:
+        """The least that a row keeps, over score, lexical_score and reranker_score (null where not returned)."""
+        is_returned = pl.col("reranker_score").is_not_null()
+
+        def share(returned: float, unreturned: float) -> pl.Expr:
+            return pl.when(is_returned).then(returned).otherwise(unreturned)
+
+        # To polars NaN is more than any number.
+        lexical = pl.col("lexical_score").fill_nan(0.0).fill_null(0.0)
+        return pl.col("score") * (
+            pl.when(lexical >= self.strong_from)
+            .then(share(self.strong_floor, self.strong_floor_unreturned))
+            .when(lexical >= self.fair_from)
+            .then(share(self.fair_floor, self.fair_floor_unreturned))
+            .otherwise(share(self.weak_floor, self.weak_floor_unreturned))
+        )
+
+    def apply(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Give every row its new score, from its score, lexical_score and reranker_score; the rows stay in place."""
+        return frame.with_columns(score=_blended(self))
+
+
+@cache
+def _blended(blend: Blend) -> pl.Expr:
+    score, reranker_score = pl.col("score"), pl.col("reranker_score")
+    returned = blend.reranker_weight * reranker_score + blend.score_weight * score
+    kept = pl.when(reranker_score.is_not_null()).then(returned).otherwise(blend.unreturned_weight * score)
+    return clamp01_with_floor(kept, blend.floor())
+
+
+def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]], blend: Blend) -> pl.DataFrame:
+    """Blend what a reranker replied; among equal scores returned rows come first, in the order of the reply.
+
+    An index that is not that of a row is ignored. One that comes several times counts once, where its score is highest:
+    the original returns such a row several times.
+
+    Args:
+        frame: rows of the queries that `replies` answers, the rows of a query together.
+        replies: query id to the items of its reply; an index counts the rows of that query.
+    """
+    scores: list[float | None] = []
+    places: list[int] = []
+    for query_id, count in frame.select(pl.col("query_id").rle().struct.unnest()).select("value", "len").iter_rows():
+        best: dict[int, tuple[float, int]] = {}
+        for place, item in enumerate(replies[query_id]):
+            if 0 <= item.index < count and item.index == int(item.index):
+                row = int(item.index)
+                if row not in best or item.score > best[row][0]:
+                    best[row] = item.score, place
+        scores.extend(best[row][0] if row in best else None for row in range(count))
+        places.extend(best[row][1] if row in best else len(replies[query_id]) + row for row in range(count))
+    replied = frame.with_columns(
+        reranker_score=pl.Series(scores, dtype=pl.Float64), _place=pl.Series(places, dtype=pl.Int64)
+    )
+    in_order = replied.sort(pl.col("query_id").rle_id(), "_place", maintain_order=True).drop("_place")
+    return best_first(blend.apply(in_order))
+
+
+def first(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
+    """The best `window` rows of each query, best first; None keeps all as they stand."""
+    return frame if window is None else Limit(window)(frame, batch)
+
+
+def check_window(window: int | None) -> None:
+    """Refuse a window that would keep nothing."""
+    if window is not None and window < 1:
+        raise ValueError(f"window must be >= 1 or null, got {window}")
+
+
+def check_weights(**weights: float) -> None:
+    """Refuse weights below 0, and weights that are all 0."""
+    for name, weight in weights.items():
+        if not weight >= 0:
+            raise ValueError(f"{name} must be >= 0, got {weight}")
+    if not any(weights.values()):
+        raise ValueError(f"{' and '.join(weights)} must not both be 0")

@@ -1,0 +1,78 @@
+"""The score with the cosine beside it: reranking that needs no model."""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.stages.clamp import clamp01
+from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
+from lcm.retrieval.reranker.blending import check_weights, check_window, first
+
+_log = logging.getLogger(__name__)
+_ROWS_AT_ONCE = 256
+"""How many rows are multiplied at once: less than 1 MB in float64, which caches hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """score = score_weight f + cosine_weight c in [0, 1], f the score before, c the cosine of query and document.
+
+    c is below 0 where they point apart, so a row can lose. A blend that is not a number leaves f, and an f that is none
+    becomes 0. Puts c into reranker_score.
+
+    One width for all: where the documents' vectors are not as wide as the queries', every row keeps its score, and that
+    is counted in the batch as rerank_without_cosine. An index here has one width, so it happens only where the queries
+    have no vectors: they could not be embedded, or the source needs none.
+
+    Source: memory-lancedb-pro, rerankResults without a cross-encoder.
+    """
+
+    window: int | None = 40
+    """How many candidates of a query are kept; None = all."""
+    score_weight: float = 0.7
+    cosine_weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+        check_weights(score_weight=self.score_weight, cosine_weight=self.cosine_weight)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        kept = first(frame, self.window, batch)
+        cosines = _cosines(kept, batch)
+        if cosines is None:
+            _log.warning("the queries have no vectors as wide as the documents': reranking by cosine is left out")
+            batch.incidents["rerank_without_cosine"] += kept["query_id"].n_unique()
+            return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
+        score, cosine = pl.col("score"), pl.col("reranker_score")
+        blended = self.score_weight * score + self.cosine_weight * cosine
+        return best_first(kept.with_columns(reranker_score=cosines).with_columns(score=clamp01(blended, score)))
+
+
+def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
+    """The cosine of each row, None where the widths differ."""
+    if frame.is_empty():
+        return pl.Series([], dtype=pl.Float64)
+    if batch.embedding_error is not None:
+        return None
+    documents, document_of_row = document_vectors(frame, batch)
+    if documents.shape[1] != batch.vectors.shape[1]:
+        return None
+    query_of_row, queries = _query_of_row(frame, batch), batch.vectors.astype(np.float64)
+    cosines = np.empty(len(frame))
+    for rows in rows_by_size(frame, _ROWS_AT_ONCE):
+        found = documents[document_of_row[rows]].astype(np.float64)
+        cosines[rows] = np.einsum("qrd,qd->qr", found, queries[query_of_row[rows[:, 0]]])
+    return pl.Series(cosines)
+
+
+def _query_of_row(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:
+    """Where in the batch each row's query stands."""
+    runs = frame["query_id"].rle().struct.unnest()
+    numbered = batch.queries.select(value="query_id").with_row_index("position")
+    found = runs.join(numbered, on="value", how="left", maintain_order="left")
+    return np.repeat(found["position"].to_numpy(), found["len"].to_numpy())

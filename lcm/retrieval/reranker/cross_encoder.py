@@ -1,0 +1,107 @@
+"""A local model that reads query and document together."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from lcm.encoding import well_formed
+from lcm.errors import ModelError
+from lcm.protocols import Batch
+from lcm.retrieval.embedder.session import LazySession, Session
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.reranker.blending import Blend, check_window, first
+
+_FEWEST_TOKENS = 16  # special tokens, and something of either text
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """(query, document) → tokens → model → one logit → activation → blend. Puts the score into reranker_score.
+
+    A pair too long for the model loses tokens of its longer text, from the end. One pair a call and one thread a call,
+    as the embedders do it, so that a score depends on nothing but its pair: pairs padded to a common length, or
+    quantized by a common scale, would move each other's last bits. Calls run side by side on all threads. Nothing is
+    opened before the first use.
+    """
+
+    blend: Blend
+    directory: str | None = None
+    """Holds the .onnx file of a sequence classifier with one label, and its tokenizer.json."""
+    file: str = "model.onnx"
+    window: int | None = 40
+    """How many candidates of a query are kept and read; None = all."""
+    max_tokens: int = 512
+    """The model's window, special tokens included."""
+    activation: Literal["sigmoid", "none"] = "sigmoid"
+    """Of the logit; none for a graph that ends in a score."""
+    threads: int | None = None
+    """None = one a processor. Scores do not depend on it."""
+    _session: LazySession = field(default_factory=LazySession, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+        if not self.file.endswith(".onnx"):
+            raise ValueError(f"file must end in .onnx, got {self.file!r}")
+        if self.max_tokens < _FEWEST_TOKENS:
+            raise ValueError(f"max_tokens must be >= {_FEWEST_TOKENS}, got {self.max_tokens}")
+        if self.activation not in ("sigmoid", "none"):
+            raise ValueError(f"unknown activation {self.activation!r}; choose one of: none, sigmoid")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        kept = first(frame, self.window, batch)
+        texts = (
+            kept.select("query_id", "document_id")
+            .join(batch.queries.select("query_id", query="text"), on="query_id", how="left", maintain_order="left")
+            .join(
+                batch.documents.select("document_id", document="text"),
+                on="document_id",
+                how="left",
+                maintain_order="left",
+            )
+        )
+        scores = self.scores(list(texts.select("query", "document").iter_rows()))
+        return best_first(self.blend.apply(kept.with_columns(reranker_score=pl.Series(scores, dtype=pl.Float64))))
+
+    def scores(self, pairs: list[tuple[str, str]]) -> list[float]:
+        """How well each document answers its query.
+
+        Raises:
+            ModelError: if there is no model, or it gives no number.
+        """
+        if not pairs:
+            return []
+        session = self._session.get(self._open_session)
+        return session.map(lambda pair: self._score(session, *pair), pairs)
+
+    def close(self) -> None:
+        """Let go of the model; the next use opens it again."""
+        self._session.close()
+
+    def _open_session(self) -> Session:
+        if self.directory is None:
+            raise ModelError(
+                "reranker=cross_encoder has no model: set reranker.directory to a folder that holds a cross-encoder as "
+                ".onnx file with its tokenizer.json"
+            )
+        path = Path(self.directory) / self.file
+        session = Session.open(path, Path(self.directory) / "tokenizer.json", self.threads)
+        output = next(entry for entry in session.model.get_outputs() if entry.name == session.output)
+        if session.width != 1 or len(output.shape) != 2:
+            raise ModelError(
+                f"{path} gives {session.output!r} of shape {output.shape}; a cross-encoder gives one logit"
+            )
+        session.tokenizer.enable_truncation(self.max_tokens, strategy="longest_first")
+        return session
+
+    def _score(self, session: Session, query: str, document: str) -> float:
+        encoding = session.tokenizer.encode(well_formed(query), well_formed(document))
+        logit = float(session.run(encoding)[0])
+        if not math.isfinite(logit):
+            raise ModelError(f"{self.directory}/{self.file} gives {logit} for {document[:60]!r}")
+        # The logistic function, in a form that cannot overflow.
+        return 0.5 + 0.5 * math.tanh(logit / 2) if self.activation == "sigmoid" else logit

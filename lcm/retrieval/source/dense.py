@@ -1,0 +1,42 @@
+"""Candidates from the vector index alone."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch, Tiered
+from lcm.retrieval.source.candidates import branch, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """The `pool_size` nearest documents by cosine."""
+
+    pool_size: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.pool_size < 1:
+            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return True
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        return merge(dense_branch(batch, self.pool_size), branch([], "bm25", "lexical_rank"), batch)
+
+
+def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
+    """Rows query (its position), document_id, cosine, dense_rank; index_tier too, of an index with several widths.
+
+    Raises:
+        LcmError: if the queries could not be embedded.
+    """
+    if batch.embedding_error is not None:
+        raise batch.embedding_error
+    if not isinstance(batch.vector_index, Tiered):
+        return branch(batch.vector_index.search(batch.vectors, pool_size, batch.allowed), "cosine", "dense_rank")
+    found = batch.vector_index.search_tiers(batch.vectors, pool_size, batch.allowed)
+    rows = branch([(ids, cosines) for ids, cosines, _ in found], "cosine", "dense_rank")
+    tiers = pl.Series([tier for *_, tier in found], dtype=pl.Int64)
+    return rows.with_columns(index_tier=tiers[rows["query"]])

@@ -1,0 +1,65 @@
+"""Candidates from both indexes, side by side."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.errors import LcmError
+from lcm.protocols import Batch
+from lcm.retrieval.source.candidates import branch, merge
+from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.lexical import FAILURES, lexical_branch
+from lcm.retrieval.source.query_expansion import QueryExpansion
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """The best of each index; a document in one branch's pool but not the other's lacks that other raw score.
+
+    Pools as large as the haystack give every document its cosine. Where one branch fails the other answers alone: a
+    warning is logged and the failure counted. Where both fail, so does the search.
+    """
+
+    dense_pool_size: int = 1000
+    lexical_pool_size: int = 1000
+    expansion: QueryExpansion | None = None
+    """Adds words to the lexical branch's query; None = the query as it is."""
+    containment: bool = False
+    """Where no word is found, look for the whole query inside the texts."""
+
+    def __post_init__(self) -> None:
+        for name in ("dense_pool_size", "lexical_pool_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return True
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        dense, dense_error = _tried("dense", lambda: dense_branch(batch, self.dense_pool_size), batch)
+        lexical, lexical_error = _tried(
+            "lexical",
+            lambda: lexical_branch(batch, self.lexical_pool_size, self.expansion, self.containment),
+            batch,
+        )
+        if dense_error and lexical_error:
+            raise LcmError(f"both branches failed: dense: {dense_error}; lexical: {lexical_error}") from lexical_error
+        if dense is None:
+            dense = branch([], "cosine", "dense_rank")
+        if lexical is None:
+            lexical = branch([], "bm25", "lexical_rank")
+        return merge(dense, lexical, batch)
+
+
+def _tried(name: str, search: Callable[[], pl.DataFrame], batch: Batch) -> tuple[pl.DataFrame | None, Exception | None]:
+    try:
+        return search(), None
+    except FAILURES as error:
+        _log.warning("the %s branch failed, the other one answers alone: %s", name, error)
+        batch.incidents[f"{name} branch failed"] += len(batch.queries)
+        return None, error

@@ -1,0 +1,32 @@
+"""Candidates by age alone: what a memory without search would show."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The last `pool_size` visible documents, newest first, the same for every query: the last-n control.
+
+    Without a `pool_size` it is all of them: the whole-history control.
+    """
+
+    pool_size: int | None = 100
+
+    def __post_init__(self) -> None:
+        if self.pool_size is not None and self.pool_size < 1:
+            raise ValueError(f"pool_size must be >= 1, or null for every document, got {self.pool_size}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return False
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        newest = batch.documents.select("document_id").reverse().slice(0, self.pool_size)
+        ranked = newest.with_columns(score=1.0 / pl.int_range(1, pl.len() + 1))
+        pairs = batch.queries.select("query_id", "asked_at").join(ranked, how="cross", maintain_order="left_right")
+        return pairs.match_to_schema(CANDIDATE_SCHEMA, missing_columns="insert")

@@ -1,0 +1,71 @@
+"""Candidates that carry the tags that a query names."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.source.candidates import branch, merge
+from lcm.retrieval.source.lexical import lexical_branch
+
+
+@dataclass(frozen=True, slots=True)
+class TagPrefixes:
+    """What counts as a tag: one of the prefixes, a colon, and letters, digits, _ or -; in any case, anywhere.
+
+    Source: memory-lancedb-pro, retriever.
+    """
+
+    prefixes: Sequence[str] = field(default_factory=lambda: ["proj", "env", "team", "scope"])
+    """Regular expressions; none at all means that there are no tags."""
+
+    def __post_init__(self) -> None:
+        for prefix in self.prefixes:
+            try:
+                re.compile(prefix)
+            except re.error as err:
+                raise ValueError(f"prefixes must be regular expressions, got {prefix!r}: {err}") from err
+
+    def tags(self, text: str) -> list[str]:
+        """The tags of a text, in order."""
+        return [match.group() for match in _pattern(tuple(self.prefixes)).finditer(text)] if self.prefixes else []
+
+
+@cache
+def _pattern(prefixes: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(prefixes)}):[A-Za-z0-9_-]+", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Of the `pool_size` best documents by BM25 those whose text holds every tag of the query, in any case.
+
+    A query without a tag is answered as by `Lexical`.
+    """
+
+    tags: TagPrefixes = field(default_factory=TagPrefixes)
+    pool_size: int = 1000
+    containment: bool = False
+    """Where no word is found, look for the whole query inside the texts."""
+
+    def __post_init__(self) -> None:
+        if self.pool_size < 1:
+            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return False
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        rows = lexical_branch(batch, self.pool_size, None, self.containment)
+        tags = [[tag.lower() for tag in self.tags.tags(text)] for text in batch.queries["text"]]
+        texts = rows.join(batch.documents.select("document_id", "text"), on="document_id", how="left")["text"]
+        carries = [
+            all(tag in text.lower() for tag in tags[query])
+            for query, text in zip(rows["query"], texts.fill_null(""), strict=True)
+        ]
+        kept = rows.filter(pl.Series(carries, dtype=pl.Boolean))
+        return merge(branch([], "cosine", "dense_rank"), kept, batch)

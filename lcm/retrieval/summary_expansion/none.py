@@ -1,0 +1,15 @@
+"""Summaries that were found stay closed."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from lcm.protocols import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummaryExpansion:
+    """Nothing is added."""
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame

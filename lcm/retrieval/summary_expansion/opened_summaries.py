@@ -1,0 +1,123 @@
+"""What lies beneath the summaries of an answer, added to it: query-time expansion, as a step of a ranking."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from lcm.protocols import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
+
+_DEFAULT_SCORE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSummaries:
+    """Add the documents beneath each summary that is sure of itself, with a share of the summary's own score.
+
+    Beneath a summary lie the documents all of whose messages it stands for: visible ones, and those hidden behind it
+    that the asker may find. `depth` levels down: of a summary of summaries that lies deeper, the summaries at that
+    level; else what was said itself. A document that is a row already stays as it is.
+
+    Source: the summary expansion of libravdb memory 1.3.17, which scores a child by the child's own score; that a
+    document which no search found takes its parent's is ours.
+    """
+
+    policy: SummaryExpansion
+
+    def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        summaries = best_first(frame).filter(pl.col("kind") == "summary")
+        if summaries.is_empty():
+            return best_first(frame)
+        beneath = _Beneath(batch)
+        rows: dict[str, list[object]] = {"query_id": [], "asked_at": [], "document_id": [], "score": []}
+        columns = ("query_id", "asked_at", "document_id", "score", "confidence")
+        for (query_id,), of_query in summaries.select(columns).group_by("query_id", maintain_order=True):
+            asked_at = of_query["asked_at"][0]
+            opened = [Opened(*row) for row in of_query.select("document_id", "confidence").iter_rows()]
+            scores = dict(of_query.select("document_id", "score").iter_rows())
+            held = set(frame.filter(pl.col("query_id") == query_id)["document_id"])
+
+            def children(
+                summary_id: str, depth: int, scores: dict[str, float] = scores, held: set[str] = held
+            ) -> Sequence[Child]:
+                score = scores[summary_id] or _DEFAULT_SCORE
+                found = {name: n for name, n in beneath.of(summary_id, depth).items() if name not in held}
+                held.update(found)
+                return [Child(name, score, tokens) for name, tokens in found.items()]
+
+            for one in self.policy.expand(opened, children):
+                for name, value in zip(rows, (query_id, asked_at, one.item_id, one.score), strict=True):
+                    rows[name].append(value)
+        if not rows["query_id"]:
+            return best_first(frame)
+        added = pl.DataFrame(rows, schema={name: frame.schema[name] for name in rows})
+        aligned = describe(added, batch).match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")
+        order = frame.select("query_id").unique(maintain_order=True).with_row_index("_query")
+        both = pl.concat([frame, aligned]).join(order, on="query_id", how="left", maintain_order="left")
+        both = both.sort("_query", maintain_order=True).drop("_query")
+        if "deferred" in both.columns:
+            both = both.with_columns(pl.col("deferred").fill_null(False))
+        return best_first(both)
+
+
+class _Lying(NamedTuple):
+    """A document, as it lies beneath a summary or is one."""
+
+    kind: str
+    sources: frozenset[str]
+    tokens: int
+
+
+class _Beneath:
+    """Which documents lie beneath which summary: looked up for those that are opened, once a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        columns = ("document_id", "kind", "source_message_ids", "tokens")
+        known = batch.documents.select(columns)
+        if batch.turns is not None:
+            known = pl.concat([known, _findable(batch, batch.turns).select(columns)])
+        self._known = known
+        self._first = known["source_message_ids"].list.first()
+        self._found: dict[tuple[str, int], dict[str, int]] = {}
+
+    def of(self, summary_id: str, depth: int) -> Mapping[str, int]:
+        """At most `depth` levels down: what was said, or the summaries that are not opened; with their tokens."""
+        key = summary_id, depth
+        if key not in self._found:
+            lying = self._lying(summary_id)
+            self._found[key] = {name: lying[name].tokens for name in _below(lying, summary_id, depth)}
+        return self._found[key]
+
+    def _lying(self, summary_id: str) -> dict[str, _Lying]:
+        """The summary, and all that lies beneath it on any level."""
+        sources = self._known.filter(pl.col("document_id") == summary_id)["source_message_ids"].explode().drop_nulls()
+        covered = frozenset(sources)
+        near = self._known.filter(self._first.is_in(sources.implode()))
+        rows = ((name, _Lying(kind, frozenset(own), tokens)) for name, kind, own, tokens in near.iter_rows())
+        return {name: row for name, row in rows if row.sources <= covered}
+
+
+def _findable(batch: Batch, turns: pl.DataFrame) -> pl.DataFrame:
+    """Without what was said in another session and is not durable; where such is known, a batch asks from one."""
+    asker = batch.queries.row(0, named=True)
+    if asker["session_id"] is not None:
+        return turns.filter(pl.col("is_durable") | (pl.col("session_id") == asker["session_id"]))
+    return turns.filter(pl.col("is_durable") | (pl.col("conversation_id") == (asker["conversation_id"] or "")))
+
+
+def _below(lying: Mapping[str, _Lying], summary_id: str, depth: int) -> list[str]:
+    if summary_id not in lying:
+        return []
+    covered = lying[summary_id].sources
+    inner = [name for name, row in lying.items() if row.kind == "summary" and row.sources < covered]
+    tops = [name for name in inner if not any(lying[name].sources < lying[other].sources for other in inner)]
+    if depth == 1 and tops:
+        return tops
+    below = [name for top in tops for name in _below(lying, top, depth - 1)]
+    opened = frozenset[str]().union(*(lying[top].sources for top in tops))
+    said = [(name, row.sources) for name, row in lying.items() if row.kind == "message"]
+    return [*below, *(name for name, sources in said if sources <= covered and not sources <= opened)]

@@ -1,0 +1,289 @@
+"""Several widths of every vector: the narrow ones answer what they can, the full one the rest.
+
+The full width (an `HnswIndex`) is the truth. Every lower width is an index tier derived from it: where one is missing,
+damaged, failed or still without its rotation, queries go on to the next and answers stay right. A tier that
+could not follow is dirty, in memory and in its file, and is derived again by the next `add` or `load`.
+
+Rescored, a lower width only proposes candidates: their scores are the exact full-width cosines, bit for bit, and what
+can differ is which documents were found. Its exit is then decided by the margin: how far the last wanted result
+stands above the narrow cosine of the last candidate. No document that was left out has a higher narrow cosine than that
+candidate; it would have to gain the margin from the numbers that were cut off to be missed.
+
+Source: libravdb memory 1.3.5 and 1.4.4 for widths, thresholds and dirty tiers; margin, rescoring and rotation are ours.
+"""
+
+import itertools
+import logging
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from lcm.protocols import Vectors
+from lcm.retrieval.indexing import Ranked, refuse_negative
+from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Reached, Step, descend
+from lcm.retrieval.vector_index.exact import to_grid
+from lcm.retrieval.vector_index.hnsw import Hnsw
+from lcm.retrieval.vector_index.tier_cache import Nearest, TierCache
+from lcm.retrieval.vector_index.tier_order import Rows
+from lcm.retrieval.vector_index.tier_rotation import RotationRule
+from lcm.retrieval.vector_index.tier_stack import TierStack
+
+_log = logging.getLogger(__name__)
+
+CANDIDATES_A_RESULT = 5
+LARGEST_SHARE = 1 / 4  # of the visible rows as candidates, before looking at all of them is faster
+_NOTHING = Reached(([], []), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HnswTiers:
+    """Settings."""
+
+    widths: Sequence[int | None] = (64, 256, None)
+    """Numbers a vector, ascending; None, the last, is the full width. Those that the embedder does not exceed are
+    left out."""
+    exit_thresholds: Sequence[float] = (0.05, 0.05)
+    """One a lower width: what its evidence must reach for a query to end there."""
+    exit_by: Literal["margin", "best_score"] = "margin"
+    """The evidence: the k-th result's exact cosine less the last candidate's narrow one, or the best result's score."""
+    rescoring: Literal["full_width", "none"] = "full_width"
+    """What scores a lower width's results: exact full-width cosines, or its own."""
+    candidates: int = 50
+    """How many a lower width proposes at least; 5 a result if that is more. Unused without rescoring."""
+    rotation: Literal["none", "pca"] = "none"
+    """Cut vectors as they are, or turned by a rotation learnt from the documents."""
+    rotation_from: int = 256
+    """Vectors there must be to learn it; with fewer the full width answers."""
+    rotation_growth: float = 2.0
+    """It is learnt again when there are so many times as many."""
+    tiers_from: int = 1000
+    """Visible vectors there must be for a lower width to be asked; with fewer the full width is as fast."""
+    flat_below: int = 10_000
+    """A lower width of fewer rows than this has no graph: all rows are looked at."""
+    m: int = 16
+    ef_construction: int = 200
+    ef: int = 100
+    seed: int = 0
+    exact_below: int = 5000
+    """As in `Hnsw`, which is the full width; the graphs of the lower widths take the first four, too."""
+
+    def __post_init__(self) -> None:
+        lower = [width for width in self.widths[:-1] if width is not None]
+        if not self.widths or self.widths[-1] is not None or len(lower) != len(self.widths) - 1:
+            raise ValueError(f"widths must be numbers and then null, the full width, got {list(self.widths)}")
+        if lower and (lower[0] < 1 or any(after <= before for before, after in itertools.pairwise(lower))):
+            raise ValueError(f"widths must be >= 1 and ascend, got {list(self.widths)}")
+        if len(self.exit_thresholds) != len(lower):
+            raise ValueError(
+                f"exit_thresholds must be one a lower width, {len(lower)}, got {list(self.exit_thresholds)}"
+            )
+        if any(math.isnan(threshold) for threshold in self.exit_thresholds):
+            raise ValueError(f"exit_thresholds must be numbers, got {list(self.exit_thresholds)}")
+        for name, value, choices in (
+            ("exit_by", self.exit_by, ("best_score", "margin")),
+            ("rescoring", self.rescoring, ("full_width", "none")),
+            ("rotation", self.rotation, ("none", "pca")),
+        ):
+            if value not in choices:
+                raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+        if self.exit_by == "margin" and self.rescoring == "none":
+            raise ValueError("exit_by 'margin' compares with full-width cosines: set rescoring to 'full_width'")
+        for name, number, least in (
+            ("candidates", self.candidates, 1),
+            ("rotation_from", self.rotation_from, 1),
+            ("tiers_from", self.tiers_from, 0),
+            ("flat_below", self.flat_below, 0),
+        ):
+            if number < least:
+                raise ValueError(f"{name} must be >= {least}, got {number}")
+        if not self.rotation_growth > 1:
+            raise ValueError(f"rotation_growth must be > 1, got {self.rotation_growth}")
+        self.full_width()
+
+    def full_width(self) -> Hnsw:
+        return Hnsw(self.m, self.ef_construction, self.ef, self.seed, self.exact_below)
+
+    def lower_widths(self, dim: int, incidents: Counter[str]) -> TierStack:
+        """Index tiers for vectors of `dim` numbers, still empty."""
+        widths = [width for width in self.widths if width is not None and width < dim]
+        is_rescored = self.rescoring == "full_width"
+        tiers = [TierCache(self, width, flat_below=self.flat_below, is_rescored=is_rescored) for width in widths]
+        rule = RotationRule(self.rotation_from, self.rotation_growth) if self.rotation == "pca" else None
+        settings = {
+            "kind": "index tier",
+            "dim": dim,
+            "rescoring": self.rescoring,
+            "rotation": self.rotation,
+            "m": self.m,
+            "ef_construction": self.ef_construction,
+            "seed": self.seed,
+        }
+        return TierStack(tiers, rule, self, settings, incidents)
+
+    def build(self, dim: int) -> "HnswTiersIndex":
+        return HnswTiersIndex(self, dim)
+
+
+class HnswTiersIndex:
+    """The documents that a cascade of widths finds. Safe to use from several threads."""
+
+    def __init__(self, settings: HnswTiers, dim: int) -> None:
+        self.incidents: Counter[str] = Counter()
+        """What lower widths failed at and was survived: index_tier_insert, index_tier_search, index_tier_file."""
+        self._settings = settings
+        self._dim = dim
+        self._lock = threading.Lock()
+        self._full = settings.full_width().build(dim)
+        self._lower = settings.lower_widths(dim, self.incidents)
+
+    def __len__(self) -> int:
+        return len(self._full)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Numbers a vector in each index tier, the full width last."""
+        return (*(tier.width for tier in self._lower.tiers), self._dim)
+
+    @property
+    def dirty_widths(self) -> tuple[int, ...]:
+        """The lower widths that must be derived again."""
+        return tuple(tier.width for tier in self._lower.tiers if tier.dirt is not None)
+
+    def add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        """Add one vector to each id; an id given again, here or later, has one vector more.
+
+        Raises:
+            ValueError: if ids and vectors differ in number, or a vector is neither of unit length nor zero;
+                nothing is added.
+        """
+        rows = to_grid(vectors, self._dim)
+        with self._lock:
+            self._full.add(ids, rows)
+            self._lower.add(ids, rows, self._full.exact)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Forget these ids with all of their vectors.
+
+        Raises:
+            ValueError: if an id is not in the index; nothing is removed.
+        """
+        with self._lock:
+            self._full.remove(ids)
+            self._lower.order.remove(ids)
+
+    def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
+        return [descent.answer for descent in self.descents(vectors, k, allowed)]
+
+    def search_tiers(
+        self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
+    ) -> list[tuple[list[str], list[float], int]]:
+        widths = self.widths
+        return [(*found.answer, widths[found.steps[-1].place]) for found in self.descents(vectors, k, allowed)]
+
+    def descents(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Descent]:
+        """As `search`, with every width that a query was asked of."""
+        queries = to_grid(vectors, self._dim)
+        refuse_negative(k)
+        with self._lock:
+            self._lower.settle()
+            visible, ids = (None, self._lower.order.ids) if allowed is None else self._lower.order.rows_of(allowed)
+            seen = self._lower.order.count if visible is None else len(visible)
+            wanted = min(k, ids)
+            if self._settings.rescoring == "none":
+                count, is_worth_it = wanted, wanted > 0
+            else:
+                count = max(self._settings.candidates, CANDIDATES_A_RESULT * wanted)
+                is_worth_it = wanted > 0 and count <= seen * LARGEST_SHARE
+            full_place = len(self._lower.tiers)
+            if seen < self._settings.tiers_from or not (is_worth_it and self._lower.tiers):
+                answers = self._full.search(queries, k, allowed)
+                return [Descent(answer, (Step(full_place, _first(answer), True),)) for answer in answers]
+
+            def ask_lower(tier: TierCache, numbers: Numbers) -> list[Reached]:
+                return self._ask_lower(tier, queries[numbers], count, wanted, visible)
+
+            def ask_full(numbers: Numbers) -> list[Reached]:
+                some = queries if len(numbers) == len(queries) else queries[numbers]
+                return [Reached(answer, _first(answer)) for answer in self._full.search(some, k, allowed)]
+
+            asked: list[AskWidth] = [*(partial(ask_lower, tier) for tier in self._lower.tiers), ask_full]
+            return descend(len(queries), asked, self._settings.exit_thresholds)
+
+    def vectors_of(self, ids: Sequence[str]) -> Vectors:
+        return self._full.vectors_of(ids)
+
+    def save(self, path: Path) -> None:
+        """Write the full width to `path` and every lower one beside it, with its width as suffix."""
+        with self._lock:
+            self._lower.write(path, self._full.exact)
+            self._full.save(path)
+
+    def load(self, path: Path) -> None:
+        """Replace the content; a lower width whose file is of no use is derived again, and its file written.
+
+        Raises:
+            StoreError: if the file of the full width is missing, damaged, or of other settings; nothing is replaced.
+        """
+        full = self._settings.full_width().build(self._dim)
+        full.load(path)
+        lower = self._settings.lower_widths(self._dim, self.incidents)
+        lower.read(path, full.exact)
+        with self._lock:
+            self._full, self._lower = full, lower
+
+    def _ask_lower(
+        self, tier: TierCache, queries: Vectors, count: int, wanted: int, visible: Rows | None
+    ) -> list[Reached]:
+        if not self._lower.is_ready(tier):
+            return [_NOTHING] * len(queries)
+        try:
+            if self._settings.rescoring == "none":
+                return self._own_answers(tier, queries, wanted, visible)
+            return self._rescored(queries, tier.nearest(queries, count, visible), wanted)
+        except (RuntimeError, MemoryError) as err:
+            _log.warning("the index tier of width %d did not answer (%s): its queries go on", tier.width, err)
+            self.incidents["index_tier_search"] += 1
+            return [_NOTHING] * len(queries)
+
+    def _rescored(self, queries: Vectors, nearest: Sequence[Nearest], wanted: int) -> list[Reached]:
+        exact = self._full.exact
+        if self._lower.order.has_one_row_an_id:
+            answers = exact.rank(queries, np.stack([one.rows for one in nearest]), wanted)
+        else:
+            answers = [
+                exact.search(queries[i : i + 1], wanted, self._lower.order.owners_of(one.rows)[0])[0]
+                for i, one in enumerate(nearest)
+            ]
+        if self._settings.exit_by == "best_score":
+            return [Reached(answer, _first(answer)) for answer in answers]
+        return [
+            Reached(answer, answer[1][-1] - float(one.scores[-1]) if len(answer[0]) == wanted else -math.inf)
+            for answer, one in zip(answers, nearest, strict=True)
+        ]
+
+    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[Reached]:
+        seen = tier.count if visible is None else len(visible)
+        answers: list[Ranked] = [([], [])] * len(queries)
+        count, waiting = wanted, np.arange(len(queries))
+        while len(waiting):  # several rows of one id may crowd out others
+            crowded = []
+            for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, visible), strict=True):
+                names, firsts = self._lower.order.owners_of(nearest.rows)
+                if len(names) >= wanted or count >= seen:
+                    answers[query] = names[:wanted], nearest.scores[firsts][:wanted].tolist()
+                else:
+                    crowded.append(query)
+            count, waiting = min(2 * count, seen), np.array(crowded, np.int64)
+        return [Reached(answer, _first(answer)) for answer in answers]
+
+
+def _first(answer: Ranked) -> float:
+    """The best of nothing is 0."""
+    return answer[1][0] if answer[1] else 0.0

@@ -1,0 +1,69 @@
+"""The file of a saved index: one file, whole or absent, that knows when it was damaged.
+
+Layout: magic, SHA-256 of all that follows it, length of the header, header as JSON, named blobs end to end.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lcm.errors import StoreError
+from lcm.files import written_whole
+
+_MAGIC = b"lcm index 1\n"
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_LENGTH_BYTES = 8
+
+
+def write_index(
+    path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, bytes]
+) -> None:
+    """Write tmp, fsync, rename, fsync the folder.
+
+    Args:
+        settings: what must be equal for the file to be of use to its reader.
+        content: the rest of the header; JSON values.
+        blobs: the large parts.
+    """
+    header = json.dumps(
+        {
+            "settings": dict(settings),
+            "content": dict(content),
+            "blobs": {name: len(blob) for name, blob in blobs.items()},
+        }
+    ).encode()
+    body = b"".join([len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
+    with written_whole(path) as file:
+        file.write(_MAGIC)
+        file.write(hashlib.sha256(body).digest())
+        file.write(body)
+
+
+def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Give back the content and blobs of `write_index`.
+
+    Raises:
+        StoreError: if the file is missing, damaged, or written with other settings.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as err:
+        raise StoreError(f"cannot read the index file {str(path)!r} ({err.strerror}); rebuild it") from err
+    start = len(_MAGIC) + _DIGEST_BYTES
+    body = memoryview(data)[start:]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : start]:
+        raise StoreError(f"the index file {str(path)!r} is damaged or no index file; rebuild it")
+    header_end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
+    header = json.loads(bytes(body[_LENGTH_BYTES:header_end]))
+    if header["settings"] != dict(settings):
+        raise StoreError(
+            f"the index file {str(path)!r} was written with {header['settings']}, expected {dict(settings)}; rebuild it"
+        )
+    blobs = {}
+    position = header_end
+    for name, length in header["blobs"].items():
+        blobs[name] = bytes(body[position : position + length])
+        position += length
+    return header["content"], blobs

@@ -1,0 +1,174 @@
+"""One lower width of an index: rows that are derived from the full width, which is the truth, and may be lost.
+
+Rows are rounded to a grid, so that sums of products have no rounding and depend on nothing that stands beside them
+(see `lcm.retrieval.vector_index.exact`). Where candidates are scored again at full width, the grid is 2**-11 and the
+products are float32: half the memory traffic, cosines off by .001 at most. Where the width's own cosines are the
+scores, the grid is that of `exact`, 2**-26, and the products are float64.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lcm.protocols import Vectors
+from lcm.retrieval.embedder.matryoshka import truncate
+from lcm.retrieval.vector_index.exact import cosines
+from lcm.retrieval.vector_index.tier_graph import GraphSettings, TierGraph
+from lcm.retrieval.vector_index.tier_order import Rows
+from lcm.retrieval.vector_index.tier_rotation import Rotation
+
+_FINE, _COARSE = np.float32(2**26), np.float32(2**11)
+_LARGEST_SHARE = 1 / 8  # of the visible rows that may be asked of the graph before looking at all of them is faster
+_BLOCK_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Rows of one query, nearest first, ties in the order of rows."""
+
+    rows: Rows
+    scores: npt.NDArray[np.floating]
+    """Cosines at this width."""
+
+
+class TierCache:
+    """The rows of one width, in the order of the full width's."""
+
+    def __init__(self, settings: GraphSettings, width: int, *, flat_below: int, is_rescored: bool) -> None:
+        """
+        Args:
+            settings: of the graph.
+            width: numbers a row.
+            flat_below: rows up to which there is no graph.
+            is_rescored: rows only propose candidates.
+        """
+        self.width = width
+        self.dirt: str | None = None
+        """Why the rows are not those of the full width, until they are derived again; None: they are."""
+        self.rotation: Rotation | None = None
+        self._settings = settings
+        self._flat_below = flat_below
+        self._is_rescored = is_rescored
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows = np.empty((0, self.width), np.float32)  # only the first _count are in use
+        self._count = 0
+        self.graph = TierGraph(self._settings, self.width)
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> Vectors:
+        return self._rows[: self._count]
+
+    def derive(self, vectors: Vectors) -> Vectors:
+        """Gridded full-width rows to rows of this width."""
+        turned = vectors if self.rotation is None else self.rotation.turned(vectors).astype(np.float32)
+        grid = _COARSE if self._is_rescored else _FINE
+        rows: Vectors = np.rint(truncate(turned, self.width) * grid) / grid
+        return rows
+
+    def add(self, vectors: Vectors) -> None:
+        rows = self.derive(vectors)
+        start, end = self._count, self._count + len(rows)
+        if end > len(self._rows):
+            grown = np.empty((max(end, 2 * len(self._rows)), self.width), np.float32)
+            grown[:start] = self.rows
+            self._rows = grown
+        self._rows[start:end] = rows
+        self._count = end
+        if self.graph.size:
+            self.graph.add(rows, start)
+        else:
+            self.grow_graph()
+
+    def grow_graph(self) -> None:
+        """Begin the graph anew, if there are rows enough for one."""
+        self.graph = TierGraph(self._settings, self.width)
+        if self._count >= self._flat_below:
+            self.graph.add(self.rows, 0)
+
+    def keep(self, order: Rows) -> None:
+        """Follow rows that moved: row i becomes what row order[i] was; all others are gone."""
+        if self.graph.size:
+            self.graph.keep(order, self._count)
+        self._rows = self.rows[order]
+        self._count = len(order)
+        if self.graph.size and self.graph.dead > self._count:
+            self.grow_graph()
+
+    def rebuild(self, vectors: Vectors) -> None:
+        """Derive all rows from those of the full width."""
+        self._clear()
+        self.add(vectors)
+        self.dirt = None
+
+    def restore(self, rows: Vectors, graph: TierGraph, rotation: Rotation | None) -> None:
+        """Take what a file held."""
+        self._rows, self._count = rows, len(rows)
+        self.graph, self.rotation, self.dirt = graph, rotation, None
+        if not self.graph.size:  # saved where the graph began later
+            self.grow_graph()
+
+    def nearest(self, vectors: Vectors, count: int, visible: Rows | None) -> list[Nearest]:
+        """The `count` nearest rows of each gridded full-width query; all of them if there are fewer.
+
+        Args:
+            vectors: shape (queries, dim).
+            count: at least 1.
+            visible: rows that may be found, ascending; None = all.
+        """
+        queries = self.derive(vectors)
+        found = self._ask_graph(queries, count, visible)
+        waiting = [query for query, one in enumerate(found) if one is None]
+        if waiting:
+            rows = self.rows if visible is None else self._rows[visible]
+            queries_a_block = max(1, _BLOCK_NUMBERS // max(len(rows), 1))
+            for start in range(0, len(waiting), queries_a_block):
+                block = waiting[start : start + queries_a_block]
+                products = queries[block] @ rows.T if self._is_rescored else cosines(queries[block], rows)
+                for query, scores in zip(block, products, strict=True):
+                    places = _best(scores, count)
+                    found[query] = Nearest(places if visible is None else visible[places], scores[places])
+        return [one for one in found if one is not None]
+
+    def _ask_graph(self, queries: Vectors, count: int, visible: Rows | None) -> list[Nearest | None]:
+        """None for a query that the graph could not answer."""
+        nothing: list[Nearest | None] = [None] * len(queries)
+        if not self.graph.size or not len(queries):
+            return nothing
+        seen = self._count if visible is None else len(visible)
+        width = count if visible is None else -(-count * self._count // max(seen, 1))
+        if width > self._count * _LARGEST_SHARE or width > seen:
+            return nothing
+        nearest = self.graph.nearest(queries, width)
+        if nearest is None and len(queries) > 1:  # one that it could not answer must not decide for the others
+            return [self._ask_graph(queries[i : i + 1], count, visible)[0] for i in range(len(queries))]
+        if nearest is None:
+            return nothing
+        rows, products = nearest
+        if not self._is_rescored:
+            products = np.stack([cosines(queries[i : i + 1], self._rows[rows[i]])[0] for i in range(len(queries))])
+        is_visible = np.ones(self._count, bool)
+        if visible is not None:
+            is_visible[:] = False
+            is_visible[visible] = True
+        answers: list[Nearest | None] = []
+        for of_query, scores in zip(rows, products, strict=True):
+            kept = np.flatnonzero(is_visible[of_query])
+            order = kept[np.lexsort((of_query[kept], -scores[kept]))[:count]]
+            answers.append(Nearest(of_query[order], scores[order]) if len(order) == count else None)
+        return answers
+
+
+def _best(scores: npt.NDArray[np.floating], count: int) -> Rows:
+    """The places of the `count` highest scores, descending, ties in the given order."""
+    places = np.arange(len(scores))
+    if count < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, len(scores) - count)[len(scores) - count])
+    order: Rows = places[np.argsort(-scores[places], kind="stable")[:count]]
+    return order

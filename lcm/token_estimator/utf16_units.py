@@ -1,0 +1,24 @@
+"""Tokens as a share of the length in UTF-16 code units."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcm.javascript import utf16_length
+
+
+@dataclass(frozen=True, slots=True)
+class Utf16Units:
+    """tokens = ceil(UTF-16 code units / units_per_token).
+
+    Source: lossless-claw estimates ceil(length / 4), and the length of a JavaScript string counts UTF-16 units.
+    """
+
+    units_per_token: float = 4.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.units_per_token < math.inf:
+            raise ValueError(f"units_per_token must be > 0, got {self.units_per_token}")
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [math.ceil(utf16_length(text) / self.units_per_token) for text in texts]

@@ -1,0 +1,204 @@
+"""Texts within a message that are too large for a context: a reference stands in their place.
+
+A message stays whole in the store. Interception only notes where its large texts stand (`Message.files`) and lets
+`Message.content` name them; `file_text` cuts a text out of the part that holds it, and `compacted` gives the message
+with the references among its parts, as lossless-claw 0.6.3 would have stored it.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lcm.encoding import to_json, well_formed
+from lcm.errors import StoreError
+from lcm.javascript import trim
+from lcm.protocols import TokenEstimator
+from lcm.records import LargeFile, Message, Part
+from lcm.transcript.file_blocks import file_blocks
+from lcm.transcript.file_references import TOOL_RESULT_NAME, file_reference, tool_output_reference
+from lcm.transcript.parts import decompose, rebuild
+from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
+
+Explore = Callable[[str, str | None, str | None], str]
+"""A text, its name and its mime type to what stands for it in a context."""
+
+_REASON = "large_tool_result"
+
+
+class _Found(NamedTuple):
+    """A text that could be taken out of a message."""
+
+    ordinal: int
+    position: int
+    name: str | None
+    mime_type: str | None
+    text: str
+
+
+def intercepted(
+    message: Message,
+    threshold_tokens: int,
+    token_estimator: TokenEstimator,
+    explore: Explore,
+    *,
+    every_tool_result: bool = False,
+) -> Message:
+    """Note the large texts of a message: the files that a user writes out, and the results of tools.
+
+    Args:
+        message: as a transcript reader made it; one without parts, or with `files` already, is given back.
+        threshold_tokens: a text of as many tokens is large.
+        token_estimator: counts them.
+        explore: says what stands in a text's place.
+        every_tool_result: take results that are a plain string too, and those within messages of the user; False:
+            blocks of a tool's message alone, as lossless-claw 0.6.3.
+    """
+    if message.files or not message.parts or "native" not in message.envelope:
+        return message
+    found = list(_texts(message, every_tool_result))
+    counts = token_estimator.count([text.text for text in found])
+    files = tuple(
+        LargeFile(
+            file_id=_file_id(message.message_id, text.ordinal, text.position),
+            ordinal=text.ordinal,
+            position=text.position,
+            name=text.name,
+            mime_type=text.mime_type,
+            byte_size=len(text.text.encode("utf-8", "surrogatepass")),
+            exploration_summary=well_formed(explore(text.text, text.name, text.mime_type)),
+        )
+        for text, count in zip(found, counts, strict=True)
+        if count >= max(1, threshold_tokens)
+    )
+    if not files:
+        return message
+    named = replace(message, files=files)
+    return replace(named, content=compacted(named).content)
+
+
+def file_text(message: Message, file: LargeFile) -> str:
+    """The words of a large file, cut out of the message's part again.
+
+    Raises:
+        StoreError: if the message does not hold it.
+    """
+    for text in _texts(message, every_tool_result=True):
+        if (text.ordinal, text.position) == (file.ordinal, file.position):
+            return text.text
+    raise StoreError(f"message {message.message_id!r} does not hold the file {file.file_id!r}")
+
+
+def compacted(message: Message) -> Message:
+    """The message with references in the place of its large texts; one without such texts as it is."""
+    if not message.files:
+        return message
+    by_part: dict[int, list[LargeFile]] = defaultdict(list)
+    for file in message.files:
+        by_part[file.ordinal].append(file)
+    blocks = [
+        _compacted_block(message, part, by_part[ordinal]) if ordinal in by_part else part.metadata.get("raw", part.text)
+        for ordinal, part in enumerate(message.parts)
+        if part.metadata.get("slot") == "content"
+    ]
+    native = rebuild(message)
+    native["content"] = _one_text(blocks) if message.role == "user" else blocks
+    said = decompose(native, None if isinstance(native.get("role"), str) else message.role)
+    envelope = {**message.envelope, **said.envelope}
+    return replace(message, content=said.content, parts=said.parts, envelope=envelope)
+
+
+def _texts(message: Message, every_tool_result: bool) -> Iterator[_Found]:
+    """The texts of a message that could be taken out, each with its part and its place there."""
+    for ordinal, part in enumerate(message.parts):
+        if part.metadata.get("slot") != "content":
+            continue
+        block = part.metadata.get("raw", part.text)
+        if _is_result(message, block, every_tool_result):
+            if text := _result_text(block):
+                yield _Found(ordinal, 0, f"{_tool_name(part)}.txt", "text/plain", text)
+        elif message.role == "user":
+            for position, file in enumerate(file_blocks(_user_text(block))):
+                yield _Found(ordinal, position, file.name, file.mime_type, file.body)
+
+
+def _is_result(message: Message, block: object, every_tool_result: bool) -> bool:
+    if message.role == "tool":
+        return every_tool_result or isinstance(block, dict)
+    return every_tool_result and block_type(block) in RESULT_TYPES
+
+
+def _user_text(block: object) -> str:
+    """The words of what a user says in one block; of results and media none."""
+    is_text = isinstance(block, str) or block_type(block) in ("text", "input_text")
+    return plain_text({"content": block if isinstance(block, str) else [block]}) if is_text else ""
+
+
+def _result_text(block: object) -> str | None:
+    if isinstance(block, str):
+        return block
+    if block_type(block) == "text":
+        text = block["text"] if isinstance(block, dict) and "text" in block else None
+        return text if isinstance(text, str) else None
+    if block_type(block) not in RESULT_TYPES or not isinstance(block, dict):
+        return None
+    value = next((block[key] for key in ("output", "content") if block.get(key) is not None), block)
+    return plain_text({"content": value}) or None
+
+
+def _tool_name(part: Part) -> str:
+    return trim(part.tool_name or "") or TOOL_RESULT_NAME
+
+
+def _compacted_block(message: Message, part: Part, files: list[LargeFile]) -> Any:
+    block = part.metadata.get("raw", part.text)
+    if message.role != "user" or block_type(block) in RESULT_TYPES:
+        return _compacted_result(message, part, block, files[0])
+    text = _user_text(block)
+    by_position = {file.position: file for file in files}
+    pieces, at = [], 0
+    for position, found in enumerate(file_blocks(text)):
+        if position in by_position:
+            pieces += [text[at : found.start], file_reference(by_position[position])]
+            at = found.stop
+    words = "".join([*pieces, text[at:]])
+    return {**block, "text": words} if isinstance(block, dict) else words
+
+
+def _compacted_result(message: Message, part: Part, block: Any, file: LargeFile) -> dict[str, Any]:
+    """The block that stands for a large result: what names its call and tool, and the reference."""
+    native: Mapping[str, Any] = message.envelope["native"]
+    recorded: Mapping[str, Any] = block if isinstance(block, dict) else {}
+    kind = block_type(block) if isinstance(block, dict) else "text"
+    reference = tool_output_reference(file, _tool_name(part))
+    shortened: dict[str, Any] = {"type": kind}
+    shortened |= {"text": reference, "rawType": "tool_result"} if kind == "text" else {"output": reference}
+    shortened |= {
+        "externalizedFileId": file.file_id,
+        "originalByteSize": file.byte_size,
+        "toolOutputExternalized": True,
+        "externalizationReason": _REASON,
+    }
+    if part.tool_call_id is not None:
+        shortened["call_id" if kind == "function_call_output" else "tool_use_id"] = part.tool_call_id
+    for key in ("is_error", "isError"):
+        for holder in (recorded, native):
+            if isinstance(holder.get(key), bool):
+                shortened.setdefault(key, holder[key])
+    if part.tool_name:
+        shortened["name"] = part.tool_name
+    return shortened
+
+
+def _one_text(blocks: list[Any]) -> Any:
+    """What a user says as one string, where nothing but words is said."""
+    if all(isinstance(block, str) or block_type(block) in ("text", "input_text") for block in blocks):
+        return plain_text({"content": blocks})
+    return blocks
+
+
+def _file_id(message_id: str, ordinal: int, position: int) -> str:
+    """Follows from the place, so that hearing a message again names its files the same."""
+    seed = to_json([message_id, ordinal, position])
+    return f"file_{hashlib.sha256(seed.encode()).hexdigest()[:16]}"

@@ -1,0 +1,162 @@
+"""AMAC-v1: five features, weighted and added; too low a sum is refused.
+
+Source: memory-lancedb-pro, admission-control.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lcm.clock import format_instant
+from lcm.protocols import Assessment, Neighbour, Neighbours, Vectors
+from lcm.records import MEMORY_CATEGORIES, Candidate, Message
+from lcm.writing.admission.confidence import support
+from lcm.writing.admission.conversation import last_texts
+from lcm.writing.admission.novelty import max_similarity, recency_gap, relevant
+from lcm.writing.admission.utility import Fixed, Rating, Utility
+
+VERSION = "amac-v1"
+FEATURES = ("utility", "confidence", "novelty", "recency", "type_prior")
+
+
+def _balanced_weights() -> dict[str, float]:
+    return {"utility": 0.1, "confidence": 0.1, "novelty": 0.1, "recency": 0.1, "type_prior": 0.6}
+
+
+def _balanced_type_priors() -> dict[str, float]:
+    return {"profile": 0.95, "preferences": 0.9, "entities": 0.75, "events": 0.45, "cases": 0.8, "patterns": 0.85}
+
+
+@dataclass(frozen=True, slots=True)
+class Amac:
+    """score = sum of weight x feature / sum of weights; a candidate is refused where score < reject_threshold.
+
+    The features, each in [0, 1]: utility (what it will be good for), confidence (how well the conversation supports
+    it), novelty (1 - the highest cosine among the relevant neighbours), recency (1 - 2^(-days / half-life) since the
+    newest of them), type_prior (by category). Relevant are the nearest `novelty_pool_size` documents, ended ones
+    included: of them those of the candidate's category, if there are any.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=_balanced_weights)
+    """One for each of the five features; only their proportions matter."""
+    reject_threshold: float = 0.45
+    admit_threshold: float = 0.6
+    """From here on, and unlike anything known, the hint in the audit is "add"; it decides nothing."""
+    similar_cosine: float = 0.55
+    """From here on a document counts as like the candidate, in the audit and in the hint."""
+    novelty_pool_size: int = 8
+    recency_half_life_days: float = 14.0
+    type_priors: Mapping[str, float] = field(default_factory=_balanced_type_priors)
+    """One for each of the six categories."""
+    other_prior: float = 0.5
+    """Of any other category: it speaks neither for a candidate nor against it."""
+    conversation_chars: int = 8000
+    """UTF-16 units from the end of the conversation that confidence looks at."""
+    utility: Utility = field(default_factory=Fixed)
+
+    def __post_init__(self) -> None:
+        _check_names("weights", self.weights, FEATURES)
+        _check_names("type_priors", self.type_priors, MEMORY_CATEGORIES)
+        for name, weight in self.weights.items():
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"weights.{name} must be >= 0, got {weight}")
+        if not 0 < sum(self.weights.values()) < math.inf:
+            raise ValueError(f"weights must not all be 0, got {dict(self.weights)}: raise at least one")
+        for name, prior in self.type_priors.items():
+            if not 0 <= prior <= 1:
+                raise ValueError(f"type_priors.{name} must be in [0, 1], got {prior}")
+        for name in ("reject_threshold", "admit_threshold", "other_prior"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        if self.admit_threshold < self.reject_threshold:
+            raise ValueError(
+                f"admit_threshold must be >= reject_threshold ({self.reject_threshold}), got {self.admit_threshold}"
+            )
+        if not -1 <= self.similar_cosine <= 1:
+            raise ValueError(f"similar_cosine must be in [-1, 1], got {self.similar_cosine}")
+        if self.novelty_pool_size < 1:
+            raise ValueError(f"novelty_pool_size must be >= 1, got {self.novelty_pool_size}")
+        if not 0 < self.recency_half_life_days < math.inf:
+            raise ValueError(f"recency_half_life_days must be > 0, got {self.recency_half_life_days}")
+        if self.conversation_chars < 0:
+            raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
+        if not callable(getattr(self.utility, "rate", None)):
+            raise TypeError(f"utility must have rate(), got {self.utility!r}")
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    def assess(
+        self,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
+        messages: Sequence[Message],
+        now: datetime,
+    ) -> Assessment:
+        near: list[Neighbour] = []
+        if vector is not None:
+            pool = neighbours.nearest(vector, self.novelty_pool_size, active_only=False)
+            near = relevant(pool, candidate.category)
+        rating = self.utility.rate(candidate, messages)
+        similarity = max_similarity(near)
+        features = {
+            "utility": rating.value,
+            "confidence": support(candidate, last_texts(messages, self.conversation_chars)).confidence,
+            "novelty": 1 - similarity,
+            "recency": recency_gap(near, now, self.recency_half_life_days),
+            "type_prior": self.type_priors.get(candidate.category, self.other_prior),
+        }
+        weights = self._shares()
+        score = sum(weights[name] * features[name] for name in FEATURES)
+        is_admitted = score >= self.reject_threshold
+        is_new = score >= self.admit_threshold and similarity < self.similar_cosine
+        hint = ("add" if is_new else "update_or_merge") if is_admitted else None
+        bound = "at least" if is_admitted else "below"
+        return Assessment(
+            is_admitted=is_admitted,
+            reason=f"score {score:.3f} is {bound} {self.reject_threshold:.3f}",
+            score=score,
+            features=features,
+            audit=self._audit(is_admitted, hint, rating, near, similarity, now),
+        )
+
+    def _shares(self) -> dict[str, float]:
+        total = sum(self.weights[name] for name in FEATURES)
+        return {name: self.weights[name] / total for name in FEATURES}
+
+    def _audit(
+        self,
+        is_admitted: bool,
+        hint: str | None,
+        rating: Rating,
+        near: Sequence[Neighbour],
+        similarity: float,
+        now: datetime,
+    ) -> dict[str, Any]:
+        audit: dict[str, Any] = {
+            "version": VERSION,
+            "decision": "pass_to_dedup" if is_admitted else "reject",
+            "hint": hint,
+            "utility_reason": rating.reason,
+            "thresholds": {"reject": self.reject_threshold, "admit": self.admit_threshold},
+            "weights": self._shares(),
+            "matched_existing_memory_ids": [n.document.document_id for n in near if n.cosine >= self.similar_cosine],
+            "compared_existing_memory_ids": [n.document.document_id for n in near],
+            "max_similarity": similarity,
+            "evaluated_at": format_instant(now),
+        }
+        if rating.incident is not None:
+            audit["incidents"] = {rating.incident: 1}
+        return audit
+
+
+def _check_names(key: str, given: Mapping[str, float], names: Sequence[str]) -> None:
+    unknown, missing = sorted(set(given) - set(names)), sorted(set(names) - set(given))
+    if unknown:
+        raise ValueError(f"{key} has no {unknown[0]!r}; choose from: {', '.join(names)}")
+    if missing:
+        raise ValueError(f"{key} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")

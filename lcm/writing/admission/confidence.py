@@ -1,0 +1,99 @@
+"""Whether a conversation supports a candidate: its words, and their order, compared with single lines and sentences.
+
+Source: memory-lancedb-pro, admission-control.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from rapidfuzz.distance import LCSseq
+
+from lcm.javascript import clamp01, trim, utf16_length
+from lcm.records import Candidate
+
+MIN_SENTENCE_LENGTH = 4
+"""UTF-16 units of a sentence that counts as a span of its own."""
+
+# Unicode's script Han: each of its characters is a word.
+_HAN = (
+    "\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufa6d"
+    "\ufa70-\ufad9\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U00020000-\U0002a6df\U0002a700-\U0002ebe0\U0002ebf0-\U0002ee5d"
+    "\U0002f800-\U0002fa1d\U00030000-\U0003134a\U00031350-\U000323af"
+)
+_TOKEN = re.compile(rf"[{_HAN}]|(?:(?![{_HAN}])[^\W_])+")
+_ASCII_TOKEN = re.compile(r"[a-z0-9]+")
+_SENTENCE_ENDS = re.compile("[。！？!?]")
+
+
+class Support(NamedTuple):
+    """How well a conversation supports a candidate; each in [0, 1]."""
+
+    confidence: float
+    best: float
+    """The highest F1 with one span."""
+    coverage: float
+    """The share of the candidate's distinct words that the conversation has."""
+
+
+def tokens(text: str) -> list[str]:
+    """The words: runs of letters and digits in lower case; each Han character is one."""
+    lowered = text.lower()
+    return (_ASCII_TOKEN if lowered.isascii() else _TOKEN).findall(lowered)
+
+
+def spans(text: str) -> list[str]:
+    """Every line, and every sentence of a line that has 4 characters, each once. A full stop ends no sentence."""
+    found: dict[str, None] = {}
+    for raw in text.split("\n"):
+        if line := trim(raw):
+            found[line] = None
+            for piece in map(trim, _SENTENCE_ENDS.split(line)):
+                if utf16_length(piece) >= MIN_SENTENCE_LENGTH:
+                    found[piece] = None
+    return list(found)
+
+
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    return int(LCSseq.similarity(left, right))
+
+
+def f1(left: Sequence[str], right: Sequence[str]) -> float:
+    """2 P R / (P + R) with P = common / |left| and R = common / |right|: 2 common / (|left| + |right|)."""
+    return 2 * common_length(left, right) / (len(left) + len(right)) if left and right else 0.0
+
+
+def support(candidate: Candidate, texts: Sequence[str]) -> Support:
+    """confidence = 0.7 best + 0.3 coverage - 0.25 (1 - coverage), bound to [0, 1].
+
+    The candidate's words are those of its text and then its content, so that a candidate that says one supported
+    sentence in both has a best F1 of about 2/3.
+
+    Args:
+        candidate: what is judged; one without words has no support at all.
+        texts: the conversation, a message a text.
+    """
+    words = tokens(f"{candidate.text}\n{candidate.content}")
+    if not words:
+        return Support(0.0, 0.0, 0.0)
+    missing, best = set(words), 0.0
+    distinct = frozenset(words)
+    for text in texts:
+        heard, pieces = _heard(text)
+        if heard.isdisjoint(distinct):
+            continue
+        missing -= heard
+        for piece in pieces:
+            at_most = 2 * min(len(words), len(piece)) / (len(words) + len(piece)) if piece else 0.0
+            if at_most > best:
+                best = max(best, f1(words, piece))
+    coverage = 1 - len(missing) / len(distinct)
+    return Support(clamp01(0.7 * best + 0.3 * coverage - 0.25 * (1 - coverage), 0.0), best, coverage)
+
+
+@lru_cache(maxsize=4096)
+def _heard(text: str) -> tuple[frozenset[str], list[list[str]]]:
+    """The words of a message, and those of each of its spans: one message is compared with many candidates."""
+    return frozenset(tokens(text)), [tokens(span) for span in spans(text)]

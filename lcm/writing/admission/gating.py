@@ -1,0 +1,234 @@
+"""A gate: what no user said, and what is hardly worth it, is found from its own session alone.
+
+Source: libravdb memory 1.3.5, its gating document; the clamp of H and the counts of 1.4.4.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from lcm.protocols import Assessment, Neighbour, Neighbours, TokenEstimator, Vectors
+from lcm.records import ROLES, Candidate, Document, Message
+from lcm.token_estimator.code_points import CodePoints
+from lcm.writing.admission.gating_signals import Evidence, Loads, Patterns, PatternSet, evidence, load_patterns
+from lcm.writing.new_document import embedded_text
+
+_WEIGHTS = ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")
+_UNSAID = frozenset({"summary", "guidance", "authored", "dream"})
+"""Kinds of documents that are no turn and no memory of one."""
+
+
+class GateSignals(NamedTuple):
+    """The signals of one text by the letters of the formulas, and what becomes of it; every signal is in [0, 1], `g`,
+    `gconv` and `gtech` as long as the weights of each mix add up to 1 at most."""
+
+    t: float
+    h: float
+    r: float
+    d: float
+    p: float
+    a: float
+    dtech: float
+    f: float
+    s: float
+    gconv: float
+    gtech: float
+    g: float
+    is_passed: bool
+
+    @property
+    def features(self) -> dict[str, float]:
+        """Every signal but G, by its letter."""
+        return {name: value for name, value in self._asdict().items() if name not in ("g", "is_passed")}
+
+
+@dataclass(frozen=True, slots=True)
+class Gating:
+    """Admits every candidate, and promotes those that a user said and whose G is high enough.
+
+        G      = (1 - T) * G_conv + T * G_tech           promoted where G >= threshold
+        G_conv = w1c * H + w2c * R + w3c * D
+        G_tech = w1t * P + w2t * A + w3t * Dt
+
+    T technical density, H novelty, R repetition that is not remembered yet, D conversational load, P specificity, A
+    actionability, Dt technical load. H and R compare with the nearest turns and memories; the others are weights of
+    patterns that fire. What is not promoted is found from its own session alone.
+    """
+
+    promotion: Literal["gated", "always"] = "gated"
+    """`always` promotes every turn of `roles`, as 1.4.4 does; the signals are told all the same."""
+    roles: Sequence[str] = ("user",)
+    """Whose candidates are gated, by the last source message; those of others are admitted, never promoted."""
+    patterns: PatternSet = "corrected"
+    """`original` takes and/or for a path, "every" for an error code, "we make bread" for a command, and the like."""
+    weights: Mapping[str, float] = field(
+        default_factory=lambda: {"w1c": 0.35, "w2c": 0.4, "w3c": 0.25, "w1t": 0.4, "w2t": 0.35, "w3t": 0.25}
+    )
+    """Not normalised: each three should add up to 1."""
+    threshold: float = 0.35
+    technical_norm: float = 1.5
+    """The weights of what fires are divided by it: from here T = 1."""
+    turn_hits: int = 10
+    """Nearest turns to compare with."""
+    memory_hits: int = 5
+    """Nearest promoted documents to compare with."""
+    turn_cosine: float = 0.8
+    """From here a turn says the like."""
+    turn_saturation: int = 5
+    """So many like turns are as frequent as can be."""
+    memory_cosine: float = 0.85
+    """From here a memory says the like."""
+    memory_saturation: int = 3
+    """So many like memories are enough: R = 0."""
+    counts_itself: bool = False
+    """The original stores a turn before it looks for the like, and finds the turn itself."""
+    role_stability: Mapping[str, float] = field(
+        default_factory=lambda: {"user": 0.5, "assistant": 0.25, "system": 0.2, "tool": 0.2}
+    )
+    """Of a promoted document the stability is that of its role, or G if that is more; it stands in the audit."""
+    token_estimator: TokenEstimator = field(default_factory=CodePoints)
+    """By it specificity is counted."""
+
+    def __post_init__(self) -> None:
+        if self.promotion not in ("gated", "always"):
+            raise ValueError(f"promotion must be 'gated' or 'always', got {self.promotion!r}")
+        if strange := sorted(set(self.roles) - set(ROLES)):
+            raise ValueError(f"roles has no {strange[0]!r}; choose from: {', '.join(ROLES)}")
+        load_patterns(self.patterns)
+        _check_values("weights", self.weights, _WEIGHTS, math.inf)
+        _check_values("role_stability", self.role_stability, ROLES, 1)
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold must be in [0, 1], got {self.threshold}")
+        if not 0 < self.technical_norm < math.inf:
+            raise ValueError(f"technical_norm must be > 0, got {self.technical_norm}")
+        for name in ("turn_hits", "memory_hits", "turn_saturation", "memory_saturation"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for name in ("turn_cosine", "memory_cosine"):
+            if not -1 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [-1, 1], got {getattr(self, name)}")
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    def signals(
+        self, texts: Sequence[str], known: Sequence[tuple[Sequence[float], Sequence[float]]]
+    ) -> list[GateSignals]:
+        """The gate itself, on many texts.
+
+        Args:
+            texts: what was said.
+            known: of each text the cosines of the nearest turns, and those of the nearest memories; the text's own
+                copy is among them if it is to count.
+        """
+        trimmed = [text.strip() for text in texts]
+        loads = self._patterns.loads(trimmed, self.token_estimator.count(trimmed))
+        return [self._mixed(load, self._evidence(*scores)) for load, scores in zip(loads, known, strict=True)]
+
+    def assess(
+        self,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
+        messages: Sequence[Message],
+        now: datetime,
+    ) -> Assessment:
+        role = _role(candidate, messages)
+        if role not in self.roles:
+            said_by = f"said by the {role}" if role else "said by nobody known"
+            return Assessment(is_admitted=True, reason=f"{said_by}: not gated", is_durable=False)
+        turns: list[Neighbour] = []
+        memories: list[Neighbour] = []
+        turn_scores: list[float] = []
+        if vector is not None:
+            own = [1.0] if self.counts_itself else []
+            turns = neighbours.nearest(vector, self.turn_hits - len(own), active_only=True, only=self._is_turn)
+            memories = neighbours.nearest(vector, self.memory_hits, active_only=True, only=_is_memory)
+            turn_scores = own + [near.cosine for near in turns]
+        text = embedded_text(candidate.text, candidate.content)
+        (signals,) = self.signals([text], [(turn_scores, [near.cosine for near in memories])])
+        bound = "at least" if signals.is_passed else "below"
+        return Assessment(
+            is_admitted=True,
+            reason=f"G {signals.g:.3f} is {bound} {self.threshold:.3f}",
+            score=signals.g,
+            features=signals.features,
+            audit={
+                "promotion": self.promotion,
+                "threshold": self.threshold,
+                "weights": dict(self.weights),
+                "patterns": self.patterns,
+                "fired": self._patterns.matches(text.strip()),
+                "turns": {near.document.document_id: near.cosine for near in turns},
+                "memories": {near.document.document_id: near.cosine for near in memories},
+                "counts_itself": self.counts_itself,
+                "has_vector": vector is not None,
+                "stability": max(self.role_stability[role], signals.g),
+            },
+            is_durable=signals.is_passed or self.promotion == "always",
+        )
+
+    @property
+    def _patterns(self) -> Patterns:
+        return load_patterns(self.patterns)
+
+    def _evidence(self, turn_scores: Sequence[float], memory_scores: Sequence[float]) -> Evidence:
+        return evidence(
+            turn_scores,
+            memory_scores,
+            turn_cosine=self.turn_cosine,
+            turn_saturation=self.turn_saturation,
+            memory_cosine=self.memory_cosine,
+            memory_saturation=self.memory_saturation,
+        )
+
+    def _mixed(self, loads: Loads, known: Evidence) -> GateSignals:
+        w = self.weights
+        t = min(loads.technical_density / self.technical_norm, 1.0)
+        r = known.r
+        gconv = w["w1c"] * known.h + w["w2c"] * r + w["w3c"] * loads.conversational_load
+        gtech = w["w1t"] * loads.specificity + w["w2t"] * loads.actionability + w["w3t"] * loads.technical_load
+        g = (1 - t) * gconv + t * gtech
+        return GateSignals(
+            t=t,
+            h=known.h,
+            r=r,
+            d=loads.conversational_load,
+            p=loads.specificity,
+            a=loads.actionability,
+            dtech=loads.technical_load,
+            f=known.f,
+            s=known.s,
+            gconv=gconv,
+            gtech=gtech,
+            g=g,
+            is_passed=g >= self.threshold,
+        )
+
+    def _is_turn(self, document: Document) -> bool:
+        return document.role in self.roles and document.kind not in _UNSAID
+
+
+def _is_memory(document: Document) -> bool:
+    return document.is_durable and document.kind not in _UNSAID
+
+
+def _role(candidate: Candidate, messages: Sequence[Message]) -> str:
+    """Of the candidate's last source message; empty where that is not at hand."""
+    last = candidate.source_message_ids[-1]
+    return next((message.role for message in reversed(messages) if message.message_id == last), "")
+
+
+def _check_values(key: str, given: Mapping[str, float], names: Sequence[str], most: float) -> None:
+    unknown, missing = sorted(set(given) - set(names)), [name for name in names if name not in given]
+    if unknown:
+        raise ValueError(f"{key} has no {unknown[0]!r}; choose from: {', '.join(names)}")
+    if missing:
+        raise ValueError(f"{key} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")
+    for name, value in given.items():
+        if not (0 <= value <= most and math.isfinite(value)):
+            bounds = ">= 0" if most == math.inf else f"in [0, {most}]"
+            raise ValueError(f"{key}.{name} must be {bounds}, got {value}")

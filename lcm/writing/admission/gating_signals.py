@@ -1,0 +1,149 @@
+"""What the words of a turn say to the gate, and what is known already: the pure part of `Gating`.
+
+Source: libravdb memory 1.3.5, its gating document; the patterns 1.4.4.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+import yaml
+
+PatternSet = Literal["corrected", "original"]
+PATTERN_SETS: tuple[PatternSet, ...] = PatternSet.__args__  # type: ignore[attr-defined]
+
+LOADS = ("technical_density", "conversational_load", "specificity", "actionability", "technical_load")
+_COUNTED = "specificity"
+"""The load that counts its matches; the others ask whether there is one."""
+_TOKENS_A_UNIT = 100
+"""Specificity is by so many tokens; a shorter text counts as so long."""
+
+
+class Loads(NamedTuple):
+    """Sums of the weights of what fired in one text, each >= 0; only technical density may be above 1."""
+
+    technical_density: float
+    """Not divided by its norm yet."""
+    conversational_load: float
+    specificity: float
+    actionability: float
+    technical_load: float
+
+
+class Evidence(NamedTuple):
+    """What is known already of one text."""
+
+    h: float
+    """Novelty: 1 - the mean cosine of the memories; 1 where there is none."""
+    f: float
+    """Frequency: how often the like was said."""
+    s: float
+    """Saturation: how often the like is remembered."""
+
+    @property
+    def r(self) -> float:
+        """Repetition that is not remembered yet."""
+        return self.f * (1 - self.s)
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """A set of patterns, compiled: every one is asked once, however many loads it weighs in."""
+
+    compiled: Mapping[str, re.Pattern[str]]
+    weights: Mapping[str, Mapping[str, float]]
+    """Load -> pattern -> weight."""
+    searches: Sequence[tuple[str, Callable[[str], re.Match[str] | None], tuple[tuple[int, float], ...]]]
+    """Name, search, and (place of the load, weight) of each pattern that is only asked whether it fires."""
+    counts: Sequence[tuple[str, Callable[[str], list[str]], float, tuple[tuple[int, float], ...]]]
+    """As above of those whose matches are counted: name, findall, weight a match, and the loads that only ask."""
+
+    def loads(self, texts: Sequence[str], tokens: Sequence[int]) -> list[Loads]:
+        """What fires in each text.
+
+        Args:
+            texts: without white space around them.
+            tokens: of each text.
+        """
+        found = []
+        for text, size in zip(texts, tokens, strict=True):
+            sums = [0.0] * len(LOADS)
+            for _, search, weighs in self.searches:
+                if search(text):
+                    for place, weight in weighs:
+                        sums[place] += weight
+            counted = 0.0
+            for _, find, a_match, weighs in self.counts:
+                if matches := len(find(text)):
+                    counted += a_match * matches
+                    for place, weight in weighs:
+                        sums[place] += weight
+            density, conversational, _, actionability, technical = sums
+            specificity = min(counted / max(size / _TOKENS_A_UNIT, 1.0), 1.0)
+            bounded = (min(conversational, 1.0), specificity, min(actionability, 1.0), min(technical, 1.0))
+            found.append(Loads(density, *bounded))
+        return found
+
+    def matches(self, text: str) -> dict[str, int]:
+        """How often each pattern that fires does."""
+        return {name: times for name, pattern in self.compiled.items() if (times := len(pattern.findall(text)))}
+
+
+@cache
+def load_patterns(name: PatternSet) -> Patterns:
+    """Read and compile a packaged set.
+
+    Raises:
+        ValueError: if there is none of that name.
+    """
+    if name not in PATTERN_SETS:
+        raise ValueError(f"unknown patterns {name!r}; choose one of: {', '.join(sorted(PATTERN_SETS))}")
+    content = resources.files("lcm.writing.admission").joinpath("gating_patterns", f"{name}.yaml").read_text("utf-8")
+    written = yaml.safe_load(content)
+    compiled = {key: re.compile(pattern, re.ASCII) for key, pattern in written["patterns"].items()}
+    weights: dict[str, dict[str, float]] = {load: written[load] for load in LOADS}
+    counted = weights[_COUNTED]
+    asked = {
+        key: tuple((i, weights[load][key]) for i, load in enumerate(LOADS) if load != _COUNTED and key in weights[load])
+        for key in compiled
+    }
+    return Patterns(
+        compiled,
+        weights,
+        searches=[(key, compiled[key].search, asked[key]) for key in compiled if key not in counted],
+        counts=[(key, compiled[key].findall, weight, asked[key]) for key, weight in counted.items()],
+    )
+
+
+def evidence(
+    turn_scores: Sequence[float],
+    memory_scores: Sequence[float],
+    *,
+    turn_cosine: float,
+    turn_saturation: int,
+    memory_cosine: float,
+    memory_saturation: int,
+) -> Evidence:
+    """H = 1 - mean of the memories' cosines, each in [0, 1]; F and S = min(how many are near / saturation, 1).
+
+    Args:
+        turn_scores: cosines of the nearest turns.
+        memory_scores: cosines of the nearest memories.
+        turn_cosine: from here a turn is near.
+        turn_saturation: so many near turns, or more, give F = 1.
+        memory_cosine: from here a memory is near.
+        memory_saturation: so many near memories, or more, give S = 1.
+    """
+    novelty = 1.0
+    if memory_scores:
+        # Rounding can put a cosine above 1; one that is no number says nothing.
+        bounded = [min(score, 1.0) if score > 0 else 0.0 for score in memory_scores]
+        novelty = 1 - sum(bounded) / len(bounded)
+    return Evidence(
+        h=novelty,
+        f=min(sum(score >= turn_cosine for score in turn_scores) / turn_saturation, 1.0),
+        s=min(sum(score >= memory_cosine for score in memory_scores) / memory_saturation, 1.0),
+    )

@@ -1,0 +1,268 @@
+"""From the candidates of one extraction to what becomes of them: twins, admission, deduplication, and the changes.
+
+Source: memory-lancedb-pro, smart-extractor.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+
+from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.protocols import Admission, Assessment, Deduplication, Judgement, Neighbours, Vectors
+from lcm.records import Action, Candidate, Decision, Document, Message
+from lcm.writing.admission import follower
+from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
+from lcm.writing.admission.prefix import Prefix
+from lcm.writing.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
+from lcm.writing.lifecycle.support import GENERAL
+from lcm.writing.new_document import embedded_text
+
+_log = logging.getLogger(__name__)
+
+
+class Records(Protocol):
+    """The documents that candidates are compared with, growing as candidates are taken in."""
+
+    def known_at(self, now: datetime) -> Neighbours:
+        """The documents known at that instant, after every change applied so far.
+
+        With `active_only` a document that ever ends is left out, even where it ends later than `now`: it can end but
+        once.
+        """
+        ...
+
+    def apply(self, changes: Sequence[Change]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the candidates of one extraction stand in."""
+
+    messages: Sequence[Message]
+    """The conversation from its start."""
+    records: Records
+    document_of: Callable[[Candidate, datetime], Document]
+    """The document that a candidate becomes when it is said at that instant."""
+    embed: Callable[[Sequence[str]], Vectors]
+    """One row of unit length a text."""
+    places: Mapping[str, int] = field(init=False)
+    """Of the messages, by id: made once for all extractions."""
+
+    def __post_init__(self) -> None:
+        places = {message.message_id: place for place, message in enumerate(self.messages)}
+        object.__setattr__(self, "places", places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """One candidate on its way in."""
+
+    candidate: Candidate
+    vector: Vectors | None
+    now: datetime
+    around: Surroundings
+    heard: Sequence[Message]
+    """The conversation up to its last source message."""
+    made_ids: Set[str]
+    """The documents made of candidates before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Takes in the candidates of one extraction, one after another; each sees what became of those before it.
+
+    Laws: one decision a candidate, in order; every document that ends is named by the `supersedes` of its follower; a
+    candidate whose judge, embedding or merging fails stops no other.
+    """
+
+    admission: Admission
+    deduplication: Deduplication
+    merged_confidence: float = 0.8
+    """Of a document made of two."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.merged_confidence <= 1:
+            raise ValueError(f"merged_confidence must be in [0, 1], got {self.merged_confidence}")
+
+    def take_in(
+        self,
+        candidates: Sequence[Candidate],
+        vectors: Sequence[Vectors | None],
+        said_at: Sequence[datetime],
+        around: Surroundings,
+    ) -> list[Taken]:
+        """Decide on every candidate, and apply the changes to the records.
+
+        Args:
+            candidates: of one extraction, in order.
+            vectors: `embedded_text` of each, shape (1, dim); None where it could not be embedded.
+            said_at: when the last source message of each was said.
+            around: the conversation, and the records to change.
+        """
+        twin_of = self._twins(candidates, vectors, around.embed)
+        taken: list[Taken] = []
+        made: set[str] = set()
+        for candidate, vector, now, twin in zip(candidates, vectors, said_at, twin_of, strict=True):
+            if twin is not None:
+                taken.append(_duplicate(candidate, taken[twin].decision, twin, now))
+                continue
+            last = max(around.places.get(message_id, -1) for message_id in candidate.source_message_ids)
+            heard = Prefix(around.messages, last + 1)
+            try:
+                outcome = self._take(_Arrival(candidate, vector, now, around, heard, made))
+                around.records.apply(outcome.changes)
+            except UnrecordedReplyError:
+                raise
+            except LcmError as error:
+                _log.warning("a candidate of category %s was not processed: %s", candidate.category, error)
+                outcome = Taken(Decision(candidate, "fail", str(error), now))
+            taken.append(outcome)
+            made.update(change.document.document_id for change in outcome.changes if isinstance(change, Created))
+        return taken
+
+    def _twins(
+        self,
+        candidates: Sequence[Candidate],
+        vectors: Sequence[Vectors | None],
+        embed: Callable[[Sequence[str]], Vectors],
+    ) -> list[int | None]:
+        """Twins are told by their texts alone, without the contents."""
+        if self.deduplication.is_off:
+            return [None] * len(candidates)
+        rows = list(vectors)
+        longer = [i for i, candidate in enumerate(candidates) if candidate.content]
+        if longer:
+            own: Vectors | list[None]
+            try:
+                own = embed([candidates[i].text for i in longer])
+            except LcmError as error:
+                _log.warning("no twins are looked for among %d candidates: %s", len(longer), error)
+                own = [None] * len(longer)
+            for i, row in zip(longer, own, strict=True):
+                rows[i] = None if row is None else row[None]
+        known = next((row for row in rows if row is not None), None)
+        if known is None:
+            return [None] * len(candidates)
+        none = np.zeros_like(known)
+        return self.deduplication.twins(np.concatenate([none if row is None else row for row in rows]))
+
+    def _take(self, one: _Arrival) -> Taken:
+        neighbours = one.around.records.known_at(one.now)
+        assessment = None
+        if not self.admission.is_off:
+            assessment = self.admission.assess(one.candidate, one.vector, neighbours, one.heard, one.now)
+            if not assessment.is_admitted:
+                return Taken(_decision(one, "reject", assessment.reason, assessment))
+            if not assessment.is_durable:
+                one = replace(one, candidate=replace(one.candidate, is_durable=False))
+        if one.vector is None:
+            judgement = Judgement("create", "no vector to compare with")
+        else:
+            judgement = self.deduplication.judge(one.candidate, one.vector, neighbours)
+        return self._place(one, assessment, _allowed(one.candidate, judgement))
+
+    def _place(self, one: _Arrival, assessment: Assessment | None, judgement: Judgement) -> Taken:
+        fresh = one.around.document_of(one.candidate, one.now)
+        known, label = judgement.matched, judgement.context_label
+        if fresh.document_id in one.made_ids or (known is not None and known.document_id == fresh.document_id):
+            decision = _decision(one, "duplicate", "that very document is there", assessment)
+            return Taken(replace(decision, matched_id=fresh.document_id))
+        decision = _decision(one, judgement.action, judgement.reason, assessment, judgement)
+        if judgement.action == "skip":
+            return Taken(decision)
+        if judgement.action in ("merge", "supersede") and known is not None and known.scope != fresh.scope:
+            # Its follower would take it away from those who may not read the candidate's scope, or tell them of it.
+            reason = f"{decision.reason}; the document is of another scope"
+            return _created(replace(decision, action="create", reason=reason), fresh, one.vector)
+        if known is None or judgement.action == "create":
+            return _created(decision, fresh, one.vector)
+        match judgement.action:
+            case "support":
+                change = Annotated(known.document_id, follower.observed(known, label, "support", one.now))
+                return Taken(decision, (change,))
+            case "merge":
+                return self._merge(one, decision, fresh, known, label)
+            case "supersede":
+                ended = Ended(known.document_id, one.now)
+                return _created(decision, follower.superseding(fresh, known, one.now), one.vector, after=(ended,))
+            case "contextualize":
+                return _created(decision, follower.related(fresh, known, "contextualizes", label, one.now), one.vector)
+            case _:
+                change = Annotated(known.document_id, follower.observed(known, label, "contradict", one.now))
+                document = follower.related(fresh, known, "contradicts", label, one.now)
+                return _created(decision, document, one.vector, before=(change,))
+
+    def _merge(self, one: _Arrival, decision: Decision, fresh: Document, known: Document, label: str | None) -> Taken:
+        words = self.deduplication.merge(known, one.candidate)
+        if words is None:
+            # The original counts it as merged, and loses it.
+            reason = f"{decision.reason}; it could not be merged into {known.document_id}"
+            audit = {**decision.audit, "merging": {"incidents": {"merge_no_record": 1}}}
+            kept = replace(decision, action="create", reason=reason, matched_id=None, audit=audit)
+            return _created(kept, fresh, one.vector)
+        document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
+        vector = one.around.embed([embedded_text(words.text, words.content)])
+        return _created(decision, document, vector, after=(Ended(known.document_id, one.now),))
+
+
+def _allowed(candidate: Candidate, judgement: Judgement) -> Judgement:
+    """The judgement as far as the category takes it: only some are merged, only some superseded; else create."""
+    action, category = judgement.action, candidate.category
+    if action in ("create", "skip"):
+        return judgement
+    if judgement.matched is None:
+        return replace(judgement, action="create", reason=f"{action} of no document: {judgement.reason}")
+    if action == "contradict" and category in VERSIONED and judgement.context_label == GENERAL:
+        return replace(judgement, action="supersede", reason=f"contradicts in general: {judgement.reason}")
+    is_refused = (action == "merge" and category not in MERGED | ALWAYS_MERGED) or (
+        action == "supersede" and category not in VERSIONED
+    )
+    if is_refused:
+        reason = f"{category} has no {action}: {judgement.reason}"
+        return replace(judgement, action="create", reason=reason, matched=None)
+    return judgement
+
+
+def _created(
+    decision: Decision,
+    document: Document,
+    vector: Vectors | None,
+    before: tuple[Change, ...] = (),
+    after: tuple[Change, ...] = (),
+) -> Taken:
+    changes = (*before, Created(document, vector), *after)
+    return Taken(replace(decision, document_id=document.document_id), changes)
+
+
+def _duplicate(candidate: Candidate, first: Decision, place: int, now: datetime) -> Taken:
+    reason = f"says the same as candidate {place + 1} of its extraction"
+    return Taken(Decision(candidate, "duplicate", reason, now, matched_id=first.document_id or first.matched_id))
+
+
+def _decision(
+    one: _Arrival,
+    action: Action,
+    reason: str,
+    assessment: Assessment | None,
+    judgement: Judgement | None = None,
+) -> Decision:
+    audit: dict[str, Mapping[str, Any]] = {}
+    if assessment is not None and assessment.audit:
+        audit["admission"] = assessment.audit
+    if judgement is not None and (judgement.audit or judgement.context_label):
+        audit["deduplication"] = {**judgement.audit, "context_label": judgement.context_label}
+    matched = None if judgement is None else judgement.matched
+    return Decision(
+        candidate=one.candidate,
+        action=action,
+        reason=reason,
+        decided_at=one.now,
+        matched_id=None if matched is None else matched.document_id,
+        score=None if assessment is None else assessment.score,
+        features={} if assessment is None else assessment.features,
+        audit=audit,
+    )

@@ -1,0 +1,100 @@
+"""How useful a candidate will be in later sessions, in [0, 1].
+
+Source: memory-lancedb-pro, admission-control; the prompt is ours.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import NamedTuple, Protocol
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.javascript import clamp01, to_number, trim
+from lcm.language_model.json_reply import names, object_in
+from lcm.protocols import LanguageModel
+from lcm.records import Candidate, Message
+from lcm.writing.admission.conversation import last_lines
+
+UNKNOWN_UTILITY = 0.5
+"""Where nobody could say."""
+
+_SYSTEM = resources.files("lcm.writing.admission").joinpath("utility_prompt.txt").read_text("utf-8")
+_log = logging.getLogger(__name__)
+
+
+class Rating(NamedTuple):
+    """A utility, why, and what failed on the way to it."""
+
+    value: float
+    reason: str | None = None
+    incident: str | None = None
+    """The name of what was survived: `utility_no_reply`, `utility_no_number`."""
+
+
+class Utility(Protocol):
+    """Laws: the value is in [0, 1]; nothing is raised but that a replay lacks a reply."""
+
+    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Every candidate is as useful as any other."""
+
+    value: float = UNKNOWN_UTILITY
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value <= 1:
+            raise ValueError(f"value must be in [0, 1], got {self.value}")
+
+    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
+        return Rating(self.value, "fixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A language model reads the candidate and the end of the conversation; without a number from it, 0.5."""
+
+    language_model: LanguageModel
+    conversation_chars: int = 3000
+    """UTF-16 units from the end of the conversation that the model is shown."""
+
+    def __post_init__(self) -> None:
+        if self.conversation_chars < 0:
+            raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
+
+    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
+        try:
+            reply = self.language_model.reply(_SYSTEM, self._prompt(candidate, messages), names("utility"))
+        except UnrecordedReplyError:
+            raise
+        except LcmError as error:
+            _log.warning("utility taken as %s: %s", UNKNOWN_UTILITY, error)
+            return Rating(UNKNOWN_UTILITY, f"no reply: {error}", "utility_no_reply")
+        found = object_in(reply, "utility")
+        if found is None:
+            _log.warning("utility taken as %s: no JSON object in the reply %.200r", UNKNOWN_UTILITY, reply)
+            return Rating(UNKNOWN_UTILITY, "no JSON object in the reply", "utility_no_reply")
+        said = found.get("reason")
+        reason = trim(said) or None if isinstance(said, str) else None
+        value = to_number(found["utility"]) if "utility" in found else math.nan
+        if not math.isfinite(value):
+            _log.warning("utility taken as %s: no number in the reply %.200r", UNKNOWN_UTILITY, reply)
+            return Rating(UNKNOWN_UTILITY, reason, "utility_no_number")
+        return Rating(clamp01(value, UNKNOWN_UTILITY), reason)
+
+    def _prompt(self, candidate: Candidate, messages: Sequence[Message]) -> str:
+        shown = {
+            "conversation": last_lines(messages, self.conversation_chars),
+            "candidate": {
+                "category": candidate.category,
+                "abstract": well_formed(candidate.text),
+                "overview": well_formed(candidate.overview),
+                "content": well_formed(candidate.content),
+            },
+        }
+        return json.dumps(shown, ensure_ascii=False, indent=1)

@@ -1,0 +1,101 @@
+"""A language model decides what a candidate is to the documents like it.
+
+Source: memory-lancedb-pro, smart-extractor; the prompt is ours.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, cast
+
+from lcm.encoding import well_formed
+from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.language_model.json_reply import names, object_in
+from lcm.protocols import Judgement, LanguageModel, Neighbour
+from lcm.records import Action, Candidate
+from lcm.writing.deduplication.nearest import score_of_cosine
+
+DECISIONS = ("create", "skip", "merge", "supersede", "support", "contextualize", "contradict")
+TARGETING = frozenset({"merge", "supersede", "support", "contextualize", "contradict"})
+"""Decisions that are about one of the documents."""
+EXACT = frozenset({"supersede", "contradict"})
+"""Of those the ones that are dropped where the reply names no document; the others then mean the nearest."""
+
+_SYSTEM = resources.files("lcm.writing.deduplication").joinpath("judge_prompt.txt").read_text("utf-8")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model's decision, as far as its reply can be understood; create where it cannot."""
+
+    language_model: LanguageModel
+
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+        try:
+            reply = self.language_model.reply(_SYSTEM, _prompt(candidate, near), names("decision"))
+        except UnrecordedReplyError:
+            raise
+        except LcmError as error:
+            _log.warning("deduplication creates: %s", error)
+            return _created(f"no reply: {error}", "judge_no_reply")
+        found = object_in(reply, "decision")
+        if found is None:
+            _log.warning("deduplication creates: no JSON object in the reply %.200r", reply)
+            return _created("no JSON object in the reply", "judge_no_reply")
+        judgement = hardened(found, near)
+        return replace(judgement, audit={**judgement.audit, "reply": reply})
+
+
+def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour]) -> Judgement:
+    """The judgement that a reply {decision, match_index, reason, context_label} means.
+
+    A decision that is missing or unknown is create. match_index counts from 1 and must be a number among those shown;
+    without one supersede and contradict become create, and the others are about the nearest.
+    """
+    named = reply.get("decision")
+    decision = named.lower() if isinstance(named, str) else ""
+    if decision not in DECISIONS:
+        _log.warning("deduplication creates: %r is no decision", named)
+        return _created(f"{named!r} is no decision", "judge_no_decision")
+    label = reply.get("context_label")
+    label = label if isinstance(label, str) else None
+    reason = str(reply.get("reason") or "the model gave no reason")
+    if decision not in TARGETING:
+        return Judgement(cast(Action, decision), reason, None, label)
+    index = reply.get("match_index")
+    if isinstance(index, bool) or not isinstance(index, int | float) or not 1 <= index <= len(near):
+        if decision in EXACT:
+            return _created(f"{decision} names no document that was shown", "judge_no_match")
+        index = 1
+    if index != int(index):
+        return _created(f"{decision} names document {index}, which is between two", "judge_no_match", label)
+    return Judgement(cast(Action, decision), reason, near[int(index) - 1].document, label)
+
+
+def _created(reason: str, incident: str, label: str | None = None) -> Judgement:
+    return Judgement("create", reason, None, label, {"incidents": {incident: 1}})
+
+
+def _prompt(candidate: Candidate, near: Sequence[Neighbour]) -> str:
+    shown = {
+        "candidate": {
+            "category": candidate.category,
+            "abstract": well_formed(candidate.text),
+            "overview": well_formed(candidate.overview),
+            "content": well_formed(candidate.content),
+        },
+        "existing": [
+            {
+                "index": index,
+                "category": neighbour.document.category,
+                "abstract": well_formed(neighbour.document.text),
+                "overview": well_formed(neighbour.document.overview),
+                "score": round(score_of_cosine(neighbour.cosine), 3),
+            }
+            for index, neighbour in enumerate(near, start=1)
+        ],
+    }
+    return json.dumps(shown, ensure_ascii=False, indent=1)

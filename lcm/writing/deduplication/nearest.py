@@ -1,0 +1,116 @@
+"""Deduplication against the nearest documents: a judge decides, and a merging makes one record of two.
+
+Source: memory-lancedb-pro, smart-extractor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lcm.protocols import Judgement, Merged, Neighbour, Neighbours, Vectors
+from lcm.records import Candidate, Document
+from lcm.writing.deduplication import batch
+from lcm.writing.deduplication.preference_slots import atomic_preference
+from lcm.writing.lifecycle.categories import ALWAYS_MERGED
+
+
+class Judge(Protocol):
+    """What a candidate is to documents that say nearly the same.
+
+    Laws: a decision that needs a document names one of `near`; deterministic for equal replies.
+    """
+
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+        """Decide; `near` is best first and not empty."""
+        ...
+
+
+class Merging(Protocol):
+    """One record of two; None where that cannot be done."""
+
+    def merge(self, document: Document, candidate: Candidate) -> Merged | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Of the nearest `pool_size` documents those with a score of `min_score` are alike; the judge sees `shown` of them.
+
+    score = 1 / (1 + distance) = 1 / (2 - cosine), as the plugin's store gives it: 0.7 is a cosine of 0.571. None alike:
+    create. A preference for another item of the same brand than every alike document names: create. A profile is never
+    judged: it is merged into the nearest document if that is a profile, of `profile_min_score`.
+    """
+
+    judging: Judge
+    merging: Merging | None = None
+    """None: what would be merged becomes a document of its own."""
+    batch_threshold: float = 0.85
+    """Cosine above which a candidate is the twin of an earlier one of its extraction."""
+    min_score: float = 0.7
+    profile_min_score: float = 0.3
+    """The lowest score that a cosine can have is 1/3."""
+    pool_size: int = 5
+    shown: int = 3
+
+    def __post_init__(self) -> None:
+        batch.check_threshold(self.batch_threshold)
+        for name in ("min_score", "profile_min_score"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)}")
+        for name in ("pool_size", "shown"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        if not callable(getattr(self.judging, "judge", None)):
+            raise TypeError(f"judging must have judge(), got {self.judging!r}")
+        if self.merging is not None and not callable(getattr(self.merging, "merge", None)):
+            raise TypeError(f"merging must have merge(), got {self.merging!r}")
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    def twins(self, vectors: Vectors) -> list[int | None]:
+        return batch.twins(vectors, self.batch_threshold)
+
+    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+        if vector is None:
+            return Judgement("create", "no vector to compare with")
+        if candidate.category in ALWAYS_MERGED:
+            return self._place_profile(candidate, vector, neighbours)
+        pool = neighbours.nearest(vector, self.pool_size, active_only=True)
+        alike = [near for near in pool if near.cosine >= cosine_of_score(self.min_score)]
+        if not alike:
+            return Judgement("create", "nothing alike")
+        if _is_another_item(candidate, alike):
+            return Judgement("create", "another item of the same brand")
+        return self.judging.judge(candidate, alike[: self.shown])
+
+    def merge(self, document: Document, candidate: Candidate) -> Merged | None:
+        return None if self.merging is None else self.merging.merge(document, candidate)
+
+    def _place_profile(self, candidate: Candidate, vector: Vectors, neighbours: Neighbours) -> Judgement:
+        # The original searches ended documents too; here the follower of one stands for it.
+        for near in neighbours.nearest(vector, 1, active_only=True):
+            is_near = near.cosine >= cosine_of_score(self.profile_min_score)
+            if is_near and near.document.category == candidate.category:
+                return Judgement("merge", "the nearest document is a profile too", near.document)
+        return Judgement("create", "the nearest document is no profile")
+
+
+def cosine_of_score(score: float) -> float:
+    """The cosine c of which score = 1 / (2 - c)."""
+    return 2 - 1 / score
+
+
+def score_of_cosine(cosine: float) -> float:
+    return 1 / (2 - cosine)
+
+
+def _is_another_item(candidate: Candidate, alike: Sequence[Neighbour]) -> bool:
+    """Whether the candidate and every document name the same brand, and each document another item than it."""
+    if candidate.category != "preferences":
+        return False
+    own = atomic_preference(candidate.content or candidate.text)
+    if own is None:
+        return False
+    others = [atomic_preference(near.document.text) for near in alike]
+    return all(other is not None and other.brand == own.brand and other.items != own.items for other in others)

@@ -1,0 +1,34 @@
+"""One document a message, in its own words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lcm.protocols import Annotation
+from lcm.records import Candidate, Message, Role
+from lcm.writing.annotation.none import NoAnnotation
+from lcm.writing.extraction.wording import check_roles, said_at, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Every message of the named roles that has words becomes one document."""
+
+    roles: Sequence[Role] = ("user", "assistant", "tool")
+    author_prefix: bool = True
+    """Begin the text with `Author: ` where the transcript names one."""
+    tool_calls: bool = True
+    """End the text with a line for each tool call: its name and its arguments as JSON."""
+    annotation: Annotation = field(default_factory=NoAnnotation)
+    """Category, importance, temporal type and expiry; a message of an unknown time counts as said at EPOCH."""
+
+    def __post_init__(self) -> None:
+        check_roles(self.roles)
+
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        candidates, instants = [], []
+        for message in messages[known:]:
+            words = words_of(message, author_prefix=self.author_prefix, tool_calls=self.tool_calls)
+            if message.role in self.roles and words:
+                candidates.append(Candidate(words, source_message_ids=(message.message_id,)))
+                instants.append(said_at(message))
+        return self.annotation.annotate(candidates, instants)

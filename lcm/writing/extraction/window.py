@@ -1,0 +1,50 @@
+"""One document a message together with what was said just before it."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lcm.protocols import Annotation
+from lcm.records import Candidate, Message, Role
+from lcm.writing.annotation.none import NoAnnotation
+from lcm.writing.extraction.wording import check_roles, said_at, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that slides over each session: every message with words ends one document of up to `size` messages.
+
+    Messages of other roles and those without words are passed over and not counted. Extracting a conversation piece
+    by piece gives the same documents as all at once.
+    """
+
+    size: int = 3
+    """Messages a document at most; 1 = each message alone."""
+    roles: Sequence[Role] = ("user", "assistant", "tool")
+    author_prefix: bool = True
+    """Begin each message with `Author: ` where the transcript names one."""
+    tool_calls: bool = True
+    """End each message with a line for each tool call: its name and its arguments as JSON."""
+    annotation: Annotation = field(default_factory=NoAnnotation)
+    """Category, importance, temporal type and expiry, by all words of the window, as said with its last message; a
+    message of an unknown time counts as said at EPOCH."""
+
+    def __post_init__(self) -> None:
+        if not self.size >= 1:
+            raise ValueError(f"size must be >= 1, got {self.size}")
+        check_roles(self.roles)
+
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        candidates, instants = [], []
+        recent: dict[str, deque[tuple[str, str]]] = {}
+        for position, message in enumerate(messages):
+            words = words_of(message, author_prefix=self.author_prefix, tool_calls=self.tool_calls)
+            if message.role not in self.roles or not words:
+                continue
+            window = recent.setdefault(message.session_id, deque(maxlen=self.size))
+            window.append((message.message_id, words))
+            if position >= known:
+                ids, texts = zip(*window, strict=True)
+                candidates.append(Candidate("\n".join(texts), source_message_ids=ids, kind="window"))
+                instants.append(said_at(message))
+        return self.annotation.annotate(candidates, instants)

@@ -1,0 +1,62 @@
+"""The configurations of trials."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from pipelines.config import configuration
+from pipelines.config.composition import CompositionCache, composed_whole
+
+_TUNE = "tune"
+_OURS = ("study", "space")
+_BARE = re.compile(r"[A-Za-z_][\w./-]*")
+_WORDS = ("null", "true", "false", "nan", "inf")
+
+
+class TrialConfigs:
+    """Composes what a command has in common with the values of a trial."""
+
+    def __init__(self, common: Sequence[str]) -> None:
+        """`common`: the overrides of the command but those of the study itself."""
+        self.common = tuple(common)
+        self._compositions = CompositionCache(_TUNE)
+        self._chosen: Mapping[str, str] | None = None
+
+    def config(self, assignment: Mapping[str, Any]) -> DictConfig:
+        """What `lcm evaluate` runs, of everything that a study is not.
+
+        Raises:
+            LcmError: if it cannot be composed.
+        """
+        overrides = [*self.common, *_written(assignment)]
+        with configuration.explained(overrides, _TUNE):
+            config = self._compositions.composed(overrides)
+        with open_dict(config):
+            for key in _OURS:
+                config.pop(key, None)
+        return config
+
+    def overrides(self, assignment: Mapping[str, Any]) -> list[str]:
+        """The overrides with which `lcm evaluate` makes the same numbers."""
+        kept = (override for override in self.common if not override.startswith("tracking"))
+        return [*kept, *_written(assignment)]
+
+    def chosen(self, group: str) -> str | None:
+        """The choice of a group where no trial makes one."""
+        if self._chosen is None:
+            with configuration.explained(self.common, _TUNE):
+                choices = composed_whole(self.common, pipeline=_TUNE).hydra.runtime.choices
+            self._chosen = dict(OmegaConf.to_container(choices))  # type: ignore[arg-type]
+        return self._chosen.get(group)
+
+
+def _written(assignment: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_plain(value)}" for key, value in assignment.items()]
+
+
+def _plain(value: Any) -> str:
+    """A value as Hydra reads it back, without quotes where none are needed."""
+    is_bare = isinstance(value, str) and _BARE.fullmatch(value) and value.lower() not in _WORDS
+    return str(value) if is_bare else configuration.quoted(value)

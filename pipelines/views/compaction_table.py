@@ -1,0 +1,67 @@
+"""What `lcm compact` prints of a batch: the conversations that were compacted most, and all together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.markup import escape
+from rich.table import Table
+
+from eval.batch.report import REPORT
+from lcm.encoding import well_formed
+from pipelines.views.terminal import console
+
+_ROWS = 15
+
+
+def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, shards: int) -> None:
+    """Print a batch.
+
+    Args:
+        rows: of its report.
+        incidents: what was survived, by name and times.
+        into: its folder.
+        shards: how many stores it has.
+    """
+    out = console()
+    kept = rows.filter(pl.col("conversation_id").is_not_null())
+    if kept.is_empty():
+        out.print("No conversation was compacted.", highlight=False)
+        return
+    table = Table()
+    table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
+    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in _shown(kept):
+        table.add_row(*row)
+    out.print(table, highlight=False, soft_wrap=False)
+    for what, times in incidents.items():
+        out.print(f"survived: {what}, {times} times", highlight=False, markup=False)
+    out.print(f"Kept: {into} ({shards} stores, {REPORT})", highlight=False, markup=False)
+
+
+def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
+    """The conversations that were compacted most, and all together."""
+    levels = [name for name in kept.columns if name.startswith("level_")]
+    largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
+    for row in largest.iter_rows(named=True):
+        cells = _cells(row, row["summaries_by_depth"], levels)
+        why = [] if row["summaries_by_depth"] else [escape(well_formed(row["reason"] or "-"))]
+        yield [escape(well_formed(row["conversation_id"])), *(cells[:-1] + why if why else cells)]
+    if kept.height > 1:
+        sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
+        by_depth = [
+            int(kept["summaries_by_depth"].list.get(depth, null_on_oob=True).sum())
+            for depth in range(kept.select(pl.col("summaries_by_depth").list.len().max()).item() or 0)
+        ]
+        yield [f"{kept.height} conversations", *_cells(sums, by_depth, levels)]
+
+
+def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[str]:
+    ratio = row["tokens_before"] / row["tokens_after"] if row["tokens_after"] else 1.0
+    pressed = ", ".join(f"{row[level]} {level.removeprefix('level_')}" for level in levels if row[level])
+    return [
+        f"{row['messages']:,}", f"{row['tokens_before']:,}", f"{row['tokens_after']:,}", f"{ratio:.2f}",
+        " / ".join(map(str, by_depth)) or "-", pressed or "-",
+    ]  # fmt: skip

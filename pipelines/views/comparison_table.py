@@ -1,0 +1,62 @@
+"""A comparison on the terminal."""
+
+from pathlib import Path
+
+import polars as pl
+from rich.markup import escape
+from rich.table import Table
+
+from eval.regression.comparison import ALL, Comparison
+from eval.regression.wording import allowed, changes, headline, interval, number, probability, signed
+from lcm.encoding import well_formed
+from pipelines.views.terminal import console
+
+_COLORS = {"fine": "green", "regressed": "red", "could not tell": "yellow"}
+_TEXT = 60  # letters of a query
+
+
+def show_comparison(comparison: Comparison, report: Path) -> None:
+    """The rows over all queries and those of categories that regressed, the worst queries, the verdict."""
+    out = console()
+    rows = comparison.rows
+    shown = rows.filter((pl.col("group") == ALL) | (pl.col("verdict") == "regressed"))
+    table = Table("group", "measure")
+    for heading in ("n", "changed", "baseline", "candidate", "difference"):
+        table.add_column(heading, justify="right")
+    table.add_column(f"{100 * comparison.confidence:g} % interval")
+    for heading in ("tolerance", "p (Holm)"):
+        table.add_column(heading, justify="right")
+    table.add_column("verdict")
+    for row in shown.iter_rows(named=True):
+        color = _COLORS[row["verdict"]]
+        measure = row["measure"]
+        table.add_row(
+            escape(well_formed(row["group"])),
+            measure,
+            f"{row['n']:,}",
+            f"{row['changed']:,}",
+            number(row["baseline"], measure),
+            number(row["candidate"], measure),
+            signed(row["difference"], measure),
+            escape(interval(row)),
+            allowed(row),
+            probability(row["p_holm"]),
+            f"[{color}]{row['verdict']}[/{color}]",
+        )
+    title = f"{comparison.candidate.name} against {comparison.baseline.name}, paired by query"
+    out.print(well_formed(title), highlight=False, markup=False)
+    out.print(table, highlight=False, soft_wrap=False)
+    hidden = rows.filter((pl.col("group") != ALL) & (pl.col("verdict") != "regressed"))
+    if not hidden.is_empty():
+        untold = (hidden["verdict"] == "could not tell").sum()
+        out.print(
+            f"{len(hidden)} rows of categories did not regress; {untold} of them could not be told", highlight=False
+        )
+    if comparison.left_out:
+        out.print(f"not measured in either: {', '.join(comparison.left_out)}", highlight=False, markup=False)
+    for query in comparison.worse:
+        text = " ".join(query.text.split())
+        text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
+        out.print(well_formed(f"worse: {query.query_id} {text!r}: {changes(query)}"), highlight=False, markup=False)
+    out.print(f"{comparison.verdict}: {headline(comparison)}", highlight=False, markup=False)
+    out.print(f"Kept, with the rankings of both sides: {report}", highlight=False, markup=False)

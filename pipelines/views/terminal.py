@@ -1,0 +1,275 @@
+"""What a person sees: tables, progress, warnings."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from eval.experiment import experiment
+from eval.experiment.workspace import SYSTEM_ARM
+from eval.sweep.results import Result, best
+from lcm.encoding import well_formed
+from lcm.records import LEVELS
+
+ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
+"""The columns of the printed table, as far as they were measured; the run folder holds the rest.
+
+A session measure stands in for one of messages where no message is judged.
+"""
+WIDE_MEASURES = ("recall", "tokens")
+"""Further columns where there is room for them: what all that was returned holds and costs."""
+
+RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
+"""The columns of the table of contexts."""
+
+Measures = Mapping[str, Mapping[str, float | None]]
+"""Measure -> value, n, low, high, as in the summary."""
+
+_PLAIN_EVERY_S = 10.0
+_PIPE_WIDTH = 200
+
+
+class _Patient(Console):
+    """Goes on silently where its reader has gone, as `head` does: the run is still to be logged."""
+
+    def on_broken_pipe(self) -> None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - open until the process ends
+
+
+def console() -> Console:
+    """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
+    return _Patient(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def warn(message: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: warning: {message}"), highlight=False, markup=False)
+
+
+class _Rate(ProgressColumn):
+    """How many a second, or how many seconds each."""
+
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("")
+        return Text(f"{task.speed:.1f}/s" if task.speed >= 1 else f"{1 / task.speed:.1f} s each")
+
+
+@contextmanager
+def progress() -> Iterator[experiment.Progress]:
+    """A bar with the remaining time on a terminal; elsewhere a plain line now and then."""
+    if sys.stderr.isatty():
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            tasks: dict[str, TaskID] = {}
+
+            def show(what: str, done: int, total: int) -> None:
+                if what not in tasks:
+                    tasks[what] = bar.add_task(what, total=total, completed=done)
+                bar.update(tasks[what], completed=done, total=total)
+
+            yield show
+    else:
+        last = time.monotonic()
+        begun: dict[str, tuple[float, int]] = {}
+
+        def say(what: str, done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            since, first = begun.setdefault(what, (now, done))
+            if done < first:  # the same of another point
+                begun[what] = since, first = now, done
+            if now - last >= _PLAIN_EVERY_S:
+                last = now
+                each_s = (now - since) / (done - first) if done > first else None
+                pace = "" if each_s is None else f", {each_s:.1f} s each, {each_s * (total - done):.0f} s left"
+                Console(stderr=True).print(f"{what}: {done} of {total}{pace}", highlight=False)
+
+        yield say
+
+
+def show_run(summary: Mapping[str, Any], folder: Path) -> None:
+    """The run's tables: arms, then categories, then latency."""
+    out = console()
+    counts = summary["counts"]
+    dataset = summary["dataset"]
+    names = _shown(summary["measures"])
+    out.print(
+        f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
+        f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
+        highlight=False,
+    )
+    if counts["judged_queries"]:
+        rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+        interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
+        _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
+    if summary["categories"]:
+        _print_table(out, "category", summary["categories"], names, "the system, by category")
+    latency = summary["timing"]["latency_ms"]
+    if latency:
+        table = Table("live query, ms", "p50", "p95", "p99")
+        for part, values in latency.items():
+            table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
+        out.print(table, highlight=False)
+    _show_contexts(out, summary)
+    if summary.get("decisions"):
+        table = Table("candidates", "decided", "share")
+        total = sum(summary["decisions"].values())
+        for action, n in summary["decisions"].items():
+            table.add_row(action, str(n), f"{n / total:.1%}")
+        out.print(table, highlight=False)
+    for what, times in summary.get("incidents", {}).items():
+        out.print(f"survived: {what}, {times} times", highlight=False, markup=False)
+    for note in (*summary["notes"], *summary["flags"]):
+        out.print(f"note: {note}", highlight=False, markup=False)
+    out.print(f"Kept: {folder}", highlight=False, markup=False)
+
+
+def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
+    """What compaction did, what of the evidence the assembled contexts hold, and summaries beside references."""
+    done = summary.get("compression") or {}
+    if done.get("summaries"):
+        levels = ", ".join(f"{done[level]:g} {level}" for level in LEVELS if done[level])
+        out.print(
+            f"compaction: {done['ratio']:.2f} times smaller, {done['tokens_saved']:,.0f} tokens saved; "
+            f"{done['summaries']:g} summaries ({levels}), depth {done['depth']:g}, mean fanout {done['fanout']:.1f}, "
+            f"mean confidence {done['confidence']:.2f}; {done['recoverability']:.1%} of the messages can be reached",
+            highlight=False,
+        )
+    measures = summary["measures"]
+    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
+    if budgets:
+        out.print("evidence in the context assembled under a budget, by the assembly's tokens", highlight=False)
+        rows = {
+            budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
+            for budget in budgets
+        }
+        _print_table(out, "budget", rows, RETAINED, "mean share of a query's evidence")
+    quality = summary.get("summary_quality") or {}
+    if quality:
+        names = list(dict.fromkeys(name for entries in quality.values() for name in entries))
+        _print_table(out, "summaries", quality, names, "beside the reference summaries, mean over conversations")
+
+
+def show_points(results: Sequence[Result], folder: Path) -> None:
+    """One row for each point of a sweep, the best of each measure marked; a point without measures did not finish."""
+    out = console()
+    finished = [result.measures for result in results if result.measures is not None]
+    if finished:
+        names = shown(finished)
+        rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
+        tops = {name: best(results, name) for name in names}
+        _print_table(out, "point", rows, names, "the system, by point; * = best", tops)
+    for i, result in enumerate(results):
+        if result.error is not None:
+            out.print(f"point {i} failed: {result.label}: {result.error}", highlight=False, markup=False)
+    out.print(f"{len(finished)} of {len(results)} points kept: {folder}", highlight=False, markup=False)
+
+
+def shown(points: Sequence[Measures]) -> list[str]:
+    """The measures that points are compared by: those of a run's table that all have, and what contexts retain."""
+    if not points:
+        return []
+    names = [*_shown(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
+    return [name for name in dict.fromkeys(names) if all(name in measures for measures in points)]
+
+
+def _shown(measures: Measures) -> list[str]:
+    known = {name: name for name in measures} | {
+        name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
+    }
+    names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *WIDE_MEASURES) if name in known)
+    return list(names) or list(measures)[:6]
+
+
+def _print_table(
+    out: Console,
+    heading: str,
+    rows: Mapping[str, Measures],
+    names: Sequence[str],
+    title: str,
+    tops: Mapping[str, float | None] = MappingProxyType({}),
+) -> None:
+    """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
+    room = out.options.update(width=10_000)
+    narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
+    choices = [(names, True), (narrow or names, True), *((names[:n], False) for n in range(len(names), 0, -1))]
+    for kept, with_intervals in choices:
+        table = _table(heading, rows, kept, tops, with_intervals=with_intervals)
+        if out.measure(table, options=room).maximum <= out.width:
+            break
+    if not with_intervals:
+        title = title.partition(" [")[0]
+    table.columns[0].max_width = out.width // 2
+    out.print(title, highlight=False, markup=False)
+    out.print(table, highlight=False, soft_wrap=False)
+    hidden = [f"{len(names) - len(kept)} more measures"] if len(kept) < len(names) else []
+    hidden += [] if with_intervals else ["intervals"]
+    if hidden:
+        out.print(f"{' and '.join(hidden)} in a wider terminal; the run folder holds all", highlight=False)
+
+
+def _table(
+    heading: str,
+    rows: Mapping[str, Measures],
+    names: Sequence[str],
+    tops: Mapping[str, float | None],
+    *,
+    with_intervals: bool,
+) -> Table:
+    table = Table()
+    table.add_column(heading, overflow="fold")
+    table.add_column("n", justify="right")
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for label, measures in rows.items():
+        n = max((entry["n"] or 0 for entry in measures.values()), default=0)
+        cells = (_cell(measures.get(name), n, with_intervals, tops.get(name)) for name in names)
+        table.add_row(escape(label), f"{n:g}", *cells)
+    return table
+
+
+def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: bool, top: float | None) -> str:
+    """A mean, with its own n where that is not the row's, and a star where it is the best."""
+    if entry is None or entry["value"] is None:
+        return "-"
+    star = "*" if entry["value"] == top else ""
+    own = "" if entry["n"] == n else f" n={entry['n']:g}"
+    if entry["value"] > 5:  # tokens, not a share
+        return f"{entry['value']:.0f}{star}{own}"
+    if not with_interval or entry["low"] is None or entry["high"] is None:
+        return f"{entry['value']:.3f}{star}{own}"
+    return f"{entry['value']:.3f}{star} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
+
+
+def _bound(share: float) -> str:
+    """Three digits in four places: `.997`, `1.00`."""
+    if share >= 1.005:  # no share
+        return f"{share:.2f}"
+    return f"{share:.3f}".removeprefix("0") if share < 0.9995 else "1.00"

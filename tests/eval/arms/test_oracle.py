@@ -1,0 +1,224 @@
+"""Control arms: the oracle knows the judgements and nothing that the system could not see; the whole history is all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import polars as pl
+import pytest
+
+from eval.arms.oracle import Evidence, Oracle
+from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.experiment.experiment import Experiment, Outcome
+from eval.measures.latency import Latency
+from eval.measures.retention import Retention
+from eval.measures.retrieval import Retrieval
+from eval.measures.summary_quality import SummaryQuality
+from eval.replay.bulk import Bulk
+from lcm.memory.memory import Memory
+from lcm.records import Candidate, Message, Query
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.recent import Recent
+from tests.support.workspaces import minute, queries, system, transcript
+
+Judged = Mapping[str, Sequence[str]]
+
+
+class Pairs:
+    """Every two messages after one another are a document: documents overlap."""
+
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        return [
+            Candidate(f"{one.content} {two.content}", (one.message_id, two.message_id))
+            for one, two in pairwise(messages[known:])
+        ]
+
+
+class Scoped:
+    """A message is a document, and those of Bo are his own."""
+
+    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+        return [
+            Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global")
+            for m in messages[known:]
+        ]
+
+
+def dataset(judged: Judged, by_session: Judged | None = None, asked: Sequence[Query] | None = None) -> Dataset:
+    """Eight messages, talk:0 to talk:7, in two sessions of four; relevance 1 each."""
+    return Dataset(
+        name="tiny",
+        protocol="tiny",
+        digest="0",
+        transcripts=(transcript(),),
+        queries=tuple(queries() if asked is None else asked),
+        qrels=_judgements(judged, QRELS_SCHEMA),
+        session_qrels=_judgements(by_session or {}, SESSION_QRELS_SCHEMA),
+    )
+
+
+def _judgements(judged: Judged, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    rows = [(query, f"talk:{name}", 1) for query, names in judged.items() for name in names]
+    return pl.DataFrame(rows, schema=dict(schema), orient="row")
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with system().open() as opened:
+        opened.ingest(transcript())
+        yield opened
+
+
+def ranked(memory: Memory, data: Dataset, asked: Sequence[Query] | None = None) -> dict[str, list[str]]:
+    """Query -> what its documents cover, one `i+j` a document."""
+    found = memory.rank(list(data.queries if asked is None else asked), Oracle().ranking(data))
+    covered = found.join(memory.documents, on="document_id", maintain_order="left")
+    answers: dict[str, list[str]] = {}
+    for query_id, messages in covered.select("query_id", "source_message_ids").iter_rows():
+        answers.setdefault(query_id, []).append("+".join(message.removeprefix("talk:") for message in messages))
+    return answers
+
+
+def test_the_oracle_returns_the_evidence_oldest_first_and_nothing_else(memory: Memory) -> None:
+    assert ranked(memory, dataset({"q0": ["6", "0"], "q1": ["7"]})) == {"q0": ["0", "6"], "q1": ["7"]}
+
+
+def test_where_only_a_session_is_known_all_of_it_is_evidence(memory: Memory) -> None:
+    data = dataset({"q0": ["7"]}, {"q0": ["session 0"], "q1": ["session 1"]})
+    assert ranked(memory, data) == {"q0": ["7", "0", "1", "2", "3"], "q1": ["4", "5", "6", "7"]}
+
+
+def test_higher_relevance_comes_first(memory: Memory) -> None:
+    data = dataset({"q0": ["0", "6", "3"]})
+    graded = data.qrels.with_columns(relevance=pl.Series([1, 2, 0]))
+    assert ranked(memory, replace(data, qrels=graded)) == {"q0": ["6", "0"]}
+
+
+def test_overlapping_documents_are_taken_only_for_what_they_add() -> None:
+    with system(extraction=Pairs()).open() as memory:
+        memory.ingest(transcript())
+        assert ranked(memory, dataset({"q0": ["1", "2", "5"], "q1": ["3"]})) == {"q0": ["1+2", "4+5"], "q1": ["2+3"]}
+
+
+def test_the_oracle_sees_only_what_existed_when_it_was_asked(memory: Memory) -> None:
+    early, late = (Query(name, "goats", minute(at)) for name, at in (("early", 5), ("late", 600)))
+    data = dataset({"early": ["2", "5", "6"], "late": ["2", "5", "6"]}, asked=[early, late])
+    assert ranked(memory, data) == {"early": ["2", "5"], "late": ["2", "5", "6"]}
+
+
+def test_the_oracle_sees_only_scopes_that_may_be_read() -> None:
+    with system(extraction=Scoped()).open() as memory:
+        memory.ingest(transcript())
+        asked = [
+            Query("stranger", "goats", minute(600), scopes=("global",)),
+            Query("nobody", "goats", minute(600), scopes=()),
+            Query("anyone", "goats", minute(600)),
+        ]
+        evidence = {query.query_id: ["2", "3", "7"] for query in asked}
+        assert ranked(memory, dataset(evidence, asked=asked)) == {"stranger": ["2"], "anyone": ["2", "3", "7"]}
+
+
+def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
+    data = dataset({"q2": ["1"], "q0": ["6", "0"]}, {"q1": ["session 0"]})
+    source = Oracle().ranking(data).source
+    assert isinstance(source, Evidence)
+    assert not source.needs_vectors
+    (batch,) = memory._batches(queries(), Ranking(source), None)
+    frame = source.candidates(batch)
+    assert dict(frame.schema) == CANDIDATE_SCHEMA
+    assert frame["query_id"].to_list() == ["q0", "q0", "q1", "q1", "q1", "q1", "q2"]
+    assert frame["score"].to_list() == [1, 1 / 2, 1, 1 / 2, 1 / 3, 1 / 4, 1]
+    assert frame["asked_at"].unique().to_list() == [minute(24 * 60)]
+    assert frame.equals(source.candidates(batch))
+    assert source.candidates(replace(batch, documents=batch.documents.clear())).is_empty()
+
+
+def outcome(data: Dataset) -> Outcome:
+    parts = system()
+    return Experiment(
+        dataset=data,
+        system=parts,
+        replay=Bulk(),
+        retrieval=Retrieval(names=["recall@1", "recall@2", "recall", "MRR", "tokens"], resamples=20),
+        retention=Retention([]),
+        summary_quality=SummaryQuality(0),
+        latency=Latency(queries=0),
+        live_embedder=parts.embedder,
+        arms={"oracle": Oracle(), "whole_history": Ranking(Recent(pool_size=None))},
+    ).run(lambda *_: None)
+
+
+def means(found: Outcome, arm: str) -> dict[str, float]:
+    return dict(found.means.filter(arm=arm, group="all").select("measure", "value").iter_rows())
+
+
+def test_the_oracle_is_full_wherever_the_cutoff_allows() -> None:
+    found = means(outcome(dataset({"q0": ["0", "6"], "q1": ["3"]}, {"q2": ["session 0", "session 1"]})), "oracle")
+    assert found["recall@1"] == (1 / 2 + 1) / 2
+    assert found["recall@2"] == found["recall"] == found["MRR"] == found["session.MRR"] == 1
+    assert found["session.recall@1"] == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
+    assert found["session.recall@2"] == 1
+
+
+def test_the_oracle_is_not_full_where_evidence_was_said_too_late() -> None:
+    asked = [Query("early", "goats", minute(2))]
+    found = means(outcome(dataset({"early": ["0", "7"]}, asked=asked)), "oracle")
+    assert found["recall"] == 1 / 2
+
+
+def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None:
+    asked = [Query("here", "goats", minute(600)), Query("there", "goats", minute(600), "other")]
+    data = replace(
+        dataset({"here": ["0"], "there": ["7"]}, {"there": ["session 0"]}, asked),
+        transcripts=(transcript(), transcript(workspace_id="other")),
+    )
+    run = outcome(data).run.filter(arm="oracle")
+    sizes = run.group_by("workspace_id", "query_id").len().rows()
+    assert set(sizes) == {("default", "here", 1), ("other", "there", 5)}
+
+
+def test_a_session_of_another_workspace_with_the_same_id_is_not_its_evidence() -> None:
+    """There the sessions are the other way round: session 0 holds 4 to 7."""
+    here = transcript()
+    swapped = tuple(
+        replace(m, session_id=n.session_id)
+        for m, n in zip(here.messages, [*here.messages[4:], *here.messages[:4]], strict=True)
+    )
+    data = replace(
+        dataset({}, {"there": ["session 0"]}, [Query("there", "goats", minute(600), "other")]),
+        transcripts=(here, replace(here, workspace_id="other", messages=swapped)),
+    )
+    found = outcome(data)
+    covers = found.documents.filter(workspace_id="other").select("document_id", "source_message_ids")
+    rows = found.run.filter(arm="oracle").join(covers, on="document_id")
+    assert sorted(rows["source_message_ids"].list.first()) == [f"talk:{i}" for i in range(4, 8)]
+
+
+def test_no_other_arm_finds_more_than_the_oracle() -> None:
+    found = outcome(dataset({"q0": ["0", "6"], "q1": ["2", "7"], "q2": ["4"]}))
+    bound = found.values.filter(arm="oracle").select("query_id", "measure", bound="value")
+    compared = found.values.join(bound, on=["query_id", "measure"]).filter(pl.col("measure") != "tokens")
+    assert compared.filter(pl.col("value") > pl.col("bound")).is_empty()
+
+
+def test_the_whole_history_is_all_that_existed_newest_first_whatever_is_asked(memory: Memory) -> None:
+    asked = [Query("early", "goats", minute(3)), *queries()]
+    found = memory.rank(asked, Ranking(Recent(pool_size=None))).join(memory.documents, on="document_id")
+    covered = found.sort("rank").select("query_id", message_id=pl.col("source_message_ids").list.first())
+    answers = {query: rows["message_id"].to_list() for (query,), rows in covered.group_by("query_id")}
+    newest = [f"talk:{i}" for i in reversed(range(8))]
+    assert answers == {"early": newest[4:], "q0": newest, "q1": newest, "q2": newest}
+
+
+def test_the_whole_history_finds_everything_at_the_cost_of_all_tokens() -> None:
+    found = outcome(dataset({"q0": ["0", "6"], "q1": ["3"]}))
+    whole = means(found, "whole_history")
+    assert whole["recall"] == 1
+    assert whole["tokens"] == found.documents["tokens"].sum()
+    assert whole["tokens"] > means(found, "oracle")["tokens"]
+
+
+def test_a_pool_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="pool_size must be >= 1, or null for every document, got 0"):
+        Recent(pool_size=0)

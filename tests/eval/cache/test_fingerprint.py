@@ -1,0 +1,161 @@
+"""A key changes with whatever a result depends on, and with nothing else."""
+
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+import pytest
+
+from eval.cache import fingerprint as identities
+from eval.cache.fingerprint import Fingerprint, Unidentified, digest, source_digest
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.ranking.stages.limit import Limit
+
+
+@dataclass(frozen=True)
+class Part:
+    number: float = 1.0
+    inner: Any = None
+    seen: list[int] = field(default_factory=list, init=False)
+
+
+def key(part: Any) -> str:
+    identity = Fingerprint()
+    return digest(identity.of(part), identity.modules)
+
+
+def test_equal_settings_have_one_key_and_other_settings_another() -> None:
+    parts = [
+        WeightedSum(), WeightedSum(dense_weight=0.6), Limit(n=3), Limit(n=4), Part(), Part(2.0), Part(inner=[1]),
+        Part(inner=["1"]), Part(inner=None), Part(inner={"a": 1}), Part(inner=[[1, 2]]), Part(inner=[1, 2]),
+        Part(inner=True), Part(inner=1), Part(inner=1.0), Part(inner=pl.DataFrame({"a": [1]})),
+        Part(inner=pl.DataFrame({"a": [2]})), Part(inner={1}), Part(inner=Part()),
+    ]  # fmt: skip
+    keys = [key(part) for part in parts]
+    assert keys == [key(replace(part)) for part in parts]
+    assert len(set(keys)) == len(parts) - 1  # Part(inner=None) is Part()
+
+
+def test_what_is_no_setting_changes_nothing() -> None:
+    part = Part()
+    part.seen.append(1)
+    assert key(part) == key(Part())
+
+
+def test_an_embedder_is_known_by_its_name_cached_or_not(tmp_path: Path) -> None:
+    plain = Hashing(dim=64)
+    assert key(plain) == key(CachedEmbedder(plain, tmp_path)) != key(Hashing(dim=32))
+
+
+def test_a_setting_that_names_a_file_stands_for_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "rules.md"
+    file.write_text("one")
+    keys = [key(Part(inner=str(file)))]
+    file.write_text("another")
+    keys.append(key(Part(inner=str(file))))
+    keys.append(key(Part(inner=str(tmp_path))))
+    (tmp_path / "more.md").write_text("three")
+    keys.append(key(Part(inner=str(tmp_path))))
+    file.unlink()
+    keys.append(key(Part(inner=str(file))))
+    assert len(set(keys)) == 5
+
+
+def test_a_pattern_stands_for_the_files_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.md").write_text("one")
+    keys = {key(Part(inner=str(tmp_path / "**" / "*.md")))}
+    (tmp_path / "deep" / "a.md").write_text("another")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    (tmp_path / "b.md").write_text("two")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    (tmp_path / "c.txt").write_text("not meant")
+    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
+    assert len(keys) == 3
+
+
+def test_a_folder_of_everything_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "_MOST_FILES", 3)
+    for name in "abcd":
+        (tmp_path / name).write_text(name)
+    with pytest.raises(Unidentified, match="holds more than 3 files"):
+        key(Part(inner=str(tmp_path)))
+
+
+def test_a_component_from_elsewhere_counts_with_the_files_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere_fusion.py").write_text("from elsewhere_helper import x\n")
+    (tmp_path / "elsewhere_helper.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def told() -> str:
+        for cached in (source_digest, identities._source, identities._foreign_source):
+            cached.cache_clear()
+        return source_digest(frozenset({"elsewhere_fusion"}))
+
+    before = told()
+    (tmp_path / "elsewhere_helper.py").write_text("x = -1\n")
+    assert told() != before
+    monkeypatch.undo()
+    told()
+
+
+def test_functions_without_a_name_of_their_own_have_no_key() -> None:
+    with pytest.raises(Unidentified, match="lambda"):
+        key(Part(inner=lambda x: x))
+
+
+def test_what_asks_a_server_or_cannot_be_told_apart_has_no_key() -> None:
+    @dataclass(frozen=True)
+    class WorkspaceEvaluator:
+        is_online: ClassVar[bool] = True
+
+    for part in (WorkspaceEvaluator(), object(), Part(inner=object()), Part(inner=[WorkspaceEvaluator()])):
+        with pytest.raises(Unidentified):
+            key(part)
+
+
+def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "lcm/one.py": "from lcm.two import (\n    a,\n    b,\n)\nimport os\n",
+        "lcm/two.py": "import lcm.deep.three\n",
+        "lcm/deep/three.py": "from lcm.deep import four\n",
+        "lcm/deep/four.py": "x = 1\n",
+        "lcm/deep/schema.sql": "CREATE TABLE a (b);",
+        "lcm/deep/prompts/leaf.jinja": "Say it again.",
+        "lcm/other.py": "y = 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(identities, "_ROOT", tmp_path)
+
+    def told() -> str:
+        for cached in (source_digest, identities._source, identities._imported, identities._data_of):
+            cached.cache_clear()
+        return source_digest(frozenset({"lcm.one"}))
+
+    try:
+        seen = [told()]
+        for name in files:
+            (tmp_path / name).write_text(files[name] + "# changed\n")
+            seen.append(told())
+    finally:
+        monkeypatch.undo()
+        told()
+    assert len(set(seen[:7])) == 7
+    assert seen[7] == seen[6]  # nothing imports lcm.other
+
+
+def test_the_source_of_every_component_is_found() -> None:
+    identity = Fingerprint()
+    identity.of([WeightedSum(), Limit(n=1)])
+    assert identity.modules == {"lcm.retrieval.fusion.weighted_sum", "lcm.retrieval.ranking.stages.limit"}
+    for module in identity.modules:
+        assert identities._source(module).startswith(Path(sys.modules[module].__file__ or "").read_text())
+        assert "lcm.protocols" in identities._imported(module)

@@ -1,0 +1,85 @@
+"""An experiment whose stages are kept finds what it would find without; and only what changed is worked out again."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig
+
+from eval.cache.stage_cache import StageCache
+from eval.experiment.experiment import Outcome
+from pipelines.config import configuration
+from tests.support.component_results import outcome
+
+SYSTEMS = {
+    "default": (),
+    "neighbours": ("system=neighbours",),
+    "unified": ("system=unified",),
+    "lancedb_pro": ("system=lancedb_pro", "admission=balanced", "annotation=rules"),
+    "lossless_claw": ("system=lossless_claw",),
+    "libravdb": ("system=libravdb",),
+    "continuity": ("compaction=clustering", "assembly=continuity", "summary_documents=searchable"),
+    "per_turn": ("replay=per_turn", "system=lossless_claw"),
+    "tiers": ("vector_index=hnsw_tiers", "text_index=bm25s"),
+}
+
+
+def configured(place: Path, *overrides: str) -> DictConfig:
+    cheap = ("embedder=hashing", "latency.queries=0", "retention.budgets=[200]", "measures.resamples=5")
+    return configuration.composed([*cheap, f"stages.directory={place}", *overrides])
+
+
+def assert_equal(one: Outcome, other: Outcome) -> None:
+    for name in ("run", "documents", "values", "means", "compression", "decisions", "summary_quality"):
+        assert getattr(one, name).equals(getattr(other, name)), name
+    for name in ("incidents", "flags", "counts"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_numbers_are_equal_without_a_cache_with_a_new_one_and_with_a_full_one(tmp_path: Path, system: str) -> None:
+    without = outcome(configured(tmp_path, *SYSTEMS[system], "cache=false"))
+    assert without.run.height > 0
+    assert not any(tmp_path.iterdir())
+    assert_equal(outcome(configured(tmp_path, *SYSTEMS[system])), without)
+    assert any(tmp_path.iterdir())
+    assert_equal(outcome(configured(tmp_path, *SYSTEMS[system])), without)
+
+
+def test_another_fusion_weight_ranks_again_and_nothing_else(tmp_path: Path) -> None:
+    outcome(configured(tmp_path))
+    before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
+    outcome(configured(tmp_path, "fusion.dense_weight=0.5"))
+    added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
+    assert sorted(stage for stage, _ in added) == ["ranked", "values"]
+
+
+def test_another_assembly_assembles_again_and_nothing_else(tmp_path: Path) -> None:
+    outcome(configured(tmp_path))
+    before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
+    outcome(configured(tmp_path, "retention.budgets=[300]"))
+    added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
+    assert sorted(stage for stage, _ in added) == ["retained"]
+
+
+@pytest.mark.parametrize("stage", ["heard", "pools", "ranked", "retained", "facts", "values", "means"])
+def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
+    first = outcome(configured(tmp_path / "a"))
+    for entry in StageCache(str(tmp_path / "a")).entries():
+        if entry.stage == stage:
+            victim = next(entry.path.iterdir()) if entry.path.is_dir() else entry.path
+            victim.write_bytes(victim.read_bytes()[:-7])
+        elif (stage == "pools" and entry.stage == "ranked") or stage == "heard":
+            entry.path.unlink()  # else nobody would ask for the damaged one
+    (tmp_path / "a").rename(tmp_path / "b")  # so that nothing is at hand
+    assert_equal(outcome(configured(tmp_path / "b")), first)
+
+
+def test_what_another_process_removes_meanwhile_is_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = outcome(configured(tmp_path, "cache=false", "fusion.dense_weight=0.4"))
+    outcome(configured(tmp_path))
+    monkeypatch.setattr("eval.cache.stage_cache._LOOK_EVERY_BYTES", -1)  # so that every write leaves nothing
+    config = configured(tmp_path, "fusion.dense_weight=0.4", "stages.memory_gib=0.0", "stages.max_gib=0.0")
+    assert_equal(outcome(config), first)
+    assert "played again" in caplog.text

@@ -1,0 +1,203 @@
+"""A run on disk: which code made it, which configuration, and whether it is whole."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.experiment import run_folder
+from eval.experiment.experiment import Outcome
+from eval.experiment.run_folder import commit, config_hash, read_summary, write_run, write_whole
+from eval.experiment.workspace import RUN_SCHEMA
+from eval.measures.compression import CONVERSATION_SCHEMA
+from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
+from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA
+from lcm.errors import LcmError
+from lcm.store.decisions import DECISION_SCHEMA
+from pipelines.config import configuration
+from pipelines.point import identity
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that this code seems to run from."""
+    (tmp_path / "eval").mkdir()
+    monkeypatch.setattr(run_folder, "__file__", str(tmp_path / "eval" / "experiment" / "run_folder.py"))
+    return tmp_path
+
+
+@pytest.fixture
+def git(checkout: Path) -> Git:
+    def run(*arguments: str) -> str:
+        person = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        command = ["git", "-C", str(checkout), *person, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    return run
+
+
+def test_the_commit_is_that_of_the_checkout(checkout: Path, git: Git) -> None:
+    git("init", "--quiet")
+    (checkout / "file").write_text("one")
+    git("add", "file")
+    git("commit", "--quiet", "--message", "One")
+    head = git("rev-parse", "HEAD")
+    assert commit() == head
+    (checkout / "notes").write_text("not part of the code")
+    assert commit() == head
+    (checkout / "file").write_text("two")
+    assert commit() == f"{head}+"
+
+
+def test_there_is_no_commit_outside_a_checkout(checkout: Path) -> None:
+    assert commit() is None
+
+
+def test_there_is_no_commit_before_the_first(checkout: Path, git: Git) -> None:
+    git("init", "--quiet")
+    assert commit() is None
+
+
+def test_there_is_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(checkout))
+    assert commit() is None
+
+
+def test_a_folder_that_is_not_a_run_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LcmError, match=r"is not a complete run: it has no summary\.json; name a folder that") as caught:
+        read_summary(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_summary_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text('{"measures": ')
+    with pytest.raises(LcmError, match=r"summary\.json is damaged .*; run `lcm evaluate` again") as caught:
+        read_summary(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_hash_ignores_the_order_of_keys() -> None:
+    assert config_hash({"a": 1, "b": {"c": 2, "d": 3}}) == config_hash({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"a": 2, "b": [1, 2]}, {"a": 1, "b": [2, 1]}, {"a": "1", "b": [1, 2]}, {"a": 1}, {"a": 1, "b": [1, 2], "c": None}],
+    ids=str,
+)
+def test_the_hash_tells_values_apart(other: dict[str, Any]) -> None:
+    found = config_hash({"a": 1, "b": [1, 2]})
+    assert re.fullmatch("[0-9a-f]{16}", found)
+    assert config_hash(other) != found
+
+
+def hashed(*overrides: str) -> str:
+    return config_hash(identity(configuration.composed(overrides)))
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["tracking=none", "tracking.uri=http://elsewhere", "latency.queries=0", "latency.warmup_queries=1", "cache=false"],
+)
+def test_what_changes_no_number_is_not_part_of_the_identity(override: str) -> None:
+    assert hashed(override) == hashed()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "dataset=locomo",
+        "embedder=hashing",
+        "fusion.dense_weight=0.5",
+        "ranking.stages.limit=null",
+        "measures.seed=1",
+        "arms=none",
+        "vector_index=hnsw",
+    ],
+)
+def test_what_may_change_a_number_is_part_of_the_identity(override: str) -> None:
+    assert hashed(override) != hashed()
+
+
+def test_a_setting_counts_by_its_value_and_not_by_who_set_it() -> None:
+    fusion = configuration.composed([]).fusion
+    assert hashed(f"fusion.dense_weight={fusion.dense_weight}") == hashed()
+
+
+def test_a_reference_counts_as_what_it_refers_to() -> None:
+    plain = identity(configuration.composed([]))
+    assert plain["memory"]["ranking"]["stages"]["fusion"] == plain["fusion"]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Write an empty run to the folder `tmp_path / "run"`."""
+
+    def write(**changed: Any) -> dict[str, Any]:
+        outcome = Outcome(
+            run=pl.DataFrame(schema=RUN_SCHEMA),
+            documents=pl.DataFrame(),
+            values=pl.DataFrame(schema=VALUES_SCHEMA),
+            means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
+            confidence=0.9,
+            decisions=pl.DataFrame(schema=DECISION_SCHEMA),
+            compression=pl.DataFrame(schema=CONVERSATION_SCHEMA),
+            summary_quality=pl.DataFrame(schema=QUALITY_SCHEMA),
+            summary_means=pl.DataFrame(schema=QUALITY_MEANS_SCHEMA),
+            counts={"queries": 0},
+            incidents={"a model was away": 2},
+            flags=(),
+            latency={},
+            seconds={"replay": 1.0},
+        )
+        dataset = Dataset("toy", "none", "0" * 64, (), (), pl.DataFrame(schema=QRELS_SCHEMA), **changed)
+        return write_run(tmp_path / "run", outcome, dataset, {"a": 1}, "a: 1\n", {"total": 2.0})
+
+    return write
+
+
+def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    summary = written(notes=("来週",), means=[("system", "all", "MRR", 0.5, 1, float("nan"), float("nan"))])
+    assert read_summary(tmp_path / "run") == summary
+    assert summary["interval"]["confidence"] == 0.9
+    assert summary["measures"] == {"MRR": {"value": 0.5, "n": 1, "low": None, "high": None}}
+    assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
+    assert (summary["decisions"], summary["incidents"]) == ({}, {"a model was away": 2})
+    assert "来週" in (tmp_path / "run" / "summary.json").read_text()
+
+
+def test_the_summary_comes_last(
+    written: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that fails while it is written leaves no summary."""
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OSError, match="no space left"):
+        written()
+    assert not (tmp_path / "run" / "summary.json").exists()
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.json"
+    write_whole(path, json.dumps([1]))
+
+    def full(_: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_whole(path, json.dumps([1, 2]))
+    assert json.loads(path.read_text()) == [1]

@@ -1,0 +1,176 @@
+"""What of the evidence stands in a context: verbatim, in a summary's words, or below a summary."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from eval.measures.compression import compressed, totals
+from eval.measures.retention import Retention
+from lcm.context.assembly.lossless import Lossless as LosslessAssembly
+from lcm.memory.memory import Memory
+from lcm.protocols import Ask
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Query, Summary
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support.workspaces import LINES, minute, system, transcript
+
+TOKENS = Utf16Units()
+
+
+def folded() -> Memory:
+    """Six of eight messages under two leaves, one of which stands under a condensed summary; a tail of two."""
+    memory = replace(system(), assembly=LosslessAssembly(TOKENS, fresh_tail_count=2)).open()
+    memory.ingest(transcript())
+    _fold(memory, "sum_a", 0, 0, 3, "nothing of it")
+    _fold(memory, "sum_b", 0, 1, 3, " ".join(LINES[3:6]))
+    _fold(memory, "sum_c", 1, 0, 1, "above")
+    return memory
+
+
+def _fold(memory: Memory, name: str, depth: int, start: int, count: int, words: str) -> None:
+    entries = memory.store.context("talk")[start : start + count]
+    summary = Summary(
+        summary_id=name,
+        conversation_id="talk",
+        kind="condensed" if depth else "leaf",
+        depth=depth,
+        content=words,
+        token_count=TOKENS.count([words])[0],
+        created_at=minute(9),
+        source_ids=tuple(entry.item_id for entry in entries),
+        method="test",
+        confidence=0.5,
+    )
+    memory.store.replace_range("talk", entries[0].ordinal, entries[-1].ordinal, summary)
+
+
+def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0.5) -> dict[str, float]:
+    with folded() as memory:
+        asked = [Query("q", "goats", minute(9))]
+        found = Retention([budget], threshold).values(
+            memory, asked, {"q": [f"talk:{i}" for i in evidence]}, memory.rank(asked)
+        )
+    return {name.removesuffix(f"@{budget}"): value for name, value in found.select("measure", "value").iter_rows()}
+
+
+def test_a_message_in_the_tail_is_verbatim() -> None:
+    found = measured([6, 7])
+    assert (found["verbatim"], found["retained"]) == (1, 1)
+    assert "expansions" not in found
+
+
+def test_a_summary_that_keeps_the_words_counts_as_them() -> None:
+    assert measured([3])["summarised"] == 1
+    assert measured([3], threshold=1.0)["summarised"] == 1  # every word of it
+
+
+def test_what_a_summary_only_covers_is_reached_by_expansion_and_its_cost_is_what_that_shows() -> None:
+    found = measured([0])
+    assert (found["verbatim"], found["summarised"], found["reachable"]) == (0, 0, 1)
+    assert found["expansions"] == 2  # sum_c, then sum_a
+    of_a = sum(TOKENS.count([text])[0] for text in LINES[:3])  # users' messages cost their words
+    assert found["expansion_tokens"] >= of_a + TOKENS.count(["nothing of it"])[0]
+
+
+def test_shares_are_of_a_querys_evidence() -> None:
+    found = measured([0, 3, 6, 7])
+    assert (found["verbatim"], found["summarised"], found["reachable"]) == (2 / 4, 1 / 4, 1 / 4)
+
+
+def test_what_does_not_fit_the_budget_is_not_retained() -> None:
+    found = measured([0, 7], budget=1)
+    assert (found["verbatim"], found["retained"]) == (1 / 2, 1 / 2)
+
+
+def test_queries_without_evidence_have_no_value() -> None:
+    with folded() as memory:
+        asked = [Query("q", "goats", minute(9))]
+        assert Retention([100]).values(memory, asked, {}, memory.rank(asked)).is_empty()
+
+
+def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() -> None:
+    with folded() as memory:
+        memory.ingest(transcript(LINES * 2, "later"))
+        asked = [Query("named", "a", minute(20), conversation_id="talk"), Query("open", "a", minute(20))]
+        evidence = {"named": ["talk:7"], "open": ["talk:7"]}
+        found = Retention([10_000]).values(memory, asked, evidence, memory.rank(asked)).filter(measure="verbatim@10000")
+    assert dict(found.select("query_id", "value").iter_rows()) == {"named": 1, "open": 0}  # "later" was heard last
+
+
+class Recalls:
+    """Shows the first document that was recalled, and nothing of the conversation."""
+
+    reads_prompts = False
+    shows_documents = True
+
+    def wording(self, message: Message) -> str:
+        return message.content
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        found = []
+        for ask in asks:
+            (one, *_) = ask.recalled
+            text = f"<entry>{html.escape(one.text)}</entry>"
+            item = ContextItem("document", one.document_id, text, 1, source_message_ids=one.source_message_ids)
+            found.append(Context((item,), 1, ask.budget_tokens))
+        return found
+
+
+def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_them() -> None:
+    said = ("goats & sheep <graze>", "the red tractor needs a new clutch before harvest")
+    with replace(system(), assembly=Recalls()).open() as memory:
+        memory.ingest(transcript(said))
+        whole, partly, hardly = memory.documents["document_id"][0], "part", "hardly"
+        memory.store.add_documents(
+            [
+                replace(memory.store.document(memory.documents["document_id"][1]), document_id=name, text=words)
+                for name, words in ((partly, "red tractor, new clutch before harvest"), (hardly, "a machine"))
+            ]
+        )
+        memory = Memory(memory.system, memory.store)
+        for document_id, message, measure in (
+            (whole, 0, "verbatim"), (partly, 1, "summarised"), (hardly, 1, "reachable"),
+        ):  # fmt: skip
+            asked = [Query("q", "goats", minute(9))]
+            ranked = memory.rank(asked).filter(pl.col("document_id") == document_id)
+            ranked = ranked if len(ranked) else memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
+            found = Retention([9]).values(memory, asked, {"q": [f"talk:{message}"]}, ranked)
+            assert dict(found.select("measure", "value").iter_rows())[f"{measure}@9"] == 1
+
+
+@pytest.mark.parametrize("bad", [{"budgets": [0]}, {"rouge_threshold": 0}, {"rouge_threshold": 1.1}])
+def test_what_measures_nothing_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        Retention(**bad)  # type: ignore[arg-type]
+
+
+def test_compression_counts_what_is_shown_and_what_can_be_reached() -> None:
+    with folded() as memory:
+        rows = compressed(memory.store, TOKENS)
+    (row,) = rows.iter_rows(named=True)
+    raw = sum(TOKENS.count(LINES))
+    shown = sum(TOKENS.count(["above", " ".join(LINES[3:6]), *LINES[6:]]))
+    assert (row["raw_tokens"], row["context_tokens"], row["tokens_saved"]) == (raw, shown, raw - shown)
+    assert (row["messages"], row["context_items"], row["summaries"], row["depth"]) == (8, 4, 3, 1)
+    assert row["fanout"] == pytest.approx((3 + 3 + 1) / 3)
+    assert (row["normal"], row["confidence"], row["recoverability"]) == (3, 0.5, 1)
+    assert totals(rows)["ratio"] == raw / shown
+
+
+def test_a_message_taken_out_of_the_context_is_retired_not_lost() -> None:
+    with folded() as memory:
+        memory.store.remove_from_context("talk", [memory.store.context("talk")[0].ordinal])
+        (row,) = compressed(memory.store, TOKENS).iter_rows(named=True)
+    assert (row["retired"], row["recoverability"]) == (3, 1)
+
+
+def test_recoverability_tells_of_a_loss() -> None:
+    with folded() as memory:
+        with memory.store.writing() as connection:
+            connection.execute("DELETE FROM context_items WHERE summary_id = 'sum_c'")
+        (row,) = compressed(memory.store, TOKENS).iter_rows(named=True)
+    assert row["recoverability"] == 5 / 8

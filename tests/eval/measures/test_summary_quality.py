@@ -1,0 +1,211 @@
+"""Summaries of whole conversations beside their references, on a small file in DialogSum's format."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
+from eval.dataset.dialogsum import Dialogsum
+from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.run_folder import write_run
+from eval.measures.latency import Latency
+from eval.measures.retention import Retention
+from eval.measures.retrieval import Retrieval
+from eval.measures.rouge import rouge
+from eval.measures.summary_quality import SummaryQuality
+from eval.replay.bulk import Bulk
+from eval.replay.per_turn import PerTurn
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.none import NoCompaction
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.errors import DatasetError, ModelError
+from lcm.protocols import Compaction
+from lcm.records import Query, SummaryRequest, SummaryResult
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.eval.dataset.test_dialogsum import RECORDS, write_small_dialogsum
+from tests.support.workspaces import minute, system
+
+TOKENS = Utf16Units()
+ARMS = ("system", "lead_2", "lead_3")
+
+
+@dataclass
+class Saying:
+    """Gives the same words for everything but texts that hold others, and remembers what it was asked."""
+
+    text: str
+    silent_on: str = "nothing of it"
+    asked: list[SummaryRequest] = field(default_factory=list)
+
+    def summarize(self, requests: list[SummaryRequest]) -> list[SummaryResult]:
+        self.asked += requests
+        return [
+            SummaryResult("", 0.0, "saying", failure=ModelError("no words"))
+            if self.silent_on in request.text
+            else SummaryResult(self.text, 0.5, "saying")
+            for request in requests
+        ]
+
+
+@pytest.fixture
+def dialogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    return Dialogsum(write_small_dialogsum(tmp_path, monkeypatch)).load()
+
+
+def run(dataset: Dataset, compaction: Compaction, **changes: Any) -> Outcome:
+    parts = system(compaction=compaction)
+    experiment = Experiment(
+        dataset=dataset,
+        system=parts,
+        replay=Bulk(),
+        retrieval=Retrieval(names=["recall@1"], resamples=20),
+        retention=Retention([100]),
+        summary_quality=SummaryQuality(12),
+        latency=Latency(queries=0),
+        live_embedder=parts.embedder,
+    )
+    return replace(experiment, **changes).run(lambda *_: None)
+
+
+def lossless(summarizer: Any) -> Lossless:
+    return Lossless(summarizer, TOKENS)
+
+
+def values_of(dataset: Dataset, summarizer: Any, target_tokens: int = 12) -> dict[tuple[str, str], list[float]]:
+    """Values in the order of the conversations, by arm and measure."""
+    found, _ = SummaryQuality(target_tokens).values(dataset, summarizer, TOKENS)
+    groups = found.group_by(["arm", "measure"], maintain_order=True).agg("value")
+    return {(arm, measure): values for arm, measure, values in groups.iter_rows()}
+
+
+def test_three_arms_have_four_measures_of_each_conversation(dialogues: Dataset) -> None:
+    found, failures = SummaryQuality(12).values(dialogues, Saying("words"), TOKENS)
+    assert not failures
+    expected = {
+        (arm, t.conversation_id, measure)
+        for arm in ARMS
+        for t in dialogues.transcripts
+        for measure in ("rouge1", "rouge2", "rougeL", "tokens")
+    }
+    assert set(found.drop("value").iter_rows()) == expected
+    assert len(found) == len(expected) == 3 * 2 * 4
+
+
+def test_the_systems_arm_is_what_its_summarizer_says(dialogues: Dataset) -> None:
+    said = RECORDS[0]["summary"]
+    saying = Saying(said)
+    found = values_of(dialogues, saying)
+    references = [record["summary"] for record in RECORDS]
+    expected = rouge([said, said], [[reference] for reference in references])
+    for measure in ("rouge1", "rouge2", "rougeL"):
+        assert found["system", measure] == expected[measure].to_list()
+        assert found["system", measure][0] == 1.0
+        assert found["system", measure][1] < 1.0
+    assert found["system", "tokens"] == [7.0, 7.0]  # 27 units / 4, rounded up
+    assert [(request.target_tokens, request.depth) for request in saying.asked] == [(12, 0), (12, 0)]
+    assert saying.asked[0].text == "#Person1#: Hello #Person2#!\n#Person2#: Hi: it's me.\n#Person1#: Come in."
+
+
+def test_leads_are_the_first_messages_with_their_speakers(dialogues: Dataset) -> None:
+    leads = {
+        "lead_2": "#Person1#: Hello #Person2#!\n#Person2#: Hi: it's me.",
+        "lead_3": "#Person1#: Hello #Person2#!\n#Person2#: Hi: it's me.\n#Person1#: Come in.",
+    }
+    found = values_of(dialogues, Saying("words"))
+    for arm, text in leads.items():
+        alone = rouge([text], [[RECORDS[0]["summary"]]])
+        assert [found[arm, name][0] for name in ("rouge1", "rouge2", "rougeL")] == [
+            alone[name][0] for name in ("rouge1", "rouge2", "rougeL")
+        ]
+        assert found[arm, "tokens"][0] == TOKENS.count([text])[0]
+
+
+def test_leads_do_not_depend_on_the_summarizer(dialogues: Dataset) -> None:
+    one, other = values_of(dialogues, Saying("words")), values_of(dialogues, Saying(RECORDS[0]["summary"]))
+    assert {key: one[key] for key in one if key[0] != "system"} == {
+        key: other[key] for key in other if key[0] != "system"
+    }
+    assert one["system", "rouge1"] != other["system", "rouge1"]
+
+
+def test_a_conversation_without_a_summary_scores_nothing_and_is_counted(dialogues: Dataset) -> None:
+    saying = Saying(RECORDS[0]["summary"], silent_on="The bell rings")
+    values, failures = SummaryQuality(12).values(dialogues, saying, TOKENS)
+    second = dialogues.transcripts[1].conversation_id
+    assert values.filter(arm="system", conversation_id=second)["value"].to_list() == [0.0] * 4
+    assert failures == {"no summary: no words": 1}
+    assert run(dialogues, lossless(saying)).incidents == {"no summary: no words": 1}
+
+
+def test_no_summary_at_all_is_an_error(dialogues: Dataset) -> None:
+    with pytest.raises(ModelError, match="no words"):
+        SummaryQuality(12).values(dialogues, Saying("words", silent_on=""), TOKENS)
+
+
+def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues: Dataset) -> None:
+    first, second = (t.conversation_id for t in dialogues.transcripts)
+    rows = [(first, None, "a b"), (first, None, "a b c d"), (second, "q", "a b")]
+    asked = Query("q", "who is there?", minute(9), workspace_id=dialogues.transcripts[1].workspace_id)
+    several = replace(dialogues, queries=(asked,), references=pl.DataFrame(rows, REFERENCES_SCHEMA, orient="row"))
+    found, _ = SummaryQuality(12).values(several, Saying("a b"), TOKENS)
+    assert set(found["conversation_id"]) == {first}
+    (value,) = found.filter(arm="system", measure="rouge1")["value"]
+    assert value == rouge(["a b"], [["a b", "a b c d"]])["rouge1"][0]
+
+
+def test_means_are_over_conversations_within_their_interval(dialogues: Dataset) -> None:
+    quality = SummaryQuality(12)
+    values, _ = quality.values(dialogues, Saying(RECORDS[0]["summary"]), TOKENS)
+    means = quality.means(values, resamples=200, confidence=0.95, seed=0)
+    row = means.filter(arm="system", measure="rouge1").row(0, named=True)
+    of_it = values.filter(arm="system", measure="rouge1")["value"]
+    assert row["n"] == 2
+    assert row["value"] == pytest.approx(of_it.mean())
+    assert of_it.min() <= row["low"] <= row["value"] <= row["high"] <= of_it.max()
+    assert len(means) == 3 * 4
+
+
+@pytest.mark.parametrize("replay", [Bulk(), PerTurn()], ids=["bulk", "per_turn"])
+def test_a_dataset_of_references_alone_is_measured_with_a_summarizer(
+    dialogues: Dataset, replay: Any, tmp_path: Path
+) -> None:
+    outcome = run(dialogues, lossless(Truncate()), replay=replay)
+    assert outcome.counts["judged_queries"] == 0
+    assert set(outcome.summary_quality["arm"]) == set(ARMS)
+    assert outcome.summary_means.filter(arm="system", measure="rouge1")["n"].to_list() == [2]
+    assert outcome.means.is_empty()
+    assert outcome.flags == ()
+    summary = write_run(tmp_path / "run", outcome, dialogues, {}, "{}", {"total": 0.0})
+    assert summary["summary_quality"]
+
+
+def test_a_dataset_of_references_alone_is_refused_without_a_summarizer(dialogues: Dataset) -> None:
+    with pytest.raises(DatasetError) as caught:
+        run(dialogues, NoCompaction())
+    said = str(caught.value)
+    assert "2 references" in said
+    assert "compaction=lossless" in said
+    assert "\n" not in said
+
+
+def test_nothing_is_summarised_where_no_length_is_aimed_at(dialogues: Dataset) -> None:
+    assert not SummaryQuality(0).is_measured(dialogues)
+    with pytest.raises(DatasetError, match="no judgements"):
+        run(dialogues, lossless(Truncate()), summary_quality=SummaryQuality(0))
+    with pytest.raises(ValueError, match="target_tokens must be >= 0, got -1"):
+        SummaryQuality(-1)
+
+
+def test_judgements_are_measured_beside_references(dialogues: Dataset) -> None:
+    first = dialogues.transcripts[0]
+    asked = Query("q", "who is there?", minute(9), workspace_id=first.workspace_id)
+    qrels = pl.DataFrame([("q", first.messages[0].message_id, 1)], QRELS_SCHEMA, orient="row")
+    outcome = run(replace(dialogues, queries=(asked,), qrels=qrels), lossless(Truncate()))
+    assert outcome.counts["judged_queries"] == 1
+    assert not outcome.means.is_empty()
+    assert set(outcome.summary_quality["arm"]) == set(ARMS)
+    without = run(replace(dialogues, queries=(asked,), qrels=qrels), NoCompaction())
+    assert without.summary_quality.is_empty()

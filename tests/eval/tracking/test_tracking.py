@@ -1,0 +1,242 @@
+"""What MLflow holds of a run, and what happens where it cannot be reached."""
+
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from omegaconf import OmegaConf
+
+from eval.experiment.run_folder import read_summary
+from eval.measures.retrieval import DEFAULT_NAMES
+from eval.tracking.entry import measure_name, metric_name
+from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.tracking import TrackingError
+from pipelines import cli
+from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+
+NAMES = [prefix + name for prefix, name in product(("", "session."), DEFAULT_NAMES)]
+PATIENCE_S = 15
+NOWHERE = "http://127.0.0.1:9"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A run folder, logged once to a database of its own."""
+
+    folder: Path
+    tracking: Mlflow
+    said: str
+
+    def runs(self) -> list[Any]:
+        from mlflow.tracking import MlflowClient
+
+        client = MlflowClient(self.tracking.uri)
+        experiment = client.get_experiment_by_name(self.tracking.experiment)
+        return list(client.search_runs([experiment.experiment_id]))
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Logged:
+    place = tmp_path_factory.mktemp("tracking")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setattr("sys.argv", ["lcm"])
+        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        told = ["annotation=rules", "admission=balanced", "reranker=remote"]  # some rejected, no key
+        patch.delenv("JINA_API_KEY", raising=False)
+        assert cli.run(["evaluate", *QUICK, *told, "arms=controls", "latency.queries=2", "hydra.run.dir=run"]) == 0
+    tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db", experiment="tests")
+    return Logged(place / "run", tracking, tracking.log(place / "run"))
+
+
+@pytest.fixture
+def copied(logged: Logged, tmp_path: Path) -> Path:
+    """The run folder, not logged yet."""
+    folder = tmp_path / "a run"
+    shutil.copytree(logged.folder, folder)
+    (folder / "mlflow.json").unlink()
+    return folder
+
+
+def test_every_setting_is_a_parameter(logged: Logged) -> None:
+    (run,) = logged.runs()
+    assert run.data.params["embedder._target_"] == "lcm.retrieval.embedder.hashing.Hashing"
+    assert {"fusion.dense_weight", "ranking.stages.limit.n", "memory.ranking.stages.limit.n"} <= set(run.data.params)
+    config = OmegaConf.load(logged.folder / "config.yaml")
+    for key, value in run.data.params.items():
+        assert value == str(OmegaConf.select(config, key))
+
+
+def read_decisions(folder: Path) -> dict[str, int]:
+    return dict(pl.read_parquet(folder / "decisions.parquet")["action"].value_counts().iter_rows())
+
+
+def test_every_number_of_the_summary_is_a_metric(logged: Logged) -> None:
+    (run,) = logged.runs()
+    metrics, summary = run.data.metrics, read_summary(logged.folder)
+    places = {"": summary["measures"]}
+    places |= {f"arm/{arm}/": measures for arm, measures in summary["arms"].items()}
+    places |= {f"category/{category}/": measures for category, measures in summary["categories"].items()}
+    assert len(places) == 1 + 6 + 5
+    for prefix, measures in places.items():
+        for measure, entry in measures.items():
+            metric = prefix + metric_name(measure)
+            assert metrics[metric] == entry["value"]
+            assert (metrics[f"{metric}.low"], metrics[f"{metric}.high"]) == (entry["low"], entry["high"])
+    assert metrics["recall_at_10"] == summary["measures"]["recall@10"]["value"]
+    assert metrics["count/unjudged_queries"] == 11
+    decided = {action: metrics[f"decision/{action}"] for action in ("create", "reject")}
+    assert decided == summary["decisions"] == read_decisions(logged.folder)
+    assert metrics["incident/rerank_missing_key"] == summary["incidents"]["rerank_missing_key"] > 0
+    assert metrics["latency/total_p95_ms"] == summary["timing"]["latency_ms"]["total"]["p95_ms"]
+    assert metrics["seconds/total"] == summary["timing"]["seconds"]["total"]
+
+
+def test_the_dataset_is_an_input_with_its_digest(logged: Logged) -> None:
+    (run,) = logged.runs()
+    (used,) = run.inputs.dataset_inputs
+    dataset = read_summary(logged.folder)["dataset"]
+    assert used.dataset.name == "sample"
+    assert len(used.dataset.digest) == 36  # as long as MLflow allows
+    assert dataset["digest"].startswith(used.dataset.digest)
+    assert json.loads(used.dataset.source) == dataset
+    assert run.data.tags["dataset_digest"] == dataset["digest"]
+
+
+def test_the_tags_tell_configuration_and_commit(logged: Logged) -> None:
+    (run,) = logged.runs()
+    summary = read_summary(logged.folder)
+    assert run.info.status == "FINISHED"
+    assert run.data.tags["config_hash"] == summary["config_hash"]
+    assert run.data.tags["commit"] == (summary["commit"] or "unknown")
+
+
+def test_the_whole_folder_is_among_the_artifacts(logged: Logged) -> None:
+    (run,) = logged.runs()
+    kept = Path(run.info.artifact_uri.removeprefix("file://"))
+    assert kept.is_relative_to(logged.folder.parent)  # beside the database, wherever the command was given
+    for name in ("config.yaml", "per_query.parquet", "run.parquet", "summary.json"):
+        assert (kept / name).read_bytes() == (logged.folder / name).read_bytes()
+
+
+def test_logging_a_folder_again_makes_no_second_run(logged: Logged) -> None:
+    assert logged.tracking.log(logged.folder) == logged.said
+    assert len(logged.runs()) == 1
+
+
+def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Logged, copied: Path) -> None:
+    """Another experiment has not seen it; a new run in the same folder is a new run."""
+    here = Mlflow(logged.tracking.uri, "one")
+    there = Mlflow(logged.tracking.uri, "another")
+    first, second = here.log(copied), there.log(copied)
+    assert (here.log(copied), there.log(copied)) == (first, second)
+    summary = read_summary(copied)
+    (copied / "summary.json").write_text(json.dumps(summary | {"notes": ["a later run"]}))
+    third = here.log(copied)
+    assert len({first, second, third}) == 3
+
+
+def test_a_server_that_cannot_be_reached_is_given_up_soon(copied: Path) -> None:
+    assert_refused(copied, NOWHERE)
+
+
+@pytest.mark.parametrize("behaviour", ["answers 500", "never answers"])
+def test_a_server_that_fails_is_given_up_soon(copied: Path, behaviour: str, broken_server: str, mute: str) -> None:
+    assert_refused(copied, {"answers 500": broken_server, "never answers": mute}[behaviour])
+
+
+def assert_refused(folder: Path, uri: str) -> None:
+    """Told in time with the way to log it later; the folder is left as it was."""
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    started = time.monotonic()
+    with pytest.raises(TrackingError, match=f"tracking.uri={uri}: .* log it later with: lcm log '{folder}'") as caught:
+        Mlflow(uri=uri, timeout_s=1).log(folder)
+    assert time.monotonic() - started < PATIENCE_S
+    assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.fixture
+def broken_server() -> Iterator[str]:
+    """The URI of a server that answers everything with 500."""
+
+    class Broken(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(500)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """The URI of a server that takes a connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_run_outlives_its_server_and_is_logged_later(
+    logged: Logged,
+    lcm: Lcm,  # noqa: F811 - the fixture
+) -> None:
+    quick = [override for override in QUICK if not override.startswith("tracking")]
+    finished = lcm("evaluate", *quick, f"tracking.uri={NOWHERE}", "tracking.timeout_s=1")
+    assert finished.code == 0
+    assert finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith(f"lcm: warning: tracking.uri={NOWHERE}: ")
+    assert finished.stderr.endswith(f"lcm log {finished.folder} tracking.uri=http://127.0.0.1:9\n")
+
+    later = [f"tracking.uri={logged.tracking.uri}", "tracking.experiment=later"]
+    said = lcm("log", str(finished.folder), *later)
+    assert said.code == 0
+    assert said.stdout.startswith(f"{finished.folder}: MLflow run ")
+    assert lcm("log", *later).stdout.endswith(said.stdout.partition(": ")[2])  # every run under runs/, none twice
+    assert len(Logged(finished.folder, Mlflow(logged.tracking.uri, "later"), "").runs()) == 1
+
+
+def test_tracking_none_logs_nowhere(logged: Logged, lcm: Lcm) -> None:  # noqa: F811 - the fixture
+    assert lcm("log", str(logged.folder), "tracking=none").stdout == f"{logged.folder}: tracking=none logs nowhere\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_metric_leads_back_to_its_measure(name: str) -> None:
+    assert measure_name(metric_name(name)) == name
+    assert "@" not in metric_name(name)  # which MLflow cannot write
+
+
+def test_no_two_measures_share_a_metric() -> None:
+    assert len({metric_name(name) for name in NAMES}) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"uri": ""}, "uri must not be empty"),
+        ({"experiment": ""}, "experiment must not be empty"),
+        ({"timeout_s": 0}, "timeout_s must be >= 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Mlflow(**settings)

@@ -1,0 +1,195 @@
+"""The queue: as many trials as were asked for, whoever makes them, and none lost with its process."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import Trial, TrialState
+
+from eval.tuning.sampling import importances, quieten
+from eval.tuning.study import Study
+from eval.tuning.trial_queue import WORKER, TrialQueue
+from eval.tuning.worker import Worker, is_gone
+from lcm.errors import LcmError
+
+SETTINGS = Study([{"measure": "recall@10", "direction": "maximize"}], trials=6, startup_trials=3)
+
+PLACES = ("whole", "stopped", "other")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    quieten()
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    with Worker(tmp_path / "workers", "one") as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with its tables, which take longer to make than all else."""
+    path = tmp_path_factory.mktemp("tables") / "study.db"
+    optuna.storages.RDBStorage(f"sqlite:///{path}").engine.dispose()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def ready(tables: Path, tmp_path: Path) -> None:
+    for place in (tmp_path, *(tmp_path / name for name in PLACES)):
+        place.mkdir(exist_ok=True)
+        shutil.copy(tables, place / "study.db")
+
+
+def opened(place: Path, worker: Worker, settings: Study = SETTINGS) -> TrialQueue:
+    return TrialQueue(settings, f"sqlite:///{place / 'study.db'}", worker)
+
+
+def value(trial: Trial) -> float:
+    return -((trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2) + trial.suggest_int("n", 1, 5)
+
+
+def made(queue: TrialQueue, trials: int | None = None) -> list[dict[str, float]]:
+    """Make trials until there are no more."""
+    found = []
+    while len(found) != trials and (trial := queue.claimed()):
+        queue.complete(trial, [value(trial)], {})
+        found.append(trial.params)
+    return found
+
+
+def test_there_are_as_many_trials_as_were_asked_for(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker)
+    assert len(made(queue)) == 6
+    assert queue.claimed() is None
+    more = opened(tmp_path, worker, replace(SETTINGS, trials=8))
+    assert len(made(more)) == 2
+
+
+def test_a_trial_at_work_counts_and_its_worker_is_left_alone(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker, replace(SETTINGS, trials=2))
+    running = queue.claimed()
+    assert running is not None
+    with Worker(tmp_path / "workers", "two") as second:
+        assert len(made(opened(tmp_path, second, replace(SETTINGS, trials=2)))) == 1
+    queue.complete(running, [value(running)], {})
+    assert [trial.state for trial in queue.trials()] == [TrialState.COMPLETE] * 2
+
+
+def test_the_trial_of_a_process_that_is_gone_keeps_its_number_and_values(tmp_path: Path, worker: Worker) -> None:
+    with Worker(tmp_path / "workers", "gone") as gone:
+        cut_short = opened(tmp_path, gone).claimed()
+        assert cut_short is not None
+        drawn = cut_short.suggest_float("x", 0.0, 1.0)
+    queue = opened(tmp_path, worker)
+    again = queue.claimed()
+    assert again is not None
+    assert (again.number, again.suggest_float("x", 0.0, 1.0)) == (cut_short.number, drawn)
+
+
+def test_a_trial_that_was_taken_and_no_more_said_of_it_is_made(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker)
+    queue.study.ask()
+    again = queue.claimed()
+    assert again is not None
+    assert (again.number, again.user_attrs[WORKER]) == (0, worker.record)
+
+
+def test_a_study_that_was_stopped_goes_on_as_it_would_have(tmp_path: Path, worker: Worker) -> None:
+    whole = made(opened(tmp_path / "whole", worker))
+    stopped = made(opened(tmp_path / "stopped", worker), 2)
+    with Worker(tmp_path / "workers", "gone") as gone:
+        cut_short = opened(tmp_path / "stopped", gone).claimed()
+        assert cut_short is not None
+        cut_short.suggest_float("x", 0.0, 1.0)  # and n was not drawn yet
+    assert stopped + made(opened(tmp_path / "stopped", worker)) == whole
+    assert len({tuple(params.items()) for params in whole}) == 6
+
+
+def test_another_seed_makes_other_trials(tmp_path: Path, worker: Worker) -> None:
+    first = made(opened(tmp_path, worker))
+    other = made(opened(tmp_path / "other", worker, replace(SETTINGS, seed=1)))
+    assert all(one != two for one, two in zip(first, other, strict=True))
+
+
+def test_the_last_trial_claimed_from_two_machines_is_made_once(
+    tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no lock is shared, both may have counted before either had claimed."""
+    queue = opened(tmp_path, worker, replace(SETTINGS, trials=1))
+    theirs = queue.claimed()
+    assert theirs is not None
+    counted = queue.begun
+    before_they_did = iter([[]])
+    monkeypatch.setattr(queue, "begun", lambda: next(before_they_did, counted()))
+    assert queue.claimed() is None
+    assert [trial.state for trial in queue.trials()] == [TrialState.RUNNING, TrialState.WAITING]
+
+
+def test_a_failure_with_a_reason_counts_and_one_of_a_lost_machine_does_not(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker, replace(SETTINGS, trials=2))
+    trial = queue.claimed()
+    assert trial is not None
+    queue.fail(trial, "no such thing")
+    lost = queue.study.ask()
+    queue.study.tell(lost, state=TrialState.FAIL)
+    assert len(made(queue)) == 1
+    assert [one.number for one in queue.trials()] == [0, 2]
+
+
+def test_the_first_trial_is_what_the_study_begins_with(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker)
+    assert queue.begin({"dataset": "a"}, {"x": 0.25, "n": 2}) == {"dataset": "a"}
+    assert queue.begin({"dataset": "b"}, {"x": 0.5, "n": 1}) == {"dataset": "a"}
+    assert made(queue, 2)[0] == {"x": 0.25, "n": 2}
+
+
+def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker)
+    trial = queue.claimed()
+    assert trial is not None
+    with queue.heard(trial):
+        pass
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
+    with storage.engine.connect() as connection:
+        assert connection.exec_driver_sql("select count(*) from trial_heartbeats").scalar() == 1
+
+
+def test_a_database_that_cannot_be_used_is_told_in_a_line_without_its_password(worker: Worker) -> None:
+    with pytest.raises(
+        LcmError, match=r"^study.storage=nosuch://me:\*\*\*@host/db cannot be used \(.*\); name another$"
+    ):
+        TrialQueue(SETTINGS, "nosuch://me:secret@host/db", worker)
+
+
+def test_a_worker_is_there_as_long_as_it_holds_its_file(tmp_path: Path) -> None:
+    with Worker(tmp_path, "a") as there:
+        assert not is_gone(there.record)
+    assert is_gone(there.record)
+    (tmp_path / "killed.lock").touch()
+    assert is_gone({**there.record, "lock": str(tmp_path / "killed.lock")})
+    assert not is_gone({"host": "another machine", "lock": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_decides_the_objective_is_the_more_important(sign: int) -> None:
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(0), direction="maximize" if sign > 0 else "minimize"
+    )
+    study.optimize(
+        lambda trial: sign * -abs(trial.suggest_float("x", 0, 1) - 0.5) + 0 * trial.suggest_float("y", 0, 1), 40
+    )
+    shares = importances(study, sign)
+    assert shares["x"] > 0.9
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_nothing_is_important_where_too_little_is_known() -> None:
+    study = optuna.create_study()
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), 2)
+    assert importances(study, 1) == {}

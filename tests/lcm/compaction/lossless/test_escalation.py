@@ -1,0 +1,98 @@
+"""Summaries that are short enough, whatever a summarizer answers."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.compaction.lossless.escalation import Escalation, Pressed
+from lcm.errors import AuthError, ModelError
+from lcm.protocols import TokenEstimator
+from lcm.records import SummaryRequest, SummaryResult
+from lcm.token_estimator.utf16_units import Utf16Units
+
+TEXTS = st.text(st.sampled_from("ab \n茶😀\ud83d"), max_size=300)
+
+
+@dataclass(frozen=True)
+class OnePerCharacter:
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+
+def escalation(target: int = 20, factor: float = 3.0, tokens: TokenEstimator | None = None) -> Escalation:
+    return Escalation(tokens or Utf16Units(), target, target, factor)
+
+
+def pressed(of: Escalation, source: str, answers: Sequence[SummaryResult], limit: int | None = None) -> Pressed:
+    work = of.press(source, 0, None, limit)
+    try:
+        next(work)
+        for answer in answers:
+            work.send(answer)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("it asks for more answers than there are")
+
+
+def said(text: str) -> SummaryResult:
+    return SummaryResult(text, 0.5, "stub")
+
+
+@given(source=TEXTS, answers=st.tuples(TEXTS, TEXTS), limit=st.integers(16, 90), target=st.integers(1, 40))
+@pytest.mark.parametrize("tokens", [Utf16Units(), OnePerCharacter()], ids=["utf16", "characters"])
+def test_a_summary_stays_below_its_limit_whatever_is_answered(
+    tokens: TokenEstimator, source: str, answers: tuple[str, str], limit: int, target: int
+) -> None:
+    found = pressed(escalation(target, 2.0, tokens), source, [said(text) for text in answers], limit)
+    size = tokens.count([found.text])[0]
+    assert size < limit or not source.strip()
+    if found.level in ("normal", "aggressive", "capped"):
+        assert size <= 2 * target
+
+
+@given(source=TEXTS, answers=st.tuples(TEXTS, TEXTS))
+def test_words_come_from_the_answer_or_from_the_beginning_of_the_source(source: str, answers: tuple[str, str]) -> None:
+    found = pressed(escalation(), source, [said(text) for text in answers], 60)
+    body = found.text.rsplit("\n[", 1)[0]
+    assert any(text.find(body) >= 0 for text in (source, *answers)) or found.text == "[Truncated from 0 tokens]"
+
+
+def test_an_answer_as_long_as_the_source_is_asked_for_again_more_tightly() -> None:
+    work = escalation(target=200).press("w" * 4000, 0, "before")
+    first = next(work)
+    assert first == SummaryRequest("w" * 4000, 200, 0, "before")
+    second = work.send(said("w" * 4000))
+    assert (second.is_aggressive, second.text, second.previous) == (True, first.text, "before")
+    assert second.target_tokens == 110, "0.55 * 200"
+    with pytest.raises(StopIteration) as end:
+        work.send(said("short"))
+    assert end.value.value[:2] == ("short", "aggressive")
+
+
+def test_an_empty_answer_is_not_asked_for_again() -> None:
+    found = pressed(escalation(), "w" * 4000, [said(" \n")])
+    assert (found.level, found.text) == ("fallback", "w" * 2048 + "\n[Truncated from 1000 tokens]")
+
+
+def test_a_source_that_is_too_short_for_a_note_gives_nothing_below_its_limit() -> None:
+    assert pressed(escalation(), "w" * 20, [said("")], limit=5).text == ""
+    assert len(pressed(escalation(), "w" * 20, [said("")]).text) > 20
+
+
+def test_a_far_too_long_answer_is_cut_to_its_limit_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    found = pressed(escalation(target=20, factor=2), "w" * 4000, [said("x" * 400)])
+    assert found.level == "capped"
+    note = "\n[Capped from 100 tokens to ~40]"
+    assert found.text == "x" * (4 * 40 - len(note)) + note
+    assert "100 tokens, 20 were aimed at" in caplog.text
+
+
+@pytest.mark.parametrize("kind", [AuthError, ModelError])
+def test_a_failure_is_raised(kind: type[ModelError]) -> None:
+    with pytest.raises(kind, match="no"):
+        pressed(escalation(), "words", [SummaryResult("", 0, "stub", failure=kind("no"))])

@@ -1,0 +1,102 @@
+"""What a summarizer is given to read."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from lcm.compaction.lossless.media import ALONE, BESIDE, OMITTED
+from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries
+from lcm.records import Message, Summary
+from lcm.transcript.parts import decompose
+from tests.lcm.compaction.contexts import BEGIN, message
+
+FILE_A, FILE_B = "file_00000000000000aa", "file_00000000000000bb"
+CALL = {"type": "toolCall", "id": "1", "name": "bash", "arguments": {"command": "ls " + "x" * 500}}
+IMAGE = {"type": "image", "data": "QUJD" * 100, "mimeType": "image/png"}
+
+
+def words(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def recorded(native: dict[str, Any]) -> Message:
+    said = decompose(native)
+    return Message("m", said.role, said.content, "s", BEGIN, None, said.parts, said.envelope)
+
+
+def test_content_shows_times_and_words_alone() -> None:
+    source = source_of_messages([message(1, "one"), message(2, "two", "assistant")], "content", "UTC")
+    assert source.text == "[2026-01-05 09:07 UTC]\none\n\n[2026-01-05 09:14 UTC]\ntwo"
+
+
+def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning() -> None:
+    said = [
+        replace(message(1, "one"), author="Ann"),
+        recorded(
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "secret"}, {"type": "text", "text": "so"}, CALL],
+            }
+        ),
+        recorded(
+            {
+                "role": "toolResult",
+                "toolCallId": "1",
+                "toolName": "bash",
+                "content": [{"type": "text", "text": "y" * 900}],
+            }
+        ),
+        message(4, " "),
+    ]
+    source = source_of_messages(said, "labelled", "UTC")
+    first, second, third = source.text.split("\n\n")
+    assert first == "[2026-01-05 09:07 UTC] Ann (user):\none"
+    assert second.startswith('[2026-01-05 09:00 UTC] assistant:\nso\n[calls bash: {"command":"ls xxx')
+    assert len(second) < 300
+    assert third == f"[2026-01-05 09:00 UTC] result of bash:\n{'y' * 400} ..."
+    assert "secret" not in source.text
+
+
+def test_a_call_without_words_is_silent_in_content_and_heard_in_labelled() -> None:
+    call = [recorded({"role": "assistant", "content": [CALL]})]
+    assert not has_words(call, "content")
+    assert has_words(call, "labelled")
+
+
+def test_media_is_named_and_what_encodes_it_left_out() -> None:
+    alone = recorded({"role": "user", "content": [IMAGE]})
+    said = f"look\n\ndata:image/png;base64,QUJD\nMEDIA:/a.png\n{'QUJD' * 64}"
+    beside = recorded({"role": "user", "content": [words(said), IMAGE]})
+    for style in ("content", "labelled"):
+        assert source_of_messages([alone], style, "UTC").text.endswith(f"\n{ALONE}")  # type: ignore[arg-type]
+        text = source_of_messages([beside], style, "UTC").text  # type: ignore[arg-type]
+        assert text.endswith(f"\nlook\n{OMITTED}{BESIDE}")
+
+
+def test_of_media_content_that_is_json_only_words_are_read() -> None:
+    nested = {"content": [{"caption": "a cat", "data": "QUJD"}, {"message": {"text": "it sleeps"}}]}
+    image = recorded({"role": "user", "content": [IMAGE]})
+    text = source_of_messages(
+        [Message("m", "user", json.dumps(nested), "s", BEGIN, None, image.parts)], "content", "UTC"
+    ).text
+    assert text.endswith(f"\na cat\nit sleeps{BESIDE}")
+
+
+def test_files_are_named_once_in_order_of_their_first_mention() -> None:
+    said = [message(1, f"see {FILE_B} and {FILE_A}"), message(2, FILE_B)]
+    assert source_of_messages(said, "content", "UTC").file_ids == (FILE_B, FILE_A)
+    cut = [message(1, "y " * 900 + FILE_A, "tool")]
+    assert source_of_messages(cut, "labelled", "UTC").file_ids == (FILE_A,), "also where its mention is cut off"
+
+
+def test_summaries_show_their_range_or_when_they_were_made() -> None:
+    later = BEGIN.replace(hour=11)
+    known = Summary(
+        "s1", "c", "leaf", 0, f"one {FILE_A}", 1, later, earliest_at=BEGIN, latest_at=later, file_ids=(FILE_B,)
+    )
+    source = source_of_summaries([known, Summary("s2", "c", "leaf", 0, "two", 1, later)], "UTC")
+    assert source.text == (
+        f"[2026-01-05 09:00 UTC - 2026-01-05 11:00 UTC]\none {FILE_A}\n\n"
+        "[2026-01-05 11:00 UTC - 2026-01-05 11:00 UTC]\ntwo"
+    )
+    assert source.file_ids == (FILE_B, FILE_A)

@@ -1,0 +1,175 @@
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from lcm.compaction.summarizer.chain import Chain, has_words
+from lcm.compaction.summarizer.llm import Llm
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
+from lcm.protocols import CountsIncidents
+from lcm.records import SummaryRequest, SummaryResult
+from tests.support.language_models import Replying
+
+TRUNCATED = Truncate(max_units=4, marker="...")
+
+
+@dataclass
+class Link:
+    """Gives the outcome named after a text, or the text in brackets; keeps the texts of each batch."""
+
+    name: str
+    outcomes: dict[str, str | LcmError] = field(default_factory=dict)
+    batches: list[list[str]] = field(default_factory=list)
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        self.batches.append([request.text for request in requests])
+        return [self._result(self.outcomes.get(request.text, f"[{request.text}]")) for request in requests]
+
+    def _result(self, outcome: str | LcmError) -> SummaryResult:
+        if isinstance(outcome, LcmError):
+            return SummaryResult("", 0.0, self.name, failure=outcome)
+        return SummaryResult(outcome, 0.75, self.name)
+
+
+@dataclass
+class Raising:
+    error: LcmError
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        raise self.error
+
+
+def chain(*links: Any) -> Chain:
+    named = {f"link{i}": link for i, link in enumerate(links, 1)}
+    return Chain(named, list(named))
+
+
+def asked(texts: str) -> list[SummaryRequest]:
+    return [SummaryRequest(text, 96) for text in texts.split()]
+
+
+def test_each_is_asked_in_one_batch_for_what_those_before_it_did_not_give(caplog: pytest.LogCaptureFixture) -> None:
+    first = Link("first", {"b": ModelError("broken"), "d": ModelError("torn")})
+    second = Link("second", {"d": "<pad> <pad>"})
+    third = Link("third")
+    summarizer = chain(first, second, third)
+    results = summarizer.summarize(asked("a b c d"))
+    assert [(result.text, result.method) for result in results] == [
+        ("[a]", "first"),
+        ("[b]", "second"),
+        ("[c]", "first"),
+        ("[d]", "third"),
+    ]
+    assert (first.batches, second.batches, third.batches) == ([["a", "b", "c", "d"]], [["b", "d"]], [["d"]])
+    assert summarizer.incidents == {
+        "link1 gave no summary: link2 stood in": 1,
+        "link1 gave no summary: link3 stood in": 1,
+        "link2 gave no summary: link3 stood in": 1,
+    }
+    assert [record.getMessage() for record in caplog.records] == [
+        "link1 gave no summary of 2 of 4 texts: broken",
+        "link2 gave no summary of 1 of 2 texts: link2 wrote no words: '<pad> <pad>'",
+    ]
+
+
+def test_whoever_is_not_needed_is_not_asked() -> None:
+    second = Link("second")
+    summarizer = chain(Link("first"), second)
+    summarizer.summarize(asked("a b"))
+    summarizer.summarize([])
+    assert second.batches == []
+    assert not summarizer.incidents
+
+
+def test_the_order_says_who_is_asked() -> None:
+    named = {"one": Link("one"), "two": Link("two")}
+    (result,) = Chain(named, ["two"]).summarize(asked("a"))
+    assert result.method == "two"
+    assert named["one"].batches == []
+
+
+def test_a_refused_key_leaves_it_to_the_next() -> None:
+    summarizer = chain(Link("first", {"a": AuthError("no")}), Link("second"))
+    (result,) = summarizer.summarize(asked("a"))
+    assert (result.text, result.failure) == ("[a]", None)
+    assert summarizer.incidents == {"link1 was refused: link2 stood in": 1}
+
+
+def test_where_nobody_has_a_summary_the_last_failure_is_the_result() -> None:
+    last = AuthError("no key")
+    summarizer = chain(Link("first", {"a": ModelError("broken")}), Link("second", {"a": last}))
+    good, bad = summarizer.summarize(asked("b a"))
+    assert good.failure is None
+    assert (bad.text, bad.failure) == ("", last)
+    assert summarizer.incidents == {
+        "link1 gave no summary: nothing stood in": 1,
+        "link2 was refused: nothing stood in": 1,
+    }
+
+
+def test_padding_at_the_end_of_the_chain_is_a_failure() -> None:
+    (result,) = chain(Link("only", {"a": "... </s>"})).summarize(asked("a"))
+    assert (result.text, result.confidence) == ("", 0.0)
+    assert str(result.failure) == "link1 wrote no words: '... </s>'"
+
+
+def test_a_summarizer_that_cannot_work_at_all_leaves_everything_to_the_next() -> None:
+    summarizer = chain(Raising(ModelError("there is no model")), Link("second"))
+    assert [result.text for result in summarizer.summarize(asked("a b"))] == ["[a]", "[b]"]
+    assert summarizer.incidents == {"link1 gave no summary: link2 stood in": 2}
+
+
+def test_nothing_stands_in_for_a_reply_that_was_not_recorded() -> None:
+    with pytest.raises(UnrecordedReplyError):
+        chain(Raising(UnrecordedReplyError("gone")), Link("second")).summarize(asked("a"))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        *((text, False) for text in ("", " \n", "<pad><pad></s>", "<extra_id_0> .", "[PAD] [SEP]", "...", "<unk> -")),
+        *((text, True) for text in ("a", "<pad> 5 </s>", "来週", "é", "x <pad>")),
+    ],
+)
+def test_padding_and_marks_are_no_words(text: str, is_there: bool) -> None:
+    assert has_words(text) is is_there
+
+
+def test_what_its_summarizers_survive_is_counted_too() -> None:
+    summarizer = chain(Link("first", {"words": ModelError("broken")}), Llm(Replying("")))
+    summarizer.summarize(asked("words"))
+    assert isinstance(summarizer, CountsIncidents)
+    assert summarizer.incidents == Counter(
+        {
+            "link1 gave no summary: link2 stood in": 1,
+            "llm gave no words: the beginning of the text stood in": 1,
+        }
+    )
+
+
+def test_what_many_threads_survive_is_counted_once_each() -> None:
+    summarizer = chain(Raising(ModelError("there is no model")), TRUNCATED)
+    batch = asked("a " * 40)
+    callers = [threading.Thread(target=summarizer.summarize, args=[batch]) for _ in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert summarizer.incidents == {"link1 gave no summary: link2 stood in": 6 * 40}
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([], r"order must name each summarizer once, and at least one, got \[\]"),
+        (["one", "one"], r"order must name each summarizer once, and at least one, got \['one', 'one'\]"),
+        (["one", "three"], "order names 'three'; choose from: one, two"),
+    ],
+)
+def test_a_bad_order_is_refused(order: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Chain({"one": TRUNCATED, "two": TRUNCATED}, order)

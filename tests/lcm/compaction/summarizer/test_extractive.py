@@ -1,0 +1,275 @@
+import itertools
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.compaction.summarizer.extractive import Extractive
+from lcm.javascript import utf16_length
+from lcm.protocols import Summarizer, TextKind, Vectors
+from lcm.records import SummaryRequest, SummaryResult
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.token_estimator.utf16_units import Utf16Units
+
+TOKENS = Utf16Units()
+PLAIN = Extractive(Hashing(), TOKENS, file_operations=False, footer=False)
+WHOLE = Extractive(Hashing(), TOKENS)
+TALK = """\
+[2026-03-01 09:05 UTC]
+The kettle in the office kitchen leaks water. It was bought in spring.
+
+[2026-03-01 09:20 UTC]
+We should buy a new kettle for the kitchen. I like tea. Nobody likes cold tea.
+
+[2026-03-01 11:40 UTC]
+I created docs/kettles.md with three offers. The cheapest kettle costs 30 euros.
+
+[2026-03-01 11:50 UTC]
+Then order the cheapest kettle on Monday. Alice pays from the kitchen budget."""
+
+
+def summary(text: str, target_tokens: int, extractive: Extractive = PLAIN, **request: Any) -> SummaryResult:
+    (result,) = extractive.summarize([SummaryRequest(text, target_tokens, **request)])
+    return result
+
+
+def words(count: int, *, start: int = 0) -> str:
+    return " ".join(f"word{i}" for i in range(start, start + count))
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "[2026-03-01 09:05 UTC]", "[2026-03-01 09:05 UTC - 2026-03-01 10:00 UTC]", "user: a kettle leaks. Buy one!",
+            "assistant: I created src/a.py now. Done.", "", "水壺漏水。買新的！好", "😀 ok...", "x" * 90, "Files: none",
+            "Expand for details about: logs, prices", "    return kettle;", "one two three", "?!",
+        ]
+    ),
+    max_size=12,
+).map("\n".join)  # fmt: skip
+REQUESTS = st.builds(
+    SummaryRequest, LINES, st.integers(0, 120), previous=st.one_of(st.none(), LINES), is_aggressive=st.booleans()
+)
+
+
+@given(st.lists(REQUESTS, max_size=4), st.sampled_from([PLAIN, WHOLE]))
+def test_a_request_is_answered_the_same_alone_and_among_others(
+    requests: list[SummaryRequest], extractive: Extractive
+) -> None:
+    together = extractive.summarize(requests)
+    alone = [extractive.summarize([request])[0] for request in requests]
+    assert [(r.text, r.confidence, r.method, r.model) for r in together] == [
+        (r.text, r.confidence, r.method, r.model) for r in alone
+    ]
+
+
+@given(REQUESTS, st.sampled_from([PLAIN, WHOLE]))
+def test_a_summary_has_words_is_within_its_target_and_never_longer_than_its_source(
+    request: SummaryRequest, extractive: Extractive
+) -> None:
+    (result,) = extractive.summarize([request])
+    if result.failure is not None:
+        assert (result.text, result.confidence) == ("", 0.0)
+        return
+    assert result.text.strip()
+    assert 0 <= result.confidence <= 1
+    assert TOKENS.count([result.text])[0] <= max(1, request.target_tokens)
+    assert utf16_length(result.text) <= utf16_length(request.text)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "[2026-03-01 09:05 UTC]\n"])
+def test_of_a_text_without_sentences_there_is_no_summary(text: str) -> None:
+    result = summary(text, 100)
+    assert (result.text, result.confidence, result.method) == ("", 0.0, "extractive")
+    assert str(result.failure) == "nothing to select from: the text holds no sentence"
+
+
+def test_sentences_come_whole_and_in_the_order_of_the_source() -> None:
+    said = [line for line in TALK.split("\n") if line and not line.startswith("[")]
+    known = [sentence for line in said for sentence in line.replace(". ", ".|").split("|")]
+    for target in (30, 45, 60):
+        text = summary(TALK, target).text
+        places = [known.index(s.rstrip(".") + ".") for s in " ".join(_untimed(text)).split(". ")]
+        assert places == sorted(set(places))
+        assert len(places) > 1
+
+
+def _untimed(text: str) -> list[str]:
+    return [line.split("] ", 1)[-1] for line in text.splitlines()]
+
+
+def test_the_most_central_is_chosen_before_the_aside() -> None:
+    text = summary(TALK, 40).text
+    assert "kettle" in text
+    assert "I like tea" not in text
+
+
+def test_the_first_of_each_hour_has_its_time() -> None:
+    lines = summary(TALK, 1000).text.splitlines()
+    assert [line.startswith("[") for line in lines] == [True, False, True, False][: len(lines)]
+    assert lines[0].startswith("[2026-03-01 09:05 UTC] ")
+
+
+def test_a_line_names_its_speaker_once() -> None:
+    text = summary(
+        "Ann: The goats left. They were hungry goats.\nBob: The goats ate corn. Corn is gone.\n" * 2, 22
+    ).text
+    assert [line.split(": ")[0] for line in text.splitlines()] == ["Ann", "Bob"]
+    one_line = replace(PLAIN, speaker=0.0)
+    assert summary("user: Goats left today. They were hungry goats here.\nx", 14, one_line).text.count("user: ") == 1
+
+
+def test_what_is_said_twice_is_chosen_once() -> None:
+    text = summary("The goats ate the corn.\nTea is cold.\nThe Goats ate the corn.\n" * 3, 40).text
+    assert text.casefold().count("the goats ate the corn.") == 1
+
+
+def test_prose_goes_before_code() -> None:
+    code = "\n".join(f"    const kettle{i} = kettles[{i}];" for i in range(20))
+    text = f"{code}\nThe third kettle leaks water.\n{code}"
+    assert summary(text, 10).text == "The third kettle leaks water."
+    assert "const" in summary(text, 10, replace(PLAIN, code_share=1.0, fullness=0.0, centrality=4.0)).text
+
+
+def test_a_sentence_longer_than_the_target_is_cut_after_a_word() -> None:
+    assert summary(words(100), 5).text == "word0 word1 word2"  # 20 characters: the fourth would end at 23
+    assert summary("x" * 100, 5).text == "x" * 20
+
+
+def test_what_the_previous_summary_says_counts_less() -> None:
+    text = "The harbour crane broke down.\nThe museum door was painted.\nx y."
+    first = replace(PLAIN, position=1.0, previous_share=1.0)
+    assert summary(text, 8, first).text == "The harbour crane broke down."
+    assert summary(text, 8, first, previous="The harbour crane broke down.").text == "The museum door was painted."
+    unheard = replace(first, previous_share=0.0)
+    assert summary(text, 8, unheard, previous="The harbour crane broke down.").text == "The harbour crane broke down."
+
+
+def test_aggressive_aims_at_a_share_of_the_length() -> None:
+    text = summary(TALK, 60, is_aggressive=True).text
+    assert TOKENS.count([text])[0] <= math.floor(60 * PLAIN.aggressive_share) == 36
+    assert text == summary(TALK, 36).text
+
+
+def test_files_and_what_was_left_out_end_the_summary_and_count() -> None:
+    text = summary(TALK, 70, WHOLE).text
+    *said, files, footer = text.splitlines()
+    assert said
+    assert files == "Files: docs/kettles.md (created)"
+    assert footer.startswith("Expand for details about: ")
+    assert TOKENS.count([text])[0] <= 70
+    for term in footer.removeprefix("Expand for details about: ").split(", "):
+        assert term.casefold() not in " ".join(said).casefold()
+    nothing_done = summary(TALK.replace("created", "read"), 70, WHOLE).text
+    assert "\nFiles: none\n" in nothing_done
+    assert "Files:" not in summary(TALK, 70, replace(WHOLE, file_operations=False)).text
+    assert "Expand" not in summary(TALK, 70, replace(WHOLE, footer=False)).text
+
+
+def test_the_last_lines_give_way_where_sentences_would_have_less_than_half() -> None:
+    # "\nFiles: docs/kettles.md (created)" is 9 tokens, or "\nFiles: 1 more" 4; the least footer is 10.
+    assert summary(TALK, 16, WHOLE).text.splitlines()[-1].startswith("Files: ")
+    assert "Files:" not in summary(TALK, 6, WHOLE).text
+
+
+def test_the_last_lines_of_condensed_summaries_are_merged() -> None:
+    source = f"""\
+[2026-03-01 09:00 UTC - 2026-03-01 10:00 UTC]
+[2026-03-01 09:05 UTC] Ann: The kettle leaks. {words(30)}
+Files: a.py (created), b.py (modified)
+Expand for details about: offers, delivery dates
+
+[2026-03-01 11:00 UTC - 2026-03-01 12:00 UTC]
+The kettle was ordered. {words(30, start=30)}
+Files: a.py (deleted), d.py (renamed from c.py)
+Expand for details about: delivery dates"""
+    lines = summary(source, 110, WHOLE, depth=1).text.splitlines()
+    assert lines[-2] == "Files: b.py (modified), a.py (deleted), d.py (renamed from c.py)"
+    assert lines[-1].startswith("Expand for details about: delivery dates, offers")
+    assert sum("Files:" in line for line in lines) == sum("Expand" in line for line in lines) == 1
+    assert lines[0].startswith("[2026-03-01 09:05 UTC] Ann: The kettle leaks.")
+
+
+def test_confidence_is_what_the_sentences_stand_for() -> None:
+    # Two sentences at a right angle, of four words each, sharing none: cos((1,1)/√2, (1,0)) · half of the words.
+    @dataclass(frozen=True, slots=True)
+    class Axes:
+        name: str = "axes"
+        dim: int = 2
+
+        def windows(self, texts: Any) -> list[list[str]]:
+            return [[text] for text in texts]
+
+        def embed(self, texts: Any, kind: TextKind) -> Vectors:
+            return np.array([[1, 0] if "kettle" in text else [0, 1] for text in texts], np.float32)
+
+    result = summary("Red kettle leaks water.\nBlue museum opens doors.", 7, replace(PLAIN, embedder=Axes()))
+    assert result.text == "Red kettle leaks water."
+    assert result.confidence == pytest.approx(1 / math.sqrt(2) * (4 / 8), abs=1e-5)
+    assert result.model == "axes"
+
+
+def test_all_sentences_of_all_requests_are_embedded_at_once_each_once() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Counting:
+        calls: list[list[str]] = field(default_factory=list)
+        name: str = "counting"
+        dim: int = 384
+
+        def windows(self, texts: Any) -> list[list[str]]:
+            return [[text] for text in texts]
+
+        def embed(self, texts: Any, kind: TextKind) -> Vectors:
+            self.calls.append(list(texts))
+            return Hashing().embed(texts, kind)
+
+    counting = Counting()
+    requests = [
+        SummaryRequest("One cat. Two cats.", 5),
+        SummaryRequest("Two cats. Three cats.", 5, previous="One cat."),
+    ]
+    replace(PLAIN, embedder=counting).summarize(requests)
+    assert counting.calls == [["One cat.", "Two cats.", "Three cats."]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["centrality", "coverage", "position", "speaker", "fullness", "redundancy", "frequency_exponent", "cost_exponent"],
+)
+def test_every_weight_changes_what_is_chosen(name: str) -> None:
+    text = "\n".join(
+        f"{speaker}: {line}"
+        for speaker, line in zip(
+            itertools.cycle(["Ann", "Ann", "Bob"]), TALK.replace(". ", ".\n").splitlines(), strict=False
+        )
+        if line and not line.startswith("[")
+    )
+    chosen = {
+        summary(text, target, replace(PLAIN, **{name: value})).text
+        for target, value in itertools.product((30, 45, 60, 75), (getattr(PLAIN, name), 0.0, 6.0))
+    }
+    assert len(chosen) > 4  # one a target would be what the default chooses
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"coverage": -1}, "coverage must be >= 0, got -1"),
+        ({"position": math.nan}, "position must be >= 0, got nan"),
+        ({"previous_share": 1.5}, "previous_share must be between 0 and 1, got 1.5"),
+        ({"code_share": math.nan}, "code_share must be between 0 and 1, got nan"),
+        ({"aggressive_share": 0}, "aggressive_share must be > 0 and <= 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        replace(PLAIN, **settings)
+
+
+def test_it_is_a_summarizer() -> None:
+    summarizer: Summarizer = PLAIN
+    assert summarizer.summarize([]) == []

@@ -1,0 +1,45 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.compaction.summarizer.footer import FOOTER, footer
+from lcm.token_estimator.utf16_units import Utf16Units
+
+TOKENS = Utf16Units()
+DROPPED = ["The parser bug hides in parser_test.go.", "That parser bug again.", "We met Alice about the budget."]
+
+
+def terms(dropped: list[str], kept: str = "", earlier: tuple[str, ...] = (), budget_tokens: int = 100) -> list[str]:
+    line = footer(dropped, kept, earlier, budget_tokens, TOKENS)
+    assert line.startswith(FOOTER)
+    return line.removeprefix(FOOTER).split(", ")
+
+
+def test_what_was_dropped_most_is_named_first() -> None:
+    assert terms(DROPPED) == ["parser bug", "parser_test.go", "Alice", "hides", "met", "budget"]
+
+
+def test_what_the_summary_holds_is_not_named() -> None:
+    assert terms(DROPPED, kept="Alice found the parser bug; it hides.") == ["parser_test.go", "met", "budget"]
+
+
+def test_what_earlier_summaries_left_out_still_counts() -> None:
+    assert terms(DROPPED, earlier=("full config diff, stack traces.", "exact wording"))[:3] == [
+        "parser bug",
+        "full config diff",
+        "stack traces",
+    ]
+
+
+def test_of_nothing_dropped_the_wording_is_named() -> None:
+    assert terms([]) == terms(["and so on, the of."]) == ["exact wording"]
+
+
+def test_cjk_is_named_by_pairs_of_characters() -> None:
+    assert terms(["解析器坏了", "解析器"])[:2] == ["解析", "析器"]
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20), st.integers(10, 60))
+def test_a_footer_is_one_line_within_its_budget(dropped: list[str], kept: str, budget_tokens: int) -> None:
+    line = footer(dropped, kept, (), budget_tokens, TOKENS)
+    assert len(line.splitlines()) == 1
+    assert TOKENS.count([line])[0] <= budget_tokens  # "Expand for details about: exact wording" is 39 / 4 = 10

@@ -1,0 +1,63 @@
+import logging
+from dataclasses import replace
+
+import pytest
+
+from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.t5 import T5
+from lcm.errors import AuthError, ModelError
+from lcm.records import SummaryRequest
+from lcm.retrieval.embedder.hashing import Hashing
+from tests.lcm.compaction.contexts import Stub
+
+TURNS = ("The goats are out.", "The kettle broke.", "The goats are back.")
+PLAIN = SummaryRequest("\n".join(TURNS), 64, turns=TURNS, technicality=0.59)
+TECHNICAL = replace(PLAIN, technicality=0.6)
+
+
+def test_refused_credentials_are_a_result_and_the_model_is_asked_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    abstractive = Stub(lambda _: "", AuthError("the key is refused"))
+    routed = Routed(Centroid(Hashing()), abstractive)
+    with caplog.at_level(logging.WARNING):
+        first, second = routed.summarize([PLAIN, TECHNICAL, TECHNICAL]), routed.summarize([TECHNICAL, PLAIN])
+    assert [str(result.failure) for result in first] == ["None", "the key is refused", "the key is refused"]
+    assert [str(result.failure) for result in second] == ["the key is refused", "None"]
+    assert {type(result.failure) for result in (*first, *second)} == {AuthError, type(None)}
+    assert abstractive.batches == [2]
+    assert len(caplog.records) == 1
+    assert routed.incidents == {"abstractive was refused: no summary": 3}
+
+
+def test_a_refusal_that_is_raised_counts_as_one() -> None:
+    class Refusing:
+        def summarize(self, requests: object) -> list[object]:
+            raise AuthError("the key is refused")
+
+    routed = Routed(Centroid(Hashing()), Refusing())  # type: ignore[arg-type]
+    (result,) = routed.summarize([TECHNICAL])
+    assert isinstance(result.failure, AuthError)
+
+
+def test_another_failure_is_stood_in_for_each_time() -> None:
+    abstractive = Stub(lambda _: "", ModelError("busy"))
+    routed = Routed(Centroid(Hashing()), abstractive)
+    for _ in range(2):
+        (result,) = routed.summarize([TECHNICAL])
+        assert (result.failure, result.method) == (None, "extractive")
+    assert len(abstractive.requests) == 2
+    assert routed.incidents == {"abstractive gave no summary: extractive stood in": 2}
+
+
+@pytest.mark.parametrize(
+    ("routed", "reads_admission", "is_routing"),
+    [
+        (Routed(Centroid(Hashing()), None), False, False),
+        (Routed(Centroid(Hashing()), Stub(str)), True, True),
+        (Routed(Centroid(Hashing()), Stub(str), threshold=0), False, False),
+        (Routed(Centroid(Hashing()), T5()), True, False),
+        (Routed(Centroid(Hashing()), T5("folder")), True, True),
+    ],
+)
+def test_scores_matter_where_there_is_a_choice(routed: Routed, reads_admission: bool, is_routing: bool) -> None:
+    assert (routed.reads_admission, routed.is_routing) == (reads_admission, is_routing)

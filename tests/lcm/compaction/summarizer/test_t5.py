@@ -1,0 +1,281 @@
+import logging
+import math
+import pickle
+import random
+
+import numpy as np
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+from tokenizers import Tokenizer
+
+import lcm.compaction.summarizer.t5
+from lcm.compaction.summarizer.chain import Chain
+from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.summarizer.t5 import T5
+from lcm.compaction.summarizer.t5_decoding import Beams, Greedy
+from lcm.compaction.summarizer.t5_windows import windows
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.errors import ModelError
+from lcm.protocols import CountsIncidents
+from lcm.records import SummaryRequest
+from tests.lcm.compaction.summarizer import tiny_t5 as toy
+
+HELD_OUT = toy.examples(seed=1000, count=60)
+LIMIT = 14  # tokens; a toy summary has 8
+
+
+def word_salad(seed: int, count: int) -> list[str]:
+    """Texts unlike any that the model has learnt from, of which it is anything but sure."""
+    rng = random.Random(seed)
+    words = [*toy.WHO, *toy.DOES, *toy.WHAT, *toy.WHEN, *toy.TOPICS, "decision:", "the", ".", "?"]
+    return [" ".join(rng.choices(words, k=rng.randint(1, 30))) for _ in range(count)]
+
+
+TEXTS = [example.text for example in HELD_OUT[:6]] + word_salad(seed=4, count=30)
+
+
+def requests(texts, target_tokens=LIMIT):
+    return [SummaryRequest(text, target_tokens) for text in texts]
+
+
+def same(some, others):
+    """Equal texts, confidences to 1e-6, and failures in the same places."""
+    assert [result.text for result in some] == [result.text for result in others]
+    assert [result.confidence for result in some] == pytest.approx([result.confidence for result in others], abs=1e-6)
+    assert [str(result.failure) for result in some] == [str(result.failure) for result in others]
+
+
+@pytest.fixture(scope="module")
+def torch_model(built_t5):
+    import torch
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # matrices this small are only slowed down by more
+    model = T5ForConditionalGeneration.from_pretrained(built_t5.trained).eval()
+    yield model, AutoTokenizer.from_pretrained(built_t5.trained)
+    torch.set_num_threads(threads)
+
+
+def generated_by_torch(torch_model, text, beams, length_penalty):
+    """The summary, and the mean log-probability of its tokens without the end token; None where there is no token."""
+    import torch
+
+    model, tokenizer = torch_model
+    ids = torch.tensor([tokenizer("summarize: " + text).input_ids])
+    found = model.generate(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=LIMIT,
+        num_beams=beams,
+        length_penalty=length_penalty,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    log_probabilities = model.compute_transition_scores(
+        found.sequences, found.scores, found.beam_indices if beams > 1 else None, normalize_logits=beams == 1
+    )[0]
+    tokens = found.sequences[0][1:]  # what comes first is the token that decoding starts from
+    kept = log_probabilities[: len(tokens)][tokens != tokenizer.eos_token_id]
+    summary = tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return summary.strip(), kept.mean().item() if len(kept) else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("beams", "length_penalty"), [(1, 1.0), (4, 1.0), (3, -0.5)])
+def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, beams, length_penalty):
+    t5 = T5(model=str(tiny_t5.trained), beams=beams, length_penalty=length_penalty)
+    unsure = 0
+    for text, result in zip(TEXTS, t5.summarize(requests(TEXTS)), strict=True):
+        summary, mean_log_probability = generated_by_torch(torch_model, text, beams, length_penalty)
+        assert result.text == summary
+        if summary:
+            assert math.log(result.confidence) == pytest.approx(mean_log_probability, abs=1e-4)
+            unsure += result.confidence < 0.9
+        else:
+            assert result.failure is not None
+    assert unsure >= 10  # a model that is sure of all would agree with much that is wrong
+
+
+def test_beams_find_other_words_than_greed(tiny_t5):
+    greedy, beams = (T5(model=str(tiny_t5.trained), beams=n).summarize(requests(TEXTS)) for n in (1, 4))
+    assert sum(one.text != other.text for one, other in zip(greedy, beams, strict=True)) >= 3
+
+
+@pytest.mark.parametrize(("precision", "beams"), [("fp32", 1), ("fp32", 4), ("int8", 1), ("int8", 2)])
+def test_batch_of_sixteen_equals_one_at_a_time(tiny_t5, precision, beams):
+    asked = requests(TEXTS)
+    batched = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=16 * beams, threads=1)
+    single = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=1, threads=2)
+    together = batched.summarize(asked)
+    same(together, [single.summarize([request])[0] for request in asked])
+    same(together[::-1], batched.summarize(asked[::-1]))
+
+
+def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
+    sizes = []
+
+    def decode(model, encoded, searches):
+        sizes.append(len(searches))
+        real_decode(model, encoded, searches)
+
+    real_decode = lcm.compaction.summarizer.t5.decode
+    monkeypatch.setattr(lcm.compaction.summarizer.t5, "decode", decode)
+    t5 = T5(model=str(tiny_t5.trained), threads=1)
+    sure = t5.summarize(requests(TEXTS[:16]))
+    assert sizes == [16]
+    monkeypatch.setattr(lcm.compaction.summarizer.t5, "_CLOSE_CALL_NATS", math.inf)
+    same(t5.summarize(requests(TEXTS[:16])), sure)
+    assert sizes == [16, 16] + [1] * 16
+
+
+def test_margin_is_the_smallest_gap_between_a_choice_and_the_next():
+    greedy = Greedy(limit=9, end_ids=frozenset({0}))
+    greedy.advance(np.array([[0.0, 2.0, 1.5]], np.float32))
+    greedy.advance(np.array([[0.0, 0.25, 3.0]], np.float32))
+    assert greedy.margin == 2.0 - 1.5
+    beams = Beams(2, 1.0, limit=9, end_ids=frozenset({0}))
+    beams.advance(np.log(np.array([[0.1, 0.2, 0.3, 0.15, 0.25]], np.float32)))
+    assert beams.margin == pytest.approx(math.log(0.3 / 0.25), abs=1e-6)  # the least of the four, all of which matter
+
+
+def test_beats_the_first_sentence_in_rouge(tiny_t5):
+    results = T5(model=str(tiny_t5.trained)).summarize(requests(example.text for example in HELD_OUT))
+    scorer = RougeScorer(["rougeL"])
+
+    def rouge_l(summaries):
+        pairs = zip(HELD_OUT, summaries, strict=True)
+        return np.mean([scorer.score(example.summary, summary)["rougeL"].fmeasure for example, summary in pairs])
+
+    assert rouge_l([result.text for result in results]) > 0.9
+    assert rouge_l([sentences(example.text)[0] for example in HELD_OUT]) < 0.2
+
+
+def test_fact_of_the_last_window_of_a_long_text_is_kept(tiny_t5, caplog):
+    rng = random.Random(8)
+    plain = [toy.plain_sentence(rng) for _ in range(80)]
+    text = " ".join([*plain, "decision: olga ships the parser friday.", toy.plain_sentence(rng)])
+    t5 = T5(model=str(tiny_t5.trained))
+    with caplog.at_level(logging.WARNING):
+        [result] = t5.summarize(requests([text]))
+    assert result.text == "decision: olga ships parser friday."
+    assert isinstance(t5, CountsIncidents)
+    left_out = t5.incidents["t5 gave no words for a window: left out"]
+    assert left_out >= 80 * 5 // 64  # a plain sentence has 5 tokens or more, a window at most 64
+    assert f"{left_out} of {left_out + 1} windows" in caplog.text
+
+
+def test_long_text_is_the_summary_of_its_windows_summaries(tiny_t5):
+    t5 = T5(model=str(tiny_t5.trained))
+    text = " ".join(example.text for example in HELD_OUT[:9])
+    tokenizer = Tokenizer.from_file(str(tiny_t5.trained / "tokenizer.json"))
+    found = [tokenizer.decode(ids).removeprefix("summarize: ") for ids in windows(text, tokenizer, t5.prefix, 64)]
+    assert len(found) > 2
+    parts = [result.text for result in t5.summarize(requests(found, target_tokens=64 // 4)) if result.failure is None]
+    same(t5.summarize(requests([text], 16)), t5.summarize(requests(["\n".join(parts)], 16)))
+
+
+def test_one_request_among_many_is_read_as_if_alone(tiny_t5):
+    texts = [HELD_OUT[0].text, " ", " ".join(example.text for example in HELD_OUT[:9]), "decision", HELD_OUT[1].text]
+    t5 = T5(model=str(tiny_t5.trained))
+    same(t5.summarize(requests(texts)), [t5.summarize([request])[0] for request in requests(texts)])
+
+
+def test_int8_says_nearly_what_fp32_says(tiny_t5):
+    asked = requests(example.text for example in HELD_OUT)
+    exact, quantized = (T5(model=str(tiny_t5.trained), precision=p).summarize(asked) for p in ("fp32", "int8"))
+    assert sum(one.text == other.text for one, other in zip(exact, quantized, strict=True)) >= 0.9 * len(HELD_OUT)
+    assert {result.model for result in exact + quantized} == {"tiny-fp32", "tiny-int8"}
+    assert exact[0].confidence != quantized[0].confidence
+    assert exact[0].confidence == pytest.approx(quantized[0].confidence, abs=0.05)
+
+
+def test_padding_alone_is_a_failure(tiny_t5):
+    for result in T5(model=str(tiny_t5.untrained)).summarize(requests(TEXTS[:5])):
+        assert "gave no words" in str(result.failure)
+        assert (result.text, result.confidence) == ("", 0.0)
+
+
+def test_long_text_of_which_no_window_gives_words_is_a_failure(tiny_t5):
+    [result] = T5(model=str(tiny_t5.untrained)).summarize(requests([" ".join(example.text for example in HELD_OUT)]))
+    assert "gave no words for any of" in str(result.failure)
+
+
+def test_blank_text_is_a_failure(tiny_t5):
+    for result in T5(model=str(tiny_t5.trained)).summarize(requests(["", " \n\t"])):
+        assert "nothing to summarise" in str(result.failure)
+
+
+def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
+    text, summary = HELD_OUT[0]
+    words = summary.rstrip(".").split()  # the colon and the full stop are tokens too
+
+    def said(target_tokens, **settings):
+        request = SummaryRequest(text, target_tokens, previous="decision: nina drops the index.", is_aggressive=True)
+        return T5(model=str(tiny_t5.trained), **settings).summarize([request])[0].text
+
+    assert said(4) == " ".join(words[:3])
+    assert said(400, max_new_tokens=5) == " ".join(words[:4])
+    assert said(400) == summary
+    assert said(0) == words[0].rstrip(":")
+
+
+def test_prefix_is_read_with_the_text(tiny_t5):
+    model = str(tiny_t5.trained)
+    [plain] = T5(model=model).summarize(requests([HELD_OUT[0].text]))
+    [bare] = T5(model=model, prefix="").summarize(requests([HELD_OUT[0].text]))
+    [given] = T5(model=model, prefix="").summarize(requests(["summarize: " + HELD_OUT[0].text]))
+    assert given == plain != bare
+
+
+@pytest.mark.parametrize("mark", ["</s>", "<pad>", "<unk>", "\ud83d"])
+def test_what_looks_like_a_mark_of_the_model_is_text(tiny_t5, mark):
+    [result] = T5(model=str(tiny_t5.trained)).summarize(requests([f"{mark} {HELD_OUT[0].text}"]))
+    assert result.text.startswith("decision: ")
+
+
+def test_missing_model_is_found_at_the_first_use_and_a_chain_goes_on(caplog):
+    t5 = T5(model="nobody/no-such-t5", precision="int8")
+    results = t5.summarize(requests(["a", "b"]))
+    for result in results:
+        assert isinstance(result.failure, ModelError)
+        assert "summarizer.model" in str(result.failure)
+        assert "\n" not in str(result.failure)
+        assert (result.text, result.confidence, result.method) == ("", 0.0, "t5")
+        assert result.model == "nobody/no-such-t5-int8"
+    [result] = Chain({"t5": t5, "truncate": Truncate()}, ["t5", "truncate"]).summarize(requests(["some words"]))
+    assert (result.method, result.failure) == ("truncate", None)
+
+
+def test_failure_to_open_is_kept_until_closed(tiny_t5, tmp_path):
+    folder = tmp_path / "later"
+    t5 = T5(model=str(folder))
+    asked = requests([HELD_OUT[0].text])
+    assert t5.summarize(asked)[0].failure is not None
+    folder.symlink_to(tiny_t5.trained)
+    assert t5.summarize(asked)[0].failure is not None
+    t5.close()
+    assert t5.summarize(asked)[0].text == HELD_OUT[0].summary
+
+
+def test_travels_without_its_model(tiny_t5):
+    t5 = T5(model=str(tiny_t5.trained))
+    asked = requests([HELD_OUT[0].text])
+    same(t5.summarize(asked), pickle.loads(pickle.dumps(t5)).summarize(asked))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"precision": "int4"}, "unknown precision 'int4'; choose one of: fp32, int8"),
+        ({"beams": 0}, "beams must be >= 1, got 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be >= 1, got 0"),
+        ({"batch_size": math.nan}, "batch_size must be >= 1, got nan"),
+        ({"length_penalty": math.nan}, "length_penalty must be a finite number, got nan"),
+        ({"max_input_tokens": 31}, "max_input_tokens must be >= 32 or null, got 31"),
+        ({"threads": 0}, "threads must be >= 1 or null, got 0"),
+    ],
+)
+def test_setting_out_of_range_is_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        T5(**setting)

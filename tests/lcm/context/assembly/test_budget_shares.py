@@ -1,0 +1,44 @@
+"""How a budget is shared out: worked cases."""
+
+import pytest
+
+from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError
+
+TURNS = [Turn(10, "user")] * 20
+WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)
+NOTHING = Costs([], [])
+
+
+def test_claims_come_in_order() -> None:
+    soft = Costs([20, 20], [20, 20])
+    shares = BudgetShares().share(
+        100, [25], soft, TURNS, RecentTail(min_turns=2, budget_tokens=35, budget_fraction=None)
+    )
+    assert (shares.hard_tokens, shares.base_tokens, shares.soft) == (25, 20, 1)  # .3 * 100 = 30 < 40
+    assert shares.tail_tokens == 30  # 35 are aimed at, a turn takes 10
+    assert shares.left_tokens == 100 - 25 - 20 - 30
+    assert shares.degraded == ()
+
+
+def test_the_fraction_of_a_tail_wins_over_its_tokens() -> None:
+    tail = RecentTail(min_turns=1, budget_tokens=128, budget_fraction=0.5)
+    assert BudgetShares().share(100, [], NOTHING, TURNS, tail).tail_tokens == 50
+
+
+@pytest.mark.parametrize(("claim", "before", "after"), [("reserved", 60, 70), ("used", 90, 70)])
+def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(
+    claim: str, before: int, after: int
+) -> None:
+    soft = Costs([30], [30])
+    shares = BudgetShares(soft_claim=claim)  # type: ignore[arg-type]
+    assert shares.share(99, [], soft, TURNS, WHOLE).tail_tokens == before  # 99 - .3 * 99 = 69.3, or 99
+    assert shares.share(100, [], soft, TURNS, WHOLE).tail_tokens == after  # 100 - 30
+
+
+def test_hard_text_has_a_share_of_its_own_where_one_is_set() -> None:
+    with pytest.raises(OversizedHardError, match="takes 41 tokens as it is shown, more than the 40 that it may"):
+        BudgetShares(hard_fraction=0.4).share(100, [41], NOTHING, TURNS, WHOLE)
+    degraded = BudgetShares(hard_fraction=0.4, oversized_hard="degrade").share(100, [41], NOTHING, TURNS, WHOLE)
+    assert degraded.degraded == ("hard authored text takes 41 tokens of 40",)
+    assert (degraded.tail_tokens, degraded.soft, degraded.left_tokens) == (10, 0, 0)

@@ -1,0 +1,175 @@
+"""The laws of continuity, over conversations, authored text and answers of any shape, for both presets."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.context.assembly.budget_shares import OversizedHardError
+from lcm.context.assembly.continuity import Continuity
+from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
+from lcm.protocols import Ask
+from lcm.records import Context
+from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
+from lcm.transcript.rendering.storage_shape import wording
+from pipelines.config import configuration
+from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
+
+FEW = settings(max_examples=30)
+BUDGETS = st.integers(0, 900)
+PROMPTS = st.sampled_from(["", "where is it", "a dream of ab", "how many days between ab and 東"])
+_TAG = re.compile(rf"<\s*/?\s*({'|'.join((*SECTIONS, 'entry'))})\b", re.IGNORECASE)
+
+
+class Wide:
+    dim = 8
+
+
+@cache
+def chosen(choice: str) -> Continuity:
+    made: Continuity = configuration.build(configuration.composed([f"assembly={choice}"]), "assembly")
+    return replace(made, recovery=RawTurnRecovery(Wide()))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Any, Any, Any]:
+    messages = draw(conversations())
+    return messages, draw(authored()), draw(answers(messages))
+
+
+def tier(context: Context, name: str) -> list[str]:
+    return [item.item_id for item in context.items if item.context_tier == name]
+
+
+def assembled(assembly: Continuity, case: Any, budget_tokens: int, prompt: str = "where is it") -> Context | None:
+    """The context; None where its hard text is refused."""
+    messages, nodes, found = case
+    try:
+        return assembly.assemble(messages, [Ask(budget_tokens, prompt, found)], nodes)[0]
+    except OversizedHardError as error:
+        assert error.tokens > error.budget_tokens
+        return None
+
+
+@pytest.mark.parametrize("choice", ["continuity", "libravdb", "libravdb_1_4_4"])
+@given(case=cases(), budget_tokens=BUDGETS, prompt=PROMPTS, min_turns=st.integers(0, 5))
+@FEW
+def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, prompt: str, min_turns: int) -> None:
+    assembly = replace(chosen(choice), tail=replace(chosen(choice).tail, min_turns=min_turns))
+    messages, nodes, found = case
+    context = assembled(assembly, case, budget_tokens, prompt)
+    if context is None:
+        assert choice == "continuity"
+        return
+    assert context == assembled(assembly, case, budget_tokens, prompt)
+    names = [item.item_id for item in context.items]
+    assert len(set(names)) == len(names)
+    assert context.tokens == sum(item.tokens for item in context.items)
+    memory_tokens = budget_tokens * assembly.token_budget_fraction  # a quarter, or all: exact
+    assert context.is_degraded or context.tokens <= memory_tokens
+    assert not context.is_degraded or context.notes["degraded"] or context.tokens > memory_tokens
+    assert tier(context, "hard") == [node.node_id for node in nodes if node.tier == "hard"]
+    soft = [node.node_id for node in nodes if node.tier == "soft"]
+    assert tier(context, "soft") == soft[: len(tier(context, "soft"))]
+    said = [message.message_id for message in messages]
+    tail = tier(context, "tail")
+    is_dream = "dream" in prompt and any(one.kind == "dream" for one in found)
+    assert tail == ([] if is_dream else said[len(said) - len(tail) :])
+    assert is_dream or set(tail) >= set(said[max(0, len(said) - min_turns) :])
+    kinds = {one.document_id: one.kind for one in found}
+    if is_dream:
+        assert {kinds[name] for name in tier(context, "recalled")} <= {"dream"}
+        assert not tier(context, "guidance") + tier(context, "recovered")
+    else:
+        assert {kinds[name] for name in tier(context, "guidance")} <= {"guidance"}
+        assert "dream" not in {kinds[name] for name in tier(context, "recalled") + tier(context, "recovered")}
+    for item in context.items:
+        if item.kind == "document" and item.source_message_ids:
+            assert not set(item.source_message_ids) <= set(tail)
+    if context.notes["degraded"]:
+        assert {item.context_tier for item in context.items} <= {"hard", "tail"}
+        assert context.guidance.startswith("Memory is degraded")
+
+
+@given(case=cases(), budget_tokens=BUDGETS)
+@FEW
+def test_the_better_choice_is_within_its_budget_or_its_newest_turns_are_not(case: Any, budget_tokens: int) -> None:
+    context = assembled(chosen("continuity"), case, budget_tokens)
+    if context is not None and context.is_degraded:
+        must = [item for item in context.items if item.context_tier in ("hard", "tail")]
+        assert must == list(context.items)
+        assert sum(item.tokens for item in must) > budget_tokens
+
+
+@given(case=cases(), budgets=st.tuples(BUDGETS, BUDGETS).map(sorted))
+@FEW
+def test_a_larger_budget_drops_neither_hard_text_nor_turns_nor_soft_text(case: Any, budgets: list[int]) -> None:
+    less, more = (assembled(chosen("continuity"), case, budget) for budget in budgets)
+    if less is None:
+        return
+    assert more is not None
+    for name in ("hard", "tail", "soft"):
+        assert set(tier(less, name)) <= set(tier(more, name))
+
+
+@given(case=cases(), budget_tokens=BUDGETS)
+@FEW
+def test_who_comes_first_takes_the_same_whatever_stands_behind_it(case: Any, budget_tokens: int) -> None:
+    messages, nodes, found = case
+    whole = assembled(chosen("continuity"), case, budget_tokens)
+    rules = [one for one in found if one.kind == "guidance" and not one.is_recovered]
+    without_recall = assembled(chosen("continuity"), (messages, nodes, rules), budget_tokens)
+    bare = assembled(chosen("continuity"), (messages, nodes, []), budget_tokens)
+    if whole is None:
+        assert without_recall is None and bare is None
+        return
+    assert without_recall is not None
+    assert bare is not None
+    assert tier(whole, "guidance") == tier(without_recall, "guidance")
+    for name in ("hard", "soft", "tail"):
+        assert tier(whole, name) == tier(bare, name)
+
+
+@given(case=cases(), budget_tokens=st.integers(300, 900))
+@FEW
+def test_turns_are_word_for_word(case: Any, budget_tokens: int) -> None:
+    context = assembled(chosen("continuity"), case, budget_tokens)
+    if context is None:
+        return
+    said = {message.message_id: message for message in case[0]}
+    costs = {item.item_id: item.tokens for item in context.items}
+    for name in tier(context, "tail"):
+        assert costs[name] == chosen("continuity").token_estimator.count([wording(said[name])])[0]
+        if said[name].role == "user":
+            assert any(shown["content"] == said[name].content for shown in context.messages)
+
+
+@pytest.mark.parametrize("choice", ["continuity", "libravdb"])
+@given(case=cases())
+@FEW
+def test_what_was_said_or_written_cannot_close_its_section(choice: str, case: Any) -> None:
+    context = assembled(replace(chosen(choice), token_budget_fraction=1.0), case, 5000)
+    assert context is not None
+    open_tags: list[str] = []
+    for found in _TAG.finditer(context.guidance):
+        name = found.group(1)
+        if "/" in found.group(0):
+            assert open_tags.pop() == name
+        else:
+            assert (name == "entry") == bool(open_tags)
+            open_tags.append(name)
+    assert open_tags == []
+
+
+@given(text=WORDS, role=st.sampled_from(["user", "assistant", "tool", '"><x']))
+def test_an_entry_is_closed_by_its_own_end_alone(text: str, role: str) -> None:
+    wrapped = entry(text, role, "session")
+    assert wrapped.count("<") == 2
+    assert wrapped.endswith("</entry>")
+    assert not _TAG.search(verbatim(text))
+    if not _TAG.search(text):
+        assert verbatim(text) == text

@@ -1,0 +1,113 @@
+"""Results behind their calls."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.context.assembly.pairing import NO_RESULT, Placed, ToolPairing, paired
+from lcm.context.assembly.runtime_message import calls_of, result_id_of
+
+
+def said(*call_ids: str, **more: Any) -> dict[str, Any]:
+    blocks = [{"type": "toolCall", "id": call_id, "name": "run", "arguments": {}} for call_id in call_ids]
+    return {"role": "assistant", "content": blocks, **more}
+
+
+def answer(call_id: str, text: str = "ok") -> dict[str, Any]:
+    return {"role": "toolResult", "toolCallId": call_id, "content": [{"type": "text", "text": text}]}
+
+
+def user(text: str = "u") -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def repaired(pairing: ToolPairing, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    return [placed.message for placed in paired([Placed(message) for message in messages], pairing)]
+
+
+@pytest.mark.parametrize("pairing", ["lenient", "strict"])
+def test_results_move_in_front_of_what_was_said_meanwhile(pairing: ToolPairing) -> None:
+    assert repaired(pairing, said("a"), user(), answer("a")) == [said("a"), answer("a"), user()]
+
+
+@pytest.mark.parametrize("pairing", ["lenient", "strict"])
+def test_a_result_without_a_call_is_dropped_and_a_call_without_a_result_is_answered(pairing: ToolPairing) -> None:
+    orphan, called, made_up = repaired(pairing, answer("x"), user(), said("a"))[:3]
+    assert (orphan, called) == (user(), said("a"))
+    assert (made_up["toolCallId"], made_up["isError"], made_up["toolName"]) == ("a", True, "run")
+    assert made_up["content"] == [{"type": "text", "text": NO_RESULT}]
+
+
+@pytest.mark.parametrize("pairing", ["lenient", "strict"])
+@pytest.mark.parametrize("stop", ["error", "aborted"])
+def test_calls_that_were_broken_off_are_left_alone(pairing: ToolPairing, stop: str) -> None:
+    assert repaired(pairing, said("a", stopReason=stop), user()) == [said("a", stopReason=stop), user()]
+
+
+def test_lenient_leaves_swapped_and_doubled_results_where_nothing_else_is_wrong() -> None:
+    swapped = [said("a", "b"), answer("b"), answer("a"), answer("a", "again")]
+    assert repaired("lenient", *swapped) == swapped
+    assert repaired("strict", *swapped) == [said("a", "b"), answer("a"), answer("b")]
+    assert repaired("lenient", *swapped, user(), answer("x")) == [said("a", "b"), answer("a"), answer("b"), user()]
+
+
+def test_strict_finds_a_result_beyond_the_next_message_of_the_assistant() -> None:
+    late = [said("a"), said(), answer("a")]
+    assert repaired("strict", *late) == [said("a"), answer("a"), said()]
+    assert repaired("lenient", *late)[1]["content"][0]["text"] == NO_RESULT
+
+
+def test_strict_answers_an_id_as_often_as_it_is_called() -> None:
+    twice = [said("a"), answer("a", "first"), user(), said("a"), answer("a", "second")]
+    assert repaired("strict", *twice) == twice
+    assert answer("a", "second") not in repaired("lenient", *twice)
+
+
+@pytest.mark.parametrize("pairing", ["lenient", "strict"])
+def test_reasoning_goes_before_the_one_function_call(pairing: ToolPairing) -> None:
+    function = {"type": "function_call", "call_id": "a", "name": "run"}
+    thought = {"type": "reasoning", "text": "why"}
+    ordered = repaired(pairing, {"role": "assistant", "content": [function, thought]}, answer("a"))
+    assert ordered[0]["content"] == [thought, function]
+    two = {"role": "assistant", "content": [function, thought, {**function, "call_id": "b"}]}
+    assert repaired(pairing, two, answer("a"), answer("b"))[0]["content"] == two["content"]
+
+
+IDS = st.sampled_from("abc")
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(user),
+        st.lists(IDS, max_size=3).map(lambda call_ids: said(*call_ids)),
+        IDS.map(answer),
+    ),
+    max_size=12,
+)
+
+
+@given(MESSAGES)
+def test_strict_puts_each_result_behind_its_call_and_answers_each_call_once(messages: list[dict[str, Any]]) -> None:
+    whole = repaired("strict", *messages)
+    place = 0
+    while place < len(whole):
+        assert whole[place]["role"] != "toolResult"
+        due = list(dict(calls_of(whole[place])))
+        answered = whole[place + 1 : place + 1 + len(due)]
+        assert [result_id_of(one) for one in answered] == due
+        place += 1 + len(due)
+    assert [one for one in whole if one["role"] != "toolResult"] == [
+        one for one in messages if one["role"] != "toolResult"
+    ]
+
+
+@given(MESSAGES, st.sampled_from(["strict", "lenient"]))
+def test_repairing_twice_changes_nothing(messages: list[dict[str, Any]], pairing: ToolPairing) -> None:
+    if pairing == "lenient" and len(set(_called(messages))) < len(_called(messages)):
+        return  # an id that is called again is answered with an error, which the next repair takes for a change
+    once = repaired(pairing, *messages)
+    assert repaired(pairing, *once) == once
+
+
+def _called(messages: list[dict[str, Any]]) -> list[str]:
+    return [call_id for one in messages for call_id, _ in calls_of(one)]

@@ -1,0 +1,63 @@
+"""The head of a Markdown file."""
+
+import pytest
+
+from lcm.context.authored.front_matter import FrontMatter, LineEnds, front_matter
+from lcm.context.authored.lines import lines_of
+
+
+def head(text: str, line_ends: LineEnds = "any") -> FrontMatter | None:
+    return front_matter(lines_of(text), line_ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        ("---\na: b\n---\nc", "a: b"),
+        ("---\na: b\n...\nc", "a: b"),
+        ("---\n\n a: b \n\n---\n", "a: b"),
+        ("---\n---\n", ""),
+        ("---\na\n----\n---\n", "a\n----"),
+    ],
+)
+def test_it_stands_between_marks(text: str, inner: str) -> None:
+    for line_ends in ("unix", "any"):
+        found = head(text, line_ends)
+        assert found is not None
+        assert found.text == inner
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "----\na\n---\n", " ---\na\n---\n", "---\na\n", "\n---\na\n---\n", "...\na\n---\n"]
+)
+def test_without_both_marks_there_is_none(text: str) -> None:
+    assert head(text, "unix") is head(text, "any") is None
+
+
+@pytest.mark.parametrize("text", ["---\r\na\r\n---\r\nb", "---\na\n---", "--- \na\n---\t\nb"])
+def test_only_unix_line_ends_mark_it_for_the_original(text: str) -> None:
+    assert head(text, "unix") is None
+    found = head(text, "any")
+    assert found is not None
+    assert (found.text, found.length) == ("a", 3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "targets"),
+    [
+        ("hop_targets: a#1", ("a#1",)),
+        ("hop_targets: 'a#1' # the first", ("a#1",)),
+        ("hop_targets: a#1, b#2", ("a#1", "b#2")),
+        ("hop_targets: [a#1, \"b#2\", 'c#3']", ("a#1", "b#2", "c#3")),
+        ('hop_targets: ["b#2", a#1]', ("b#2", "a#1")),
+        ("hop_targets:\n- c#3\n\n  - 'd#4' # and so on\ntags:\n- e#5", ("c#3", "d#4")),
+        ("hop_targets:\ntags: [m]\n- c#3", ()),
+        ("hop_targets: a#1\nhop_targets: [b#2, a#1]\nhop_targets:\n- a#1", ("a#1", "b#2")),
+        ("hop_targets: []", ()),
+        ("  hop_targets: a#1\nmy_hop_targets: b#2", ()),
+    ],
+)
+def test_hop_targets_are_taken_out_of_brackets_lists_and_quotes_each_once(lines: str, targets: tuple[str, ...]) -> None:
+    found = head(f"---\n{lines}\n---\n")
+    assert found is not None
+    assert found.hop_targets == targets

@@ -1,0 +1,57 @@
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.memory.session.rules import SessionRules, matches
+from tests.conftest import ROOT
+
+
+def test_the_default_choice_is_the_class_default() -> None:
+    values = yaml.safe_load((ROOT / "conf/session/default.yaml").read_text())
+    assert values.pop("_target_") == "lcm.memory.session.rules.SessionRules"
+    assert set(values) == {field.name for field in fields(SessionRules)}
+    assert replace(SessionRules(**values), ignore_patterns=(), stateless_patterns=()) == SessionRules()
+    assert (values["ignore_patterns"], values["stateless_patterns"]) == ([], [])
+
+
+@given(st.text(st.characters(exclude_characters="*"), max_size=12), st.text(max_size=12))
+def test_a_pattern_without_stars_matches_itself_alone(pattern: str, key: str) -> None:
+    assert matches(pattern, pattern)
+    assert matches(pattern, key) == (pattern == key)
+
+
+@given(st.text(st.characters(exclude_characters="\n\r\u2028\u2029"), max_size=12))
+def test_one_star_stays_within_a_section_and_two_do_not(key: str) -> None:
+    assert matches("**", key)
+    assert matches("*", key) == (":" not in key)
+
+
+def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> None:
+    rules = SessionRules(ignore_patterns=["cron-*"], stateless_patterns=["sub-*"])
+    assert rules.ignores("cron-1")
+    assert not rules.ignores("cron-1", "main")
+    assert rules.is_stateless(" sub-1 ")
+    assert rules.writes("sub-1")
+    assert not SessionRules(stateless_patterns=["sub-*"], skip_stateless=False).is_stateless("sub-1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bootstrap_max_tokens": 0},
+        {"large_file_threshold_tokens": 0},
+        {"new_session_retain_depth": -2},
+        {"import_cap_share": float("nan")},
+        {"import_cap_messages": -1},
+        {"reconciliation": "guess"},
+        {"branches": "none"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_values_out_of_range_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SessionRules(**wrong)

@@ -1,0 +1,307 @@
+"""What becomes findable beside what was said: summaries, protected messages, authored blocks; and who finds it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.errors import LcmError
+from lcm.memory.memory import Memory, System
+from lcm.protocols import Ask, Assessment, Neighbours, Vectors
+from lcm.records import AuthoredNode, Candidate, Context, Message, Query, Shard, Summary
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.recovery.failure import FailureRule
+from lcm.retrieval.recovery.fetch import Fetch
+from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
+from lcm.store.guidance import read_nodes, read_shards
+from tests.lcm.memory.test_turns import compacting, turns
+from tests.support.workspaces import LINES, minute, system, transcript
+
+ASKED = Query("q", "kitchen goats", minute(60))
+
+
+def fold(memory: Memory, first: int, count: int, words: str, confidence: float = 0.25, at: int = 9) -> Summary:
+    entries = memory.store.context("talk")[first : first + count]
+    summary = Summary(
+        summary_id=f"sum_{first}_{count}",
+        conversation_id="talk",
+        kind="leaf",
+        depth=0,
+        content=words,
+        token_count=4,
+        created_at=minute(at),
+        latest_at=minute(2),
+        source_ids=tuple(entry.item_id for entry in entries),
+        method="test",
+        confidence=confidence,
+    )
+    memory.store.replace_range("talk", entries[0].ordinal, entries[-1].ordinal, summary)
+    return summary
+
+
+def opened(path: Path | str = ":memory:", **parts: object) -> Memory:
+    memory = replace(system(), **parts).open(path)  # type: ignore[arg-type]
+    memory.ingest(transcript())
+    return memory
+
+
+def test_summaries_are_found_from_their_making_on_and_stand_for_what_lies_beneath() -> None:
+    with opened(summary_documents=SearchableSummaries()) as memory:
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+        found = memory.rank([ASKED])["document_id"].to_list()
+        assert "sum_0_3" in found
+        (row,) = memory.documents.filter(document_id="sum_0_3").to_dicts()
+        assert row["source_message_ids"] == ["talk:0", "talk:1", "talk:2"]
+        assert (row["kind"], row["confidence"], row["decay_rate"]) == ("summary", 0.25, 0.75)
+        before = memory.rank([replace(ASKED, asked_at=minute(8))])["document_id"].to_list()
+        assert "sum_0_3" not in before
+        memory.catch_up()
+        assert memory.documents.filter(kind="summary").height == 1
+
+
+def test_summaries_are_no_documents_where_they_are_not_wanted() -> None:
+    with opened() as memory:
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+        assert memory.documents.filter(kind="summary").is_empty()
+
+
+def test_a_replacing_summary_hides_what_it_was_made_of_and_nothing_else() -> None:
+    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+        found = memory.rank([replace(ASKED, query_id="all")])["document_id"].to_list()
+        by_source = {
+            sources[0]: document_id
+            for document_id, kind, sources in memory.documents.select(
+                "document_id", "kind", "source_message_ids"
+            ).iter_rows()
+            if kind == "message"
+        }
+        assert not {by_source[f"talk:{i}"] for i in range(3)} & set(found)
+        assert {by_source[f"talk:{i}"] for i in range(3, 8)} <= set(found)
+        then = memory.rank([replace(ASKED, asked_at=minute(8))])["document_id"].to_list()
+        assert by_source["talk:0"] in then
+
+
+def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
+    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+        hidden = [["talk:0"], ["talk:1"], ["talk:2"]]
+
+        def turns(query: Query) -> list[list[str]]:
+            (batch,) = memory._batches([query], memory.system.ranking, None)
+            found = [] if batch.turns is None else batch.turns["source_message_ids"].to_list()
+            assert not {tuple(one) for one in found} & {tuple(one) for one in batch.documents["source_message_ids"]}
+            assert batch.allowed == batch.documents["document_id"].to_list()
+            return found
+
+        assert turns(ASKED) == hidden
+        assert turns(replace(ASKED, asked_at=minute(9))) == hidden  # the summary's own instant
+        assert turns(replace(ASKED, asked_at=minute(8))) == []
+        assert turns(replace(ASKED, shown_message_ids=("talk:1",))) == [["talk:0"], ["talk:2"]]
+        assert turns(replace(ASKED, scopes=("global",))) == hidden
+        assert turns(replace(ASKED, scopes=("agent:ada",))) == []
+
+
+def test_a_failed_answer_gets_the_turns_behind_its_summary() -> None:
+    fetch = Fetch(RawTurnRecovery(Hashing(), failure=FailureRule(min_top_k=1)))  # an unsure summary at the top is vague
+    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+        stages = {**memory.system.ranking.stages, "recovery": fetch}  # type: ignore[attr-defined]
+        ranking = replace(memory.system.ranking, stages=stages)  # type: ignore[type-var]
+        fold(memory, 0, 3, "goats in the kitchen")
+        memory.catch_up()
+
+        def recovered(query: Query) -> set[str]:
+            found = memory.recalled(memory.rank([query], ranking))["q"]
+            return {one.source_message_ids[0] for one in found if one.is_recovered}
+
+        assert recovered(replace(ASKED, conversation_id="talk")) == {"talk:0", "talk:1", "talk:2"}
+        assert recovered(replace(ASKED, conversation_id="elsewhere")) == {"talk:0", "talk:2"}  # what users said
+
+
+def test_what_another_document_supersedes_is_not_recovered() -> None:
+    with opened() as memory:
+        (old,) = memory.documents.filter(text=f"Ada: {LINES[0]}")["document_id"].to_list()
+        later = replace(memory.store.document(old), document_id="doc_new", valid_from=minute(20), supersedes=old)
+        memory.store.add_documents([later])
+        memory.store.end_documents([(old, minute(20))])
+        memory._grow({"doc_new": memory.system.embedder.embed([later.text], "document")})
+        (batch,) = memory._batches([ASKED], memory.system.ranking, None)
+        assert old not in batch.documents["document_id"] and batch.turns is None
+
+
+def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        window = memory._window("talk")
+        shard = Shard("talk:5", "talk", LINES[5], minute(9), "words", 0.5, "session_turn", 8)
+        first, last = window.entries[4].ordinal, window.entries[6].ordinal
+        summary = replace(
+            fold_of(memory, ("talk:4", "talk:6")), content="no tea", source_ids=("talk:4", "talk:6"), summary_id="s"
+        )
+        window.replace(first, last, summary, [shard])
+        memory.catch_up()
+        kept = memory.documents.filter(kind="guidance").to_dicts()
+        assert [(row["text"], row["authority"], row["valid_from"]) for row in kept] == [(LINES[5], 0.5, minute(9))]
+        standing = [entry.item_id for entry in memory.store.context("talk")]
+        assert standing == ["talk:0", "talk:1", "talk:2", "talk:3", "s", "talk:7"]
+        assert memory.store.retired("talk") == ["talk:5"]
+        assert [entry.item_id for entry in window.entries] == standing
+    with replace(system()).open(path) as again:
+        with again.store.reading() as connection:
+            assert [one.message_id for one in read_shards(connection)] == ["talk:5"]
+        assert again.documents.filter(kind="guidance").height == 1
+
+
+def fold_of(memory: Memory, sources: Sequence[str]) -> Summary:
+    return Summary("x", "talk", "leaf", 0, "words", 2, minute(9), source_ids=tuple(sources), method="test")
+
+
+def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path / "memory.db") as memory:
+        window = memory._window("talk")
+        first, last = window.entries[0].ordinal, window.entries[1].ordinal
+        fold(memory, 0, 2, "gone")
+        shards = [Shard(f"talk:{i}", "talk", LINES[i], minute(9), "words", 0.5, "session_turn", 8) for i in (0, 1)]
+        with pytest.raises(LcmError, match="plan again"):
+            window.protect(first, last, shards)
+        with memory.store.reading() as connection:
+            assert read_shards(connection) == []
+        assert window.entries[0].item_id == "sum_0_2"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Authored documents that change between two openings."""
+
+    texts: tuple[str, ...]
+
+    def nodes(self) -> list[AuthoredNode]:
+        tiers = ("hard", "soft", "variant", "variant")
+        return [
+            AuthoredNode(f"a.md#{i:06}", "a.md", tiers[i % 4], "Paragraph", text, i, i, 3)  # type: ignore[arg-type]
+            for i, text in enumerate(self.texts)
+        ]
+
+
+@dataclass(frozen=True)
+class Recalls:
+    """Shows documents; contexts are not what these tests are about."""
+
+    reads_prompts = False
+    shows_documents = True
+
+    def wording(self, message: Message) -> str:
+        return message.content
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        return []
+
+
+def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
+    with pytest.raises(LcmError, match=r"authored holds 2 hard and soft blocks.*assembly=continuity"):
+        replace(system(), authored=Files(("rule", "wish", "lore"))).open()
+
+
+def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    first = Files(("kitchen rule", "kitchen wish", "kitchen lore", "goat lore"))
+    with opened(path, assembly=Recalls(), authored=first) as memory:
+        found = memory.rank([ASKED])["document_id"].to_list()
+        assert {"a.md#000002", "a.md#000003"} <= set(found)
+        assert not {"a.md#000000", "a.md#000001"} & set(memory.documents["document_id"])
+        (row,) = memory.documents.filter(document_id="a.md#000002").to_dicts()
+        assert (row["kind"], row["authority"], row["source_message_ids"], row["role"]) == ("authored", 1.0, [], None)
+    edited = Files(("kitchen rule", "kitchen wish", "barn lore"))
+    with replace(system(), assembly=Recalls(), authored=edited).open(path) as again:
+        texts = again.documents.filter(kind="authored")["text"].to_list()
+        assert texts == ["barn lore"]
+        with again.store.reading() as connection:
+            assert [node.text for node in read_nodes(connection)] == ["kitchen rule", "kitchen wish", "barn lore"]
+
+
+class OnlyTheFirst:
+    """Promotes what the first message says."""
+
+    is_off = False
+
+    def assess(
+        self,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
+        messages: Sequence[Message],
+        now: datetime,
+    ) -> Assessment:
+        return Assessment(True, "as it stands", 0.5, is_durable=candidate.source_message_ids == ("talk:0",))
+
+
+def test_what_was_not_promoted_is_found_from_its_own_session_alone() -> None:
+    with opened(admission=OnlyTheFirst()) as memory:
+
+        def found(query: Query) -> set[str]:
+            ids = memory.rank([query])["document_id"].implode()
+            sources = memory.documents.filter(pl.col("document_id").is_in(ids))["source_message_ids"]
+            return {source for one in sources for source in one}
+
+        assert found(ASKED) == {"talk:0"}
+        assert found(replace(ASKED, conversation_id="talk")) == {f"talk:{i}" for i in range(8)}
+        assert found(replace(ASKED, session_id="talk:session 1")) == {"talk:0", *(f"talk:{i}" for i in range(4, 8))}
+        together = memory.rank([ASKED, replace(ASKED, query_id="own", conversation_id="talk")])
+        assert together["query_id"].unique(maintain_order=True).to_list() == ["q", "own"]
+        assert together.filter(query_id="q").height == 1
+        assert set(together["scope_class"]) == {"session", "durable"}
+        (batch,) = memory._batches([ASKED], memory.system.ranking, None)
+        assert batch.turns is not None and len(batch.turns) == 7
+
+
+def test_what_the_asker_sees_already_is_not_returned() -> None:
+    with opened() as memory:
+        shown = replace(ASKED, shown_message_ids=("talk:0", "talk:2"))
+        found = memory.rank([shown])["document_id"]
+        sources = memory.documents.filter(pl.col("document_id").is_in(found.implode()))["source_message_ids"].to_list()
+        assert ["talk:0"] not in sources and ["talk:2"] not in sources and len(sources) == 6
+
+
+def test_a_scope_class_tells_the_askers_session_from_what_everybody_may_read() -> None:
+    with opened() as memory:
+        everything = memory.rank([ASKED])
+        assert set(everything["scope_class"]) == {"durable"}
+        assert set(memory.rank([replace(ASKED, scopes=("global",))])["scope_class"]) == {"global"}
+
+
+def test_a_context_is_what_is_assembled_for_a_query() -> None:
+    with opened() as memory:
+        context = memory.context(replace(ASKED, conversation_id="talk"), 1000)
+        assert [item.item_id for item in context.items] == [f"talk:{i}" for i in range(8)]
+        with pytest.raises(ValueError, match="before the last message of its conversation"):
+            memory.context(replace(ASKED, conversation_id="talk", asked_at=minute(5)), 1000)
+        with pytest.raises(ValueError, match="must name the conversation"):
+            memory.context(ASKED, 1000)
+
+
+def test_a_system_names_the_part_that_is_none() -> None:
+    with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
+        replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
+    assert isinstance(system(), System)
+
+
+def test_a_replacing_summary_hides_what_was_said_in_turns_that_no_document_was_made_of_yet() -> None:
+    replacing = replace(compacting(), summary_documents=SearchableSummaries("hidden"))
+    with replacing.open() as memory:
+        turns(memory, LINES * 8)
+        memory.compact(is_forced=True)
+        memory.catch_up()
+        covered = set(memory.store.edges("talk").filter("is_message")["source_id"])
+        messages = memory.documents.filter(kind="message")
+        hidden = messages.filter(pl.col("invalidated_at").is_not_null())["source_message_ids"].explode()
+        assert messages.height == 64 and len(covered) > 30 and set(hidden) == covered

@@ -1,0 +1,164 @@
+"""A turn costs what is new in it, and keeping what is known changes no answer."""
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.errors import StoreError
+from lcm.memory.memory import Memory, System
+from lcm.records import Message, Query, Transcript
+from lcm.writing.admission.gating import Gating
+from lcm.writing.admission.prefix import Prefix
+from tests.lcm.memory.test_folded_documents import fold
+from tests.lcm.memory.test_turns import compacting
+from tests.support.workspaces import LINES, minute, system, transcript
+
+NAMES = ("goats", "kettle", "river", "Thursday", "migration")
+
+
+def said(count: int, name: str = "talk") -> tuple[Message, ...]:
+    lines = [f"{LINES[i % len(LINES)]}; remember {NAMES[i % len(NAMES)]} number {i // 2}" for i in range(count)]
+    return transcript(lines, name).messages
+
+
+def gated(base: System | None = None) -> System:
+    return replace(base or system(), admission=Gating(), summary_documents=SearchableSummaries("hidden"))
+
+
+def told(memory: Memory) -> tuple[object, ...]:
+    queries = [Query(f"q{i}", name, minute(500)) for i, name in enumerate(NAMES)]
+    return (
+        memory.documents.rows(),
+        memory.store.decisions().rows(),
+        memory.rank(queries).rows(),
+    )
+
+
+def take(memory: Memory, messages: tuple[Message, ...]) -> None:
+    memory.take_turn("talk", messages)
+    memory.catch_up()
+
+
+def test_turn_by_turn_gives_the_same_as_at_once_and_as_opening_anew_for_every_turn(tmp_path: Path) -> None:
+    messages = said(40)
+    with gated().open() as at_once:
+        at_once.ingest(Transcript("talk", messages))
+        expected = told(at_once)
+    with gated().open() as kept:
+        for i in range(0, 40, 2):
+            take(kept, messages[i : i + 2])
+        assert told(kept) == expected
+    for i in range(0, 40, 2):
+        with gated().open(tmp_path / "anew.db") as anew:
+            take(anew, messages[i : i + 2])
+    with gated().open(tmp_path / "anew.db") as anew:
+        assert told(anew) == expected
+        assert anew.documents["is_durable"].n_unique() == 2
+
+
+def test_with_compaction_too_it_is_as_if_opened_anew_for_every_turn(tmp_path: Path) -> None:
+    messages = said(60)
+    with gated(compacting()).open() as kept:
+        for i in range(0, 60, 2):
+            take(kept, messages[i : i + 2])
+            assert_frame_equal(kept.documents, kept.store.documents())
+        expected = told(kept)
+        assert kept.documents["invalidated_at"].drop_nulls().len() > 10
+    for i in range(0, 60, 2):
+        with gated(compacting()).open(tmp_path / "anew.db") as anew:
+            take(anew, messages[i : i + 2])
+    with gated(compacting()).open(tmp_path / "anew.db") as anew:
+        assert told(anew) == expected
+
+
+def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -> None:
+    with gated().open() as memory:
+        for i in range(0, 12, 4):
+            for name in ("one", "two"):
+                memory.ingest(Transcript(name, said(i + 4, name)))
+                assert_frame_equal(memory.documents, memory.store.documents())
+        memory.take_turn("one", [replace(said(1)[0], message_id="late", created_at=minute(400))])
+        memory.catch_up()
+        assert_frame_equal(memory.documents, memory.store.documents())
+        early, _ = memory._known.moment(minute(5))
+        assert early == (memory.documents["valid_from"] <= minute(5)).sum() == 12
+
+
+def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
+    messages = said(160)
+    rows: list[int] = []
+
+    def counted(_: sqlite3.Cursor, row: tuple[object, ...]) -> tuple[object, ...]:
+        rows[-1] += 1
+        return row
+
+    with gated().open() as memory:
+        memory.store._connection.row_factory = counted
+        for i in range(0, 160, 2):
+            rows.append(0)
+            take(memory, messages[i : i + 2])
+            if i == 20:
+                fold(memory, 0, 3, "goats in the kitchen")
+        assert memory.documents.height == 161
+    assert max(rows) < 80  # of 160 messages and 161 documents
+
+
+def test_what_another_process_wrote_is_compared_with_and_found(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with gated().open(path) as one, gated().open(path) as other:
+        take(one, said(4))
+        other.ingest(Transcript("elsewhere", said(6, "elsewhere")))
+        take(one, said(6)[4:])
+        take(other, tuple(said(8)[6:]))
+        one.catch_up()
+        assert_frame_equal(one.documents, one.store.documents())
+        assert_frame_equal(other.documents, one.store.documents())
+        assert one.documents.height == 14
+        assert one.store.decisions()["document_id"].n_unique() == 14
+        query = Query("q", "elsewhere", minute(500))
+        with gated().open(path) as anew:
+            assert_frame_equal(one.rank([query]), anew.rank([query]))
+        assert len(one.vector_index) == len(other.vector_index) == 14
+
+
+def test_what_another_process_removed_asks_for_opening_anew(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with system().open(path) as one, system().open(path) as other:
+        take(one, said(4))
+        with other.store.writing() as connection:
+            connection.execute("DELETE FROM documents")
+        with pytest.raises(StoreError, match=r"^another process has removed 4 documents .*: open it again$"):
+            one.catch_up()
+
+
+def test_a_turn_that_could_not_be_stored_leaves_what_is_known_as_it_was() -> None:
+    messages = said(12)
+    with gated().open() as memory, gated().open() as untroubled:
+        for one in (memory, untroubled):
+            one.ingest(Transcript("talk", messages[:4]))
+        with memory.store.writing() as connection:
+            connection.execute(
+                "CREATE TEMP TRIGGER full BEFORE INSERT ON decisions BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+            )
+        with pytest.raises(sqlite3.Error, match="disk is full"):
+            memory.ingest(Transcript("talk", messages[:8]))
+        with memory.store.writing() as connection:
+            connection.execute("DROP TRIGGER full")
+        for one in (memory, untroubled):
+            one.ingest(Transcript("talk", messages[:4] + messages[6:12]))
+        assert told(memory) == told(untroubled)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 9])
+def test_a_prefix_is_what_a_slice_is(count: int) -> None:
+    items = list("abcd")
+    prefix, part = Prefix(items, count), items[:count]
+    assert list(prefix) == part and list(reversed(prefix)) == part[::-1] and len(prefix) == len(part)
+    assert prefix[1:] == part[1:] and prefix[-2:] == part[-2:]
+    assert [prefix[i] for i in range(-len(part), len(part))] == part * 2
+    with pytest.raises(IndexError):
+        prefix[len(part)]

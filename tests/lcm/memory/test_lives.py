@@ -1,0 +1,357 @@
+"""Documents live: they are merged, superseded, used, and stay reachable; a query sees what stood when it was asked."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+import pytest
+
+from lcm.errors import ModelError, StoreError
+from lcm.memory.memory import Memory, System
+from lcm.records import ACTIONS, Candidate, Message, Query, Transcript
+from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
+from lcm.retrieval.reinforcement.recall import Recall
+from lcm.store.store import Store
+from lcm.writing.admission.amac import Amac
+from lcm.writing.admission.utility import Fixed
+from lcm.writing.annotation.rules import Rules
+from lcm.writing.deduplication.judge_rule import Rule
+from lcm.writing.deduplication.merge_rule import Lines
+from lcm.writing.deduplication.nearest import Nearest
+from lcm.writing.extraction.verbatim import Verbatim
+from tests.support.workspaces import LINES, minute, queries, system, transcript
+
+TALK = "agent:main:talk"
+COFFEE = "I always prefer coffee in the morning"
+
+
+class Preferences:
+    """Every message is a preference, in its own words."""
+
+    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+        return [Candidate(m.content, (m.message_id,), category="preferences") for m in messages[known:]]
+
+
+def talk(*lines: str) -> Transcript:
+    return Transcript(
+        TALK, tuple(Message(f"m{i}", "user", line, "session", minute(10 * i)) for i, line in enumerate(lines))
+    )
+
+
+def deduplicating(**rule: float) -> System:
+    judging = Rule(**{"merge_cosine": 0.5, "topic_cosine": 1.0, "same_cosine": 0.999, **rule})
+    return system(
+        extraction=Preferences(), deduplication=Nearest(judging, Lines(), min_score=0.5, profile_min_score=0.5)
+    )
+
+
+def test_a_merged_document_says_both_and_the_old_one_stays_reachable() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        (merged,) = memory.search("coffee", minute(60))["document_id"]
+        old, new = memory.history(merged)
+        assert [old.document_id, new.supersedes, new.document_id] == [old.document_id, old.document_id, merged]
+        assert old.text == COFFEE
+        assert new.source_message_ids == ("m0", "m1")
+        assert (new.created_at, new.valid_from, old.invalidated_at) == (minute(0), minute(10), minute(10))
+        assert memory.history(old.document_id) == [old, new]
+        assert memory.store.decisions()["action"].to_list() == ["create", "merge"]
+
+
+def test_a_query_before_the_merging_sees_the_old_document() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        assert memory.search("coffee", minute(9))["text"].to_list() == [COFFEE]
+        assert "milk" in memory.search("coffee", minute(10))["text"][0]
+        ranked = memory.rank([Query("early", "coffee", minute(9)), Query("late", "coffee", minute(10))])
+        assert ranked["document_id"].n_unique() == len(ranked) == 2
+
+
+def test_lives_survive_closing_and_opening(tmp_path: Path) -> None:
+    parts, path = deduplicating(), tmp_path / "memory.db"
+    with parts.open(path) as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        before, found = memory.documents, memory.search("coffee", minute(60))
+    with parts.open(path) as memory:
+        assert memory.documents.equals(before)
+        assert memory.search("coffee", minute(60)).equals(found)
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_growing_in_steps_decides_as_ingesting_at_once(cut: int) -> None:
+    lines = [COFFEE, "Goats eat hay", f"{COFFEE}, with milk", COFFEE, "Goats eat hay and grass", "hello", COFFEE, "bye"]
+    whole = talk(*lines)
+    with deduplicating().open() as once, deduplicating().open() as grown:
+        once.ingest(whole)
+        grown.ingest(replace(whole, messages=whole.messages[:cut]))
+        grown.ingest(whole)
+        assert grown.documents.equals(once.documents)
+        assert grown.store.decisions().equals(once.store.decisions())
+
+
+def test_every_candidate_is_kept_whatever_was_decided() -> None:
+    admission = Amac(reject_threshold=0.9, admit_threshold=0.9, utility=Fixed())
+    with replace(deduplicating(), admission=admission, extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        decisions = memory.store.decisions()
+        assert set(decisions["action"]) == {"reject"} < set(ACTIONS)
+        assert decisions["candidate"].str.json_path_match("$.text").to_list() == [
+            f"{'Bo' if i % 2 else 'Ada'}: {line}" for i, line in enumerate(LINES)
+        ]
+        assert memory.documents.is_empty()
+        assert memory.store.extracted() == {}  # rejected for good: opening again asks no one a second time
+
+
+def test_use_shapes_later_ranking() -> None:
+    recall = Recall(Weibull(), recalled=1, maintained=100, tiers=DecayTiers(working_access_threshold=1))
+    asked = [Query(f"q{i}", "kitchen", minute(60 + i)) for i in range(3)]
+    with system(reinforcement=recall).open() as memory:
+        memory.ingest(transcript())
+        first = memory.recall(asked)
+        used = first.filter(rank=1)["document_id"].to_list()
+        by_id = {row["document_id"]: row for row in memory.documents.to_dicts()}
+        assert sum(row["access_count"] for row in by_id.values()) == len(asked)
+        assert by_id[used[-1]]["last_accessed_at"] == minute(62)
+        assert memory.documents.equals(memory.store.documents())
+    with system().open() as frozen:
+        frozen.ingest(transcript())
+        before = frozen.documents
+        assert frozen.recall(asked).equals(frozen.rank(asked))
+        assert frozen.documents.equals(before)
+
+
+class Broken:
+    """An embedder without a model."""
+
+    name, dim = "broken", 256
+
+    def windows(self, texts: list[str]) -> list[list[str]]:
+        return [[text] for text in texts]
+
+    def embed(self, texts: list[str], kind: str) -> object:
+        raise ModelError("no model here")
+
+
+def test_words_answer_where_the_query_cannot_be_embedded() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        memory.system = replace(memory.system, embedder=Broken())
+        ranked = memory.rank(queries())
+        assert memory.incidents == {"dense branch failed": len(queries())}
+        assert memory.documents.join(ranked, on="document_id").height == len(ranked) > 0
+
+
+def test_a_rating_that_is_no_number_is_refused_or_counted(tmp_path: Path) -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        document = memory.store.document(memory.documents["document_id"][0])
+        with pytest.raises(StoreError, match=r"importance nan; give a number in \[0, 1\]"):
+            memory.store.add_documents([replace(document, document_id="x", importance=float("nan"))])
+        memory.store._connection.execute("UPDATE documents SET importance = 9e999, confidence = -9e999 WHERE rowid = 1")
+        again = Memory(memory.system, memory.store)
+        assert again.incidents == {"ratings that are no number": 1}
+        assert again.documents["importance"].is_finite().all()
+        assert again.rank(queries())["score"].is_finite().all()
+
+
+@pytest.mark.parametrize("asked_at", [datetime(1969, 12, 31, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)])
+def test_a_clock_that_is_not_set_is_refused(asked_at: datetime) -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        with pytest.raises(ValueError, match=r"asked_at of query 'q' must lie in the years 1970-2099, got .*clock"):
+            memory.rank([Query("q", "kitchen", asked_at)])
+        for near in (datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)):
+            memory.rank([Query("q", "kitchen", near)])
+
+
+def test_only_the_wanted_category_is_answered_with() -> None:
+    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        categories = memory.documents["category"].unique().to_list()
+        assert len(categories) > 1
+        for category in categories:
+            ranked = memory.rank([Query("q", " ".join(LINES), minute(600), only_category=category)])
+            assert set(ranked.join(memory.documents, on="document_id")["category"]) == {category}
+
+
+def test_decisions_come_back_as_they_were_made() -> None:
+    with Store() as store, deduplicating().open() as memory:
+        assert store.decisions().is_empty()
+        memory.ingest(talk(COFFEE, "Goats eat hay"))
+        rows = memory.store.decisions()
+        assert rows["decided_at"].to_list() == [minute(0), minute(10)]
+        assert rows["document_id"].to_list() == memory.documents["document_id"].to_list()
+        assert rows.filter(pl.col("reason").str.len_chars() == 0).is_empty()
+
+
+def test_a_document_ends_once() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        first = memory.documents["document_id"][0]
+        memory.store.end_documents([(first, minute(20))])
+        for wrong in (first, "doc_unknown"):
+            with pytest.raises(StoreError, match=f"'{wrong}' is unknown or has ended already"):
+                memory.store.end_documents([(wrong, minute(30))])
+        assert memory.store.documents(known_at=minute(19)).height == len(LINES)
+        assert first not in memory.store.documents(known_at=minute(20))["document_id"]
+
+
+class Naming:
+    """Every message is a preference, written to the scope that it begins with."""
+
+    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+        return [
+            Candidate(m.content, (m.message_id,), category="preferences", scope=m.content.partition(" ")[0])
+            for m in messages[known:]
+        ]
+
+
+def test_extraction_writes_only_where_its_agent_can_reach() -> None:
+    with system(extraction=Naming()).open() as memory:
+        memory.ingest(talk("agent:main likes tea", "global likes tea"))
+        assert sorted(memory.documents["scope"]) == ["agent:main", "global"]
+        with pytest.raises(StoreError, match="writes to the scope 'agent:bo', which main cannot reach"):
+            memory.ingest(talk("agent:main likes tea", "global likes tea", "agent:bo likes tea"))
+        assert len(memory.documents) == 2
+
+
+def test_who_has_no_name_is_not_compared_with_what_is_private() -> None:
+    secret, common = replace(talk(COFFEE), conversation_id="agent:ada:x"), replace(talk(COFFEE), conversation_id="talk")
+    renamed = replace(common, messages=tuple(replace(m, message_id=f"c{i}") for i, m in enumerate(common.messages)))
+    with deduplicating().open() as memory:
+        memory.ingest(secret)
+        memory.ingest(renamed)
+        assert memory.store.decisions()["action"].to_list() == ["create", "create"]
+        assert memory.search("coffee", minute(60), agent="bo")["text"].to_list() == [COFFEE]
+
+
+def test_reads_by_id_respect_scopes() -> None:
+    with deduplicating().open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
+        (merged,) = memory.search("coffee", minute(60))["document_id"]
+        assert len(memory.history(merged, ["agent:main"])) == 2
+        for read in (memory.history, memory.store.document, memory.store.history):
+            with pytest.raises(StoreError, match=r"there is no document .* that may be read"):
+                read(merged, ["global"])
+        assert memory.store.decisions(["agent:main"]).height == 2
+        assert memory.store.decisions(["global"]).is_empty()
+
+
+def test_support_is_kept_in_the_document() -> None:
+    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+        memory.ingest(talk(COFFEE, COFFEE, COFFEE))
+        assert memory.store.decisions()["action"].to_list() == ["create", "support", "support"]
+        (kept,) = memory.documents["document_id"]
+        memory.store.annotate_documents([(kept, {"mark": 1})])
+        metadata = memory.store.document(kept).metadata
+        assert metadata["support_info"]["slices"][0]["confirmations"] == 2
+        assert metadata["mark"] == 1
+
+
+def test_a_writer_is_not_compared_with_what_is_said_later() -> None:
+    later, earlier = talk(COFFEE, COFFEE), talk(COFFEE)
+    late = replace(later, messages=tuple(replace(m, created_at=minute(500)) for m in later.messages[:1]))
+    early = replace(
+        earlier,
+        conversation_id="agent:main:early",
+        messages=tuple(replace(m, message_id="early") for m in earlier.messages),
+    )
+    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+        memory.ingest(late)
+        memory.ingest(early)
+        assert memory.store.decisions()["action"].to_list() == ["create", "create"]
+
+
+def test_a_clock_of_a_message_that_is_not_set_is_counted_and_passed_over() -> None:
+    years = (2026, 2150, 2026, 1901)
+    said = [Message(f"m{i}", "user", f"{y} goats", "s", datetime(y, 1, 1 + i, tzinfo=UTC)) for i, y in enumerate(years)]
+    with system().open() as memory:
+        memory.ingest(Transcript("talk", tuple(said)))
+        assert memory.incidents == {"messages dated by no set clock": 2}
+        assert [at.day for at in memory.documents["created_at"]] == [1, 1, 3, 3]
+        memory.ingest(Transcript("talk", (*said, Message("m4", "user", "more goats", "s", minute(9000)))))
+        assert memory.incidents["messages dated by no set clock"] == 2
+
+
+def test_what_extraction_survives_is_counted_once() -> None:
+    class Stumbling(Verbatim):
+        incidents: ClassVar[Counter[str]] = Counter()
+
+        def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+            self.incidents["stumbled"] += 1
+            return super().extract(messages, known)
+
+    with system(extraction=Stumbling()).open() as one, system(extraction=Stumbling()).open() as other:
+        one.ingest(transcript())
+        other.ingest(transcript())
+        other.ingest(transcript(name="another"))
+        assert (one.incidents, other.incidents) == ({"stumbled": 1}, {"stumbled": 2})
+
+
+def test_a_bad_row_is_named_by_its_column() -> None:
+    with system().open() as memory:
+        memory.ingest(transcript())
+        memory.store._connection.execute("UPDATE documents SET access_count = 'often' WHERE rowid = 1")
+        with pytest.raises(StoreError, match="the store holds a access_count that is no Int64"):
+            memory.store.documents()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scopes": "agent:bo"}, "scopes must be a list of scopes, got 'agent:bo'"),
+        ({"agent": " "}, "agent must be an id, got ' '"),
+    ],
+)
+def test_a_search_refuses_what_would_read_too_much_or_nothing(wrong: dict[str, str], message: str) -> None:
+    with system().open() as memory:
+        with pytest.raises(ValueError, match=message):
+            memory.search("kitchen", minute(60), **wrong)
+        with pytest.raises(ValueError, match="asked_at of query 'query' needs a time zone"):
+            memory.search("kitchen", datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_a_session_key_names_the_agent_that_searches() -> None:
+    with system().open() as memory:
+        memory.ingest(talk(COFFEE))
+        assert len(memory.search("coffee", minute(60), agent="agent:main:anything")) == 1
+        assert len(memory.search("coffee", minute(60), agent="agent:bo:anything")) == 0
+
+
+def test_a_recall_uses_only_what_its_asker_may_read_and_what_stands() -> None:
+    recall = Recall(Weibull(), recalled=2, maintained=100, tiers=DecayTiers())
+    with replace(deduplicating(), reinforcement=recall).open() as memory:
+        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk", "Goats eat hay", "The kettle is broken"))
+        memory.recall([Query("q", "coffee goats kettle", minute(60), scopes=("agent:main",))])
+        counts = dict(memory.documents.select("document_id", "access_count").iter_rows())
+        assert sorted(counts.values()) == [0, 0, 1, 1]
+        memory.recall([Query("p", "coffee", minute(60), scopes=("agent:bo",))])
+        assert dict(memory.documents.select("document_id", "access_count").iter_rows()) == counts
+        with pytest.raises(ValueError, match="query ids must differ"):
+            memory.recall([Query("r", "coffee", minute(61)), Query("r", "coffee", minute(61))])
+        assert dict(memory.documents.select("document_id", "access_count").iter_rows()) == counts
+
+
+def test_queries_of_different_categories_are_answered_apart() -> None:
+    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+        memory.ingest(transcript())
+        categories = memory.documents["category"].unique(maintain_order=True).to_list()
+        asked = [Query(c, " ".join(LINES), minute(600), only_category=c) for c in categories]
+        ranked = memory.rank(asked).join(memory.documents, on="document_id")
+        assert ranked["category"].to_list() == ranked["query_id"].to_list()
+
+
+def test_text_indexes_of_scopes_grow_and_are_made_again() -> None:
+    with system().open() as memory:
+        memory.ingest(talk("Goats eat hay"))
+        scopes = [("agent:main", f"agent:{i}") for i in range(40)]
+        for known in scopes:
+            assert len(memory.search("goats hay", minute(60), scopes=known)) == 1
+        memory.ingest(replace(talk("Goats eat hay", "Goats eat grass")))
+        for known in scopes[::-1]:
+            assert len(memory.search("goats grass", minute(60), scopes=known)) == 2
+        assert len(memory.indexes._text) <= 16

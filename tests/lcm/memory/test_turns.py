@@ -1,0 +1,164 @@
+"""A memory in a live session: turns, compaction, contexts, and what the session rules leave out."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.guidance.protected import ProtectedGuidance
+from lcm.compaction.guidance.scanner import ByteScanner
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.chain import Chain
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.context.assembly.lossless import Lossless as LosslessAssembly
+from lcm.errors import ModelError
+from lcm.memory.memory import Memory, System
+from lcm.memory.session.rules import SessionRules
+from lcm.protocols import Ask, TextKind, Vectors
+from lcm.records import Message, Part, SummaryRequest, SummaryResult
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.parts import decompose
+from tests.support.workspaces import LINES, minute, system, transcript
+
+TOKENS = Utf16Units()
+
+
+def compacting(**changes: object) -> System:
+    settings = {
+        "budget_tokens": 60,
+        "fresh_tail_count": 2,
+        "leaf_chunk_tokens": 24,
+        "min_leaf_tokens": 0,
+        "leaf_target_tokens": 10,
+        "condensed_target_tokens": 10,
+        "leaf_min_fanout": 2,
+    }
+    compaction = Lossless(Truncate(max_units=40, aggressive_max_units=20), TOKENS, **settings | changes)  # type: ignore[arg-type]
+    return replace(system(), compaction=compaction, assembly=LosslessAssembly(TOKENS, fresh_tail_count=2))
+
+
+def turns(memory: Memory, lines: Sequence[str] = LINES, **more: object) -> list[bool]:
+    said = transcript(lines).messages
+    return [memory.take_turn("talk", said[i : i + 2], **more).is_compacted for i in range(0, len(said), 2)]  # type: ignore[arg-type]
+
+
+def test_a_long_session_is_compacted_on_the_way_and_found_again_at_once() -> None:
+    with compacting().open() as memory:
+        assert any(turns(memory, LINES * 3))
+        assert len(memory.store.messages("talk")) == 3 * len(LINES)
+        assert memory.documents.is_empty()
+        memory.catch_up()
+        assert memory.search("goats near the river", minute(99))["text"][0] == f"Ada: {LINES[2]}"
+
+
+def test_turns_heard_in_another_process_are_compacted_too(tmp_path: Path) -> None:
+    path = tmp_path / "talk.db"
+    with compacting().open(path) as one, compacting().open(path) as other:
+        said = transcript(LINES * 2).messages
+        for i in range(0, len(said), 2):
+            (one if i % 4 else other).take_turn("talk", said[i : i + 2])
+        assert [message.message_id for message in one.store.messages("talk")] == [m.message_id for m in said]
+        covered = one.store.edges("talk").filter("is_message")["source_id"]
+        assert covered.n_unique() == len(covered) > 0
+
+
+def test_a_forced_compaction_of_every_conversation_leaves_the_tails() -> None:
+    with compacting(budget_tokens=100_000).open() as memory:
+        for name in ("one", "two"):
+            memory.ingest(transcript(name=name))
+        reports = memory.compact(is_forced=True)
+        assert [report.reason for report in reports] == ["compacted", "compacted"]
+        tails = [[entry.item_id for entry in memory.store.context(name)][-2:] for name in ("one", "two")]
+        assert tails == [[f"{name}:{i}" for i in (6, 7)] for name in ("one", "two")]
+
+
+def test_a_context_shows_the_newest_under_a_small_budget_and_all_under_a_large_one() -> None:
+    with compacting(budget_tokens=100_000).open() as memory:
+        memory.ingest(transcript())
+        small, large = memory.assemble("talk", [Ask(30), Ask(10_000)])
+        assert [item.item_id for item in large.items] == [f"talk:{i}" for i in range(len(LINES))]
+        assert [item.item_id for item in small.items] == [f"talk:{i}" for i in range(len(LINES))][-len(small.items) :]
+        assert small.tokens <= 30 or all(item.in_tail for item in small.items)
+
+
+def test_a_deadline_ends_compaction_between_two_passes() -> None:
+    ticks = count(step=60)
+    with compacting(sweep_deadline_seconds=90.0, budget_tokens=100_000).open() as memory:
+        memory.ingest(transcript(LINES * 4))
+        (hurried,) = memory.compact(is_forced=True, clock=lambda: float(next(ticks)))
+        assert hurried.reason == "time limit"
+        (unhurried,) = memory.compact(is_forced=True)
+        assert unhurried.reason == "compacted"
+
+
+class _Broken:
+    """A summarizer whose model is gone."""
+
+    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+        return [SummaryResult("", 0.0, "broken", failure=ModelError("gone")) for _ in requests]
+
+
+def test_a_summarizer_that_stood_in_is_counted_in_the_memory() -> None:
+    chain = Chain({"broken": _Broken(), "truncate": Truncate(max_units=40)}, order=["broken", "truncate"])
+    made = compacting()
+    with replace(made, compaction=replace(made.compaction, summarizer=chain)).open() as memory:  # type: ignore[type-var]
+        assert any(turns(memory, LINES * 2))
+        (stood_in,) = memory.incidents
+        assert stood_in == "broken gave no summary: truncate stood in"
+        assert memory.incidents == chain.incidents
+
+
+class _Speechless(Hashing):
+    """An embedder whose model is gone."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        raise ModelError("gone")
+
+
+def test_guidance_that_could_not_ask_its_embedder_is_counted_in_the_memory_once() -> None:
+    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=_Speechless())
+    compaction = Clustering(
+        Centroid(Hashing()), guidance, TOKENS, Hashing(), min_turns=2, tail_budget_tokens=1, session_token_budget=20
+    )
+    hinting = [f"we should consider plan {number}, and the one before it" for number in range(6)]
+    with replace(system(), compaction=compaction).open() as memory:
+        assert any(turns(memory, hinting))
+        after_turns = Counter(memory.incidents)
+        assert after_turns == guidance.incidents != {}
+        memory.ingest(transcript(hinting, "other"))
+        assert [report.is_compacted for report in memory.compact(["other"])] == [True]
+        assert memory.incidents == guidance.incidents
+        assert memory.incidents.total() > after_turns.total()
+
+
+@pytest.mark.parametrize(
+    "rules", [SessionRules(ignore_patterns=("agent:*:cron",)), SessionRules(stateless_patterns=("agent:*:cron",))]
+)
+def test_a_session_that_the_rules_leave_out_is_not_stored(rules: SessionRules) -> None:
+    with replace(compacting(), session=rules).open() as memory:
+        left_out = transcript(name="agent:ann:cron")
+        assert memory.ingest(left_out) == 0
+        assert memory.take_turn("agent:ann:cron", left_out.messages).reason == "session excluded"
+        assert memory.store.conversations().is_empty()
+        assert memory.ingest(transcript(name="agent:ann:main")) == len(LINES)
+
+
+def test_a_large_file_is_named_in_the_context_and_kept_in_the_message() -> None:
+    body = "line of the report\n" * 50
+    native = {"role": "user", "content": f'Read <file name="report.txt">{body}</file> please'}
+    said = decompose(native)
+    message = Message("m", said.role, said.content, "s", minute(0), parts=said.parts, envelope=said.envelope)
+    with replace(compacting(), session=SessionRules(large_file_threshold_tokens=50)).open() as memory:
+        memory.take_turn("talk", [message])
+        (stored,) = memory.store.messages("talk")
+        (context,) = memory.assemble("talk", [Ask(10_000)])
+    (file,) = stored.files
+    assert file.file_id in context.items[0].text
+    assert body not in context.items[0].text
+    assert stored.parts == (Part("text", text=native["content"], metadata={"slot": "content"}),)

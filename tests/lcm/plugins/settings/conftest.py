@@ -1,0 +1,42 @@
+"""Plugins' defaults in our words, composed once: what the laws of tables are tried on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from lcm.plugins.settings.reading import Read
+from lcm.plugins.settings.table import Table
+from lcm.plugins.settings.tables import TABLES
+from pipelines.config.preset_choices import Choices
+from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
+
+MINIMAL: Mapping[str, Mapping[str, Any]] = {
+    "lancedb_pro": {"embedding": {"apiKey": "${EMBED_KEY}"}},
+    "lossless_claw": {},
+    "libravdb": {},
+}
+"""The least that each plugin takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    table: Table
+    base: dict[str, Any]
+    """With references."""
+    choices: Choices
+
+
+@pytest.fixture(scope="session")
+def plugins() -> dict[str, Plugin]:
+    wanted: dict[str, list[str]] = {}
+    for table in TABLES.values():
+        for group, known in table.choices.items():
+            names = [*wanted.get(group, []), *(choice.name for choice in known)]
+            wanted[group] = list(dict.fromkeys(names))
+    choices = shipped_choices(wanted)
+    recall = shipped_choices({RECALL: ["lossless_claw"]})[RECALL]["lossless_claw"]
+    bases = {name: plugin_default(table, Read({}, {}))[0] for name, table in TABLES.items()}
+    bases["lossless_claw"][RECALL] = recall
+    return {name: Plugin(table, bases[name], choices) for name, table in TABLES.items()}

@@ -1,0 +1,200 @@
+"""The cache never changes a row, computes each text once, and survives processes and damage."""
+
+import logging
+import pickle
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcm.errors import StoreError
+from lcm.protocols import TextKind, Vectors
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.hashing import Hashing
+
+TEXTS = [f"text number {i}" for i in range(600)]
+
+
+class Counting:
+    """Hashing that remembers what it was asked."""
+
+    def __init__(self, seed: int = 0, stop_after: int | None = None) -> None:
+        self.inner = Hashing(seed=seed)
+        self.name, self.dim = self.inner.name, self.inner.dim
+        self.asked: list[str] = []
+        self.stop_after = stop_after
+
+    def windows(self, texts: Sequence[str]) -> list[list[str]]:
+        return self.inner.windows(texts)
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        if self.stop_after is not None and len(self.asked) + len(texts) > self.stop_after:
+            raise KeyboardInterrupt
+        self.asked += texts
+        return self.inner.embed(texts, kind)
+
+
+def test_rows_are_bit_equal_off_cold_partly_warm_and_warm(tmp_path: Path) -> None:
+    off = Hashing().embed(TEXTS, "document").tobytes()
+    CachedEmbedder(Hashing(), tmp_path / "part").embed(TEXTS[::3], "document")
+    for directory in ("cold", "part", "cold"):
+        with CachedEmbedder(Hashing(), tmp_path / directory) as cached:
+            assert cached.embed(TEXTS, "document").tobytes() == off
+    assert cached.embed([], "document").shape == (0, 384)
+
+
+def test_each_text_is_computed_once(tmp_path: Path) -> None:
+    embedder, done = Counting(), []
+    cached = CachedEmbedder(embedder, tmp_path, progress=done.append)
+    rows = cached.embed(["a", "b", "a", "\ud800", "b"], "document")
+    assert embedder.asked == ["a", "b", "\ud800"]
+    assert rows[0].tobytes() == rows[2].tobytes()
+    assert (cached.hits, cached.misses, sum(done)) == (2, 3, 5)
+    cached.embed(["b", "c"], "document")
+    assert embedder.asked == ["a", "b", "\ud800", "c"]
+    assert (cached.hits, cached.misses, sum(done)) == (3, 4, 7)
+
+
+def test_kinds_and_embedders_do_not_mix(tmp_path: Path) -> None:
+    first, second = Counting(seed=0), Counting(seed=1)
+    CachedEmbedder(first, tmp_path).embed(["a"], "document")
+    CachedEmbedder(first, tmp_path).embed(["a"], "query")
+    row = CachedEmbedder(second, tmp_path).embed(["a"], "document")
+    assert first.asked == ["a", "a"]
+    assert row.tobytes() == Hashing(seed=1).embed(["a"], "document").tobytes()
+
+
+def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        CachedEmbedder(Counting(stop_after=512), tmp_path).embed(TEXTS, "document")
+    embedder = Counting()
+    CachedEmbedder(embedder, tmp_path).embed(TEXTS, "document")
+    assert embedder.asked == TEXTS[512:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE embedding SET vector = substr(vector, 1, 100)",
+        "UPDATE embedding SET vector = zeroblob(1540)",
+        "UPDATE embedding SET vector = 'words'",
+        "UPDATE embedding SET vector = (SELECT vector FROM embedding WHERE rowid = 2)",  # another text's row
+    ],
+)
+def test_a_damaged_row_is_computed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
+    with CachedEmbedder(Hashing(), tmp_path) as cached:
+        cached.embed(TEXTS[:9], "document")
+    with sqlite3.connect(cached.path) as connection:
+        connection.execute(f"{damage} WHERE rowid = 1")
+    connection.close()
+    embedder = Counting()
+    with caplog.at_level(logging.WARNING):
+        rows = CachedEmbedder(embedder, tmp_path).embed(TEXTS[:9], "document")
+    assert rows.tobytes() == Hashing().embed(TEXTS[:9], "document").tobytes()
+    assert embedder.asked == TEXTS[:1]
+    assert "1 damaged rows in the embedding cache" in caplog.text
+    again = Counting()
+    CachedEmbedder(again, tmp_path).embed(TEXTS[:9], "document")
+    assert again.asked == []
+
+
+@pytest.mark.parametrize("where", ["header", "middle", "cut"])
+def test_a_damaged_file_is_begun_again(tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str) -> None:
+    with CachedEmbedder(Hashing(), tmp_path) as cached:
+        cached.embed(TEXTS, "document")
+    content = bytearray(cached.path.read_bytes())
+    if where == "header":
+        content[:100] = b"\xff" * 100
+    elif where == "middle":
+        content[4096:] = b"\xff" * (len(content) - 4096)
+    else:
+        del content[len(content) // 2 :]
+    cached.path.write_bytes(content)
+    with caplog.at_level(logging.WARNING), CachedEmbedder(Hashing(), tmp_path) as cached:
+        assert cached.embed(TEXTS, "document").tobytes() == Hashing().embed(TEXTS, "document").tobytes()
+    assert "is damaged" in caplog.text
+    again = Counting()
+    CachedEmbedder(again, tmp_path).embed(TEXTS, "document")
+    assert again.asked == []
+
+
+def test_a_folder_that_cannot_hold_the_cache_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"^the embedding cache [^\n]* cannot be used: [^\n]*$"):
+        CachedEmbedder(Hashing(), tmp_path / "file").embed(["a"], "query")
+
+
+def test_threads_share_one_cache(tmp_path: Path) -> None:
+    cached = CachedEmbedder(Hashing(), tmp_path)
+    with ThreadPoolExecutor(4) as threads:
+        rows = list(threads.map(lambda i: cached.embed(TEXTS[i : i + 99], "document").tobytes(), range(0, 400, 50)))
+    assert rows == [Hashing().embed(TEXTS[i : i + 99], "document").tobytes() for i in range(0, 400, 50)]
+    assert cached.hits + cached.misses == 8 * 99
+    assert pickle.loads(pickle.dumps(cached)).embed(TEXTS[:2], "document").tobytes() == rows[0][: 2 * 4 * 384]
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.hashing import Hashing
+texts = [f"text {i}" for i in range(int(sys.argv[2]))]
+cached = CachedEmbedder(Hashing(), Path(sys.argv[1]), progress=lambda n: print(n, flush=True))
+rows = cached.embed(texts, "document")
+assert rows.tobytes() == Hashing().embed(texts, "document").tobytes()
+"""
+
+
+def writer(directory: Path, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITE, str(directory), str(count)], stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
+    both = [writer(tmp_path, 3000) for _ in range(2)]
+    for process in both:
+        process.communicate(timeout=60)
+    assert [process.returncode for process in both] == [0, 0]
+    embedder = Counting()
+    CachedEmbedder(embedder, tmp_path).embed([f"text {i}" for i in range(3000)], "document")
+    assert embedder.asked == []
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_whole_rows(tmp_path: Path) -> None:
+    process = writer(tmp_path, 100_000)
+    assert process.stdout is not None
+    for _ in range(3):  # three batches are written, the next is on its way
+        process.stdout.readline()
+    process.kill()
+    process.communicate(timeout=60)
+    texts = [f"text {i}" for i in range(5000)]
+    embedder = Counting()
+    with CachedEmbedder(embedder, tmp_path) as cached:
+        assert cached.embed(texts, "document").tobytes() == Hashing().embed(texts, "document").tobytes()
+    assert cached.hits >= 3 * 256
+    with sqlite3.connect(cached.path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+@pytest.mark.slow
+def test_five_thousand_rows_are_read_in_less_than_three_tenths_of_a_second(tmp_path: Path) -> None:
+    texts = [f"text {i}" for i in range(5000)]
+    CachedEmbedder(Hashing(), tmp_path).embed(texts, "document")
+    seconds = []
+    for _ in range(3):
+        with CachedEmbedder(Hashing(), tmp_path) as cached:
+            begin = time.perf_counter()
+            rows = cached.embed(texts, "document")
+            seconds.append(time.perf_counter() - begin)
+    assert min(seconds) < 0.3
+    assert np.isfinite(rows).all()

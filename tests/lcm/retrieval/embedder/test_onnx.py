@@ -1,0 +1,241 @@
+"""Onnx against a model small enough to compute by hand."""
+
+import math
+import os
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from lcm.errors import ModelError
+from lcm.retrieval.embedder.onnx import Onnx
+
+BuildModel = Callable[..., Path]
+
+WORDS = st.text("abcdxyz0189", min_size=1, max_size=30)
+TEXTS = st.lists(WORDS | st.sampled_from(["\n", "é", "日本", "\ud800", "  "]), max_size=60).map(" ".join)
+
+
+def by_hand(directory: Path, text: str) -> np.ndarray:
+    """The token vectors of one text, special tokens included."""
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return np.load(directory / "table.npy")[tokenizer.encode(text).ids].astype(np.float64)
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return vector / math.sqrt((vector**2).sum())
+
+
+def test_a_row_is_the_normalised_mean_of_all_token_vectors(build_model: BuildModel) -> None:
+    directory = build_model()
+    text = "more than the six letters that its tokenizer.json would pad or cut to"
+    row = Onnx(str(directory), max_tokens=128).embed([text], "document")[0]
+    np.testing.assert_allclose(row, unit(by_hand(directory, text).mean(axis=0)), atol=1e-6)
+
+
+def test_cls_pooling_takes_the_first_token(build_model: BuildModel) -> None:
+    directory = build_model()
+    row = Onnx(str(directory), pooling="cls").embed(["abc"], "document")[0]
+    np.testing.assert_allclose(row, unit(by_hand(directory, "abc")[0]), atol=1e-6)
+
+
+def test_a_graph_that_pools_by_itself_is_taken_at_its_word(build_model: BuildModel) -> None:
+    pooled, plain = build_model("pooled", pooled=True), build_model("plain")
+    texts = ["abc def", "x"]
+    np.testing.assert_allclose(
+        Onnx(str(pooled)).embed(texts, "query"), Onnx(str(plain)).embed(texts, "query"), atol=1e-6
+    )
+
+
+def test_position_ids_are_fed_to_a_graph_that_wants_them(build_model: BuildModel) -> None:
+    directory = build_model(positions=True)
+    row = Onnx(str(directory)).embed(["abc"], "document")[0]
+    width = row.size
+    places = np.arange(5 * width).reshape(5, width) / width / 4096
+    np.testing.assert_allclose(row, unit((by_hand(directory, "abc") + places).mean(axis=0)), atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [768, 256, 64])
+def test_nomic_rows_are_prefixed_layer_normed_then_truncated(build_model: BuildModel, dim: int) -> None:
+    directory = build_model(width=768)
+    embedder = Onnx(
+        str(directory),
+        max_tokens=64,
+        overlap_tokens=8,
+        truncate_dim=dim,
+        query_prefix="search_query: ",
+        document_prefix="search_document: ",
+        layer_norm=True,
+    )
+    assert embedder.dim == dim
+    for kind in ("query", "document"):
+        pooled = by_hand(directory, f"search_{kind}: cats purr").mean(axis=0)
+        normed = (pooled - pooled.mean()) / math.sqrt(pooled.var() + 1e-5)
+        row = embedder.embed(["cats purr"], kind)[0]
+        np.testing.assert_allclose(row, unit(normed[:dim]), atol=1e-6)
+        assert math.isclose(float(np.linalg.norm(row)), 1.0, abs_tol=1e-6)
+
+
+def test_what_lies_beyond_the_window_is_not_read(build_model: BuildModel) -> None:
+    embedder = Onnx(str(build_model()), max_tokens=8, overlap_tokens=0)
+    rows = embedder.embed(["abcdef", "abcdefghijk", "abcde"], "document")  # 6 letters and 2 special tokens fit
+    assert rows[0].tobytes() == rows[1].tobytes()
+    assert rows[0].tobytes() != rows[2].tobytes()
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(TEXTS, min_size=1, max_size=8), random=st.randoms(use_true_random=False))
+def test_rows_are_bit_equal_in_any_order_batch_and_thread_count(
+    embedders: list[Onnx], texts: list[str], random: object
+) -> None:
+    one_thread, many_threads = embedders
+    rows = one_thread.embed(texts, "document")
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.ones(len(texts)), atol=1e-6)
+    order = list(range(len(texts)))
+    random.shuffle(order)
+    assert many_threads.embed([texts[i] for i in order], "document").tobytes() == rows[order].tobytes()
+    assert many_threads.embed(texts[:1], "document").tobytes() == rows[:1].tobytes()
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=TEXTS)
+def test_windows_cover_the_text_overlap_and_fit(embedders: list[Onnx], text: str) -> None:
+    embedder = embedders[0]
+    [windows] = embedder.windows([text])
+    tokenizer = Tokenizer.from_file(str(Path(embedder.directory) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    begins = [0]
+    reached = 0
+    for window in windows:
+        assert len(tokenizer.encode(window.replace("\ud800", "\ufffd"))) <= embedder.max_tokens
+        begin = next(
+            (i for i in range(reached, begins[-1] - 1, -1) if text.startswith(window, i)), None
+        )  # not beyond the end of what is covered, so nothing is left out
+        assert begin is not None
+        begins.append(begin)
+        reached = max(reached, begin + len(window))
+    assert reached == len(text)
+    if len(windows) == 1:
+        assert windows == [text]
+
+
+def test_neighbouring_windows_repeat_the_overlap_and_keep_words_whole(build_model: BuildModel) -> None:
+    embedder = Onnx(str(build_model()), max_tokens=22, overlap_tokens=4)
+    words = [f"{a}{b}" for a in "abcdefghij" for b in "klmno"]
+    [windows] = embedder.windows([" ".join(words)])
+    pieces = [window.split() for window in windows]
+    assert {word for piece in pieces for word in piece} == set(words)
+    assert [len(piece) for piece in pieces[:-1]] == [10] * (len(pieces) - 1)  # 20 letters beside 2 special tokens
+    assert all(one[-2:] == following[:2] for one, following in pairwise(pieces))
+
+
+def test_a_window_leaves_room_for_the_longer_prefix(build_model: BuildModel) -> None:
+    embedder = Onnx(
+        str(build_model()), max_tokens=32, overlap_tokens=4, query_prefix="q: ", document_prefix="document: "
+    )
+    [windows] = embedder.windows(["abcdefg hij " * 20])
+    tokenizer = Tokenizer.from_file(str(Path(embedder.directory) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    lengths = [len(tokenizer.encode("document: " + window)) for window in windows]
+    assert max(lengths) <= 32
+    assert len(windows) > 1
+
+
+def test_name_follows_weights_and_settings_but_not_place_or_threads(build_model: BuildModel) -> None:
+    one, same, other = build_model("one"), build_model("same"), build_model("other", seed=1)
+    name = Onnx(str(one)).name
+    assert name == Onnx(str(same), threads=3).name
+    names = {
+        name,
+        Onnx(str(other)).name,
+        Onnx(str(one), layer_norm=True).name,
+        Onnx(str(one), truncate_dim=8).name,
+        Onnx(str(one), max_tokens=128).name,
+        Onnx(str(one), document_prefix="d: ").name,
+        Onnx(str(one), pooling="cls").name,
+    }
+    assert len(names) == 7
+    (one / "model.onnx").write_bytes((other / "model.onnx").read_bytes())
+    os.utime(one / "model.onnx", ns=(1, 1))
+    assert Onnx(str(one)).name == Onnx(str(other)).name
+
+
+def test_an_embedder_travels_closes_and_opens_again(build_model: BuildModel) -> None:
+    embedder = Onnx(str(build_model()))
+    row = embedder.embed(["abc"], "query").tobytes()
+    copy = pickle.loads(pickle.dumps(embedder))
+    assert copy == embedder
+    embedder.close()
+    embedder.close()
+    assert embedder.embed(["abc"], "query").tobytes() == copy.embed(["abc"], "query").tobytes() == row
+
+
+def test_threads_that_come_first_together_get_the_same_rows(build_model: BuildModel) -> None:
+    embedder = Onnx(str(build_model()), threads=2)
+    with ThreadPoolExecutor(8) as callers:
+        rows = list(callers.map(lambda _: embedder.embed(["abc", "xyz"], "query").tobytes(), range(32)))
+    assert len(set(rows)) == 1
+
+
+def test_no_texts_give_no_rows(build_model: BuildModel) -> None:
+    embedder = Onnx(str(build_model()))
+    assert embedder.embed([], "query").shape == (0, 16)
+    assert embedder.windows([]) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"directory": ""}, "directory must name a folder"),
+        ({"file": "model.bin"}, r"file must end in \.onnx, got 'model\.bin'"),
+        ({"max_tokens": 3}, "max_tokens must be >= 8, got 3"),
+        ({"overlap_tokens": 65}, r"overlap_tokens must be between 0 and a quarter of max_tokens \(64\), got 65"),
+        ({"truncate_dim": 1}, "truncate_dim must be >= 2 or null, got 1"),
+        ({"pooling": "max"}, "unknown pooling 'max'; choose one of: cls, mean"),
+        ({"threads": 0}, "threads must be >= 1 or null, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Onnx(**{"directory": "nowhere"} | arguments)
+
+
+def test_a_missing_or_foreign_file_is_told_in_one_line(build_model: BuildModel, tmp_path: Path) -> None:
+    nowhere = Onnx(str(tmp_path / "nowhere"))  # constructing opens nothing
+    for use in (lambda: nowhere.embed(["a"], "query"), lambda: nowhere.name, lambda: nowhere.windows(["é"])):
+        with pytest.raises(ModelError, match=r"^[^\n]*nowhere[^\n]*a model directory holds[^\n]*$"):
+            use()
+    directory = build_model()
+    (directory / "model.onnx").write_bytes(b"not a model")
+    with pytest.raises(ModelError, match=r"^[^\n]*model\.onnx is no model that onnxruntime can open[^\n]*$"):
+        Onnx(str(directory)).embed(["a"], "query")
+    (directory / "tokenizer.json").write_text("{}")
+    broken = build_model("broken")
+    (broken / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"^[^\n]*tokenizer\.json is no tokenizer[^\n]*$"):
+        Onnx(str(broken)).embed(["a"], "query")
+
+
+def test_settings_that_the_model_cannot_meet_are_told(build_model: BuildModel) -> None:
+    directory = str(build_model(width=16))
+    with pytest.raises(ModelError, match=r"truncate_dim is 32, but .* gives 16 values"):
+        Onnx(directory, truncate_dim=32).embed(["a"], "query")
+    with pytest.raises(ModelError, match="max_tokens 8 leaves no room"):
+        Onnx(directory, max_tokens=8, overlap_tokens=0, query_prefix="abcdef ").embed(["a"], "query")
+
+
+@pytest.fixture
+def embedders(build_model: BuildModel) -> list[Onnx]:
+    directory = str(build_model(positions=True))
+    return [Onnx(directory, max_tokens=24, overlap_tokens=5, threads=threads) for threads in (1, 4)]

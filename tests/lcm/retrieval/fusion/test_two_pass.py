@@ -1,0 +1,238 @@
+"""Two passes: their cuts, their score, and its laws; the vectors of the original are in tests/golden."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.protocols import Batch
+from lcm.retrieval.decay.exponential import Exponential
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.fusion.authority import authority
+from lcm.retrieval.fusion.two_pass import TwoPass
+from tests.golden.components import documents_batch
+from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+
+FRESH = TwoPass(NoDecay(), recency_weight=1.0, frequency_weight=0.0, authority_weight=0.0, kappa=0.0)
+"""omega is 1: what is left is the cosine."""
+
+
+def batch(question: str = "", texts: list[str] | None = None) -> Batch:
+    known = documents_batch([f"d{i}" for i in range(len(texts or []))])
+    return replace(
+        known,
+        queries=known.queries.with_columns(text=pl.lit(question)),
+        documents=known.documents.with_columns(text=pl.Series(texts or [], dtype=pl.String)),
+    )
+
+
+def scored(stage: TwoPass, around: Batch | None = None, **columns: list[Any]) -> dict[str, float]:
+    found = stage(rows(**columns), around or batch())
+    return dict(found.select("document_id", "score").iter_rows())
+
+
+def test_the_floor_stands_behind_the_first_cut() -> None:
+    stage = replace(FRESH, k1=2, theta1=0.4)
+    assert scored(stage, cosine=[0.5, 0.3, 0.45]) == {"d0": 0.5, "d2": 0.45}
+    assert scored(stage, cosine=[0.3, 0.2, 0.1]) == {}
+    assert scored(replace(stage, k1=1), cosine=[0.5, 0.45]) == {"d0": 0.5}
+
+
+def test_a_document_at_the_floor_is_near() -> None:
+    assert scored(replace(FRESH, theta1=0.4), cosine=[0.4, math.nextafter(0.4, 0)]) == {"d0": 0.4}
+
+
+def test_the_second_cut_is_by_score() -> None:
+    found = scored(replace(FRESH, authority_weight=1.0, k2=1), cosine=[0.9, 0.8], authority=[0.0, 1.0])
+    assert found == {"d1": (1 + 1) / 2 * 0.8}
+
+
+def test_authority_is_recency_use_and_its_author() -> None:
+    stage = TwoPass(Exponential(0, math.log(2) / 86_400, 0), kappa=0.0)
+    found = scored(
+        stage,
+        cosine=[1.0, 1.0],
+        created_at=[days_ago(1), NOW],
+        access_count=[3, 7],
+        authority=[0.5, 0.0],
+    )
+    assert found["d0"] == pytest.approx(0.5 / 2 + 0.2 * math.log(1 + 3) / math.log(2 + 7) + 0.3 * 0.5)
+    assert found["d1"] == pytest.approx(0.5 + 0.2 * math.log(1 + 7) / math.log(2 + 7))
+
+
+def test_the_most_used_is_looked_for_among_what_is_near() -> None:
+    used = {"access_count": [3, 1000], "cosine": [1.0, 0.1]}
+    found = scored(TwoPass(NoDecay(), 16, 8, 0.2, 0.0, 0.0, 1.0, 0.0), **used)
+    assert found == {"d0": pytest.approx(math.log(4) / math.log(5))}
+
+
+def test_what_is_authored_has_no_age() -> None:
+    stage = replace(FRESH, recency=Weibull())
+    old = {"created_at": [days_ago(9000)] * 2, "kind": ["authored", "message"], "decay_tier": ["peripheral"] * 2}
+    found = scored(stage, cosine=[0.5, 0.5], **old)
+    assert found["d0"] == 0.5 > found["d1"]
+
+
+def test_words_lift_a_document_up_to_its_cosine() -> None:
+    around = batch("red kettle", ["a red kettle", "a kettle", "goats"])
+    found = scored(replace(FRESH, kappa=0.5), around, cosine=[0.6, 0.6, 0.6])
+    assert found == {
+        "d0": pytest.approx(0.6),
+        "d1": pytest.approx(0.6 * (1 + 0.5 / 2) / 1.5),
+        "d2": pytest.approx(0.6 / 1.5),
+    }
+
+
+def test_a_summary_loses_by_what_it_is_not_sure_of() -> None:
+    columns = {"kind": ["summary", "summary", "message"], "decay_rate": [0.4, math.nan, 0.4]}
+    found = scored(replace(FRESH, summary_delta=0.5), cosine=[0.6] * 3, **columns)
+    assert found == {"d0": pytest.approx(0.6 * (1 - 0.5 * 0.4)), "d1": 0.6, "d2": 0.6}
+
+
+def test_guidance_apart_has_cuts_of_its_own_and_must_lie_above_the_floor() -> None:
+    columns = {"cosine": [0.9, 0.8, 0.7, 0.4], "kind": ["message", "message", "guidance", "guidance"]}
+    stage = replace(FRESH, k1=2, k2=1, theta1=0.4)
+    assert scored(stage, **columns) == {"d0": 0.9, "d2": 0.7}
+    assert scored(replace(stage, k2=2), **columns) == {"d0": 0.9, "d1": 0.8, "d2": 0.7}
+    together = replace(stage, guidance="together", k1=4, k2=4)
+    assert scored(together, **columns) == {"d0": 0.9, "d1": 0.8, "d2": 0.7, "d3": 0.4}
+
+
+def test_guidance_of_several_queries_stays_with_its_own() -> None:
+    found = FRESH(
+        rows(
+            query_id=["q", "q", "r", "r"],
+            document_id=["a", "b", "a", "b"],
+            cosine=[0.5, 0.9, 0.8, 0.3],
+            kind=["guidance", "message"] * 2,
+        ),
+        batch(),
+    )
+    assert found.select("query_id", "document_id").rows() == [("q", "b"), ("q", "a"), ("r", "a"), ("r", "b")]
+
+
+@pytest.mark.parametrize("cosine", [None, math.nan, -0.5])
+def test_what_is_not_near_scores_nothing(cosine: float | None) -> None:
+    assert scored(replace(FRESH, theta1=-1.0), cosine=[cosine]) == {"d0": 0.0}
+
+
+TEXTS = ["red kettle", "kettle", "goats", "", "kettle goats red"]
+CASES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "cosine": st.one_of(st.none(), st.floats(-1, 1)),
+            "access_count": st.one_of(st.none(), st.integers(0, 50)),
+            "authority": st.one_of(st.none(), st.floats()),
+            "decay_rate": st.one_of(st.none(), st.floats()),
+            "kind": st.sampled_from(["message", "summary", "guidance", "authored"]),
+            "created_at": st.floats(-9, 900).map(days_ago),
+        }
+    ),
+    min_size=1,
+    max_size=5,
+)
+STAGES = st.builds(
+    TwoPass,
+    recency=st.sampled_from([NoDecay(), Exponential()]),
+    k1=st.integers(1, 6),
+    k2=st.integers(1, 6),
+    theta1=st.floats(-1, 1),
+    kappa=st.floats(0, 100),
+    recency_weight=st.floats(0, 1),
+    frequency_weight=st.floats(0, 1),
+    authority_weight=st.floats(0.01, 1),
+    terms=st.sampled_from(["unicode", "ascii"]),
+    guidance=st.sampled_from(["apart", "together"]),
+    summary_delta=st.floats(0, 1),
+)
+QUESTIONS = st.sampled_from(["red kettle", "", "?", "the goats"])
+
+
+def of(case: list[dict[str, Any]]) -> pl.DataFrame:
+    return rows(**{name: [row[name] for row in case] for name in case[0]})
+
+
+@settings(max_examples=60)
+@given(CASES, STAGES, QUESTIONS)
+def test_a_score_never_exceeds_authority_and_is_always_a_number(
+    case: list[dict[str, Any]], stage: TwoPass, question: str
+) -> None:
+    found = stage(of(case), batch(question, TEXTS[: len(case)]))
+    weights = (stage.recency_weight, stage.frequency_weight, stage.authority_weight)
+    # With fewer rows nobody was used more than whoever is left, so that this authority is no less than the stage's.
+    bound = found.with_columns(omega=authority(stage.recency, *weights))
+    for score, omega in bound.select("score", "omega").iter_rows():
+        assert 0 <= score <= omega + 1e-12 <= 1 + 1e-11
+
+
+@settings(max_examples=60)
+@given(CASES, STAGES, st.floats(-1, 1), QUESTIONS)
+def test_a_higher_floor_only_removes_candidates(
+    case: list[dict[str, Any]], stage: TwoPass, floor: float, question: str
+) -> None:
+    wide = replace(stage, k2=6)
+    around = batch(question, TEXTS[: len(case)])
+    low, high = sorted((stage.theta1, floor))
+    above = replace(wide, theta1=high)(of(case), around)["document_id"]
+    assert set(above) <= set(replace(wide, theta1=low)(of(case), around)["document_id"])
+
+
+@settings(max_examples=60)
+@given(CASES, STAGES, st.floats(0, 100))
+def test_more_weight_for_words_never_lowers_who_has_them_all(
+    case: list[dict[str, Any]], stage: TwoPass, kappa: float
+) -> None:
+    around = batch("kettle", ["a kettle"] * len(case))
+    low, high = (
+        dict(replace(stage, kappa=k)(of(case), around).select("document_id", "score").iter_rows())
+        for k in sorted((stage.kappa, kappa))
+    )
+    assert high == pytest.approx(low)
+
+
+@settings(max_examples=60)
+@given(CASES, STAGES)
+def test_without_weight_for_words_no_word_counts(case: list[dict[str, Any]], stage: TwoPass) -> None:
+    silent = replace(stage, kappa=0.0)
+    some, none = (silent(of(case), batch(question, TEXTS[: len(case)])) for question in ("red kettle", ""))
+    assert some.equals(none)
+
+
+@settings(max_examples=60)
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_of_two_equal_summaries_the_surer_never_ranks_lower(one: float, other: float, delta: float) -> None:
+    sure, unsure = sorted((one, other))  # decay rates
+    found = scored(
+        replace(FRESH, summary_delta=delta), cosine=[0.5, 0.5], kind=["summary"] * 2, decay_rate=[sure, unsure]
+    )
+    assert list(found) == ["d0", "d1"]
+    assert all(0.5 * (1 - delta) - 1e-12 <= score <= 0.5 for score in found.values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"k1": 0}, "k1 must be >= 1, got 0"),
+        ({"k2": 0}, "k2 must be >= 1, got 0"),
+        ({"theta1": math.nan}, r"theta1 must be in \[-1, 1\], got nan"),
+        ({"kappa": -1.0}, "kappa must be >= 0, got -1.0"),
+        ({"kappa": math.inf}, "kappa must be >= 0, got inf"),
+        ({"recency_weight": 1.5}, r"recency_weight must be in \[0, 1\], got 1.5"),
+        ({"authority_weight": math.nan}, r"authority_weight must be in \[0, 1\], got nan"),
+        ({"summary_delta": -0.1}, r"summary_delta must be in \[0, 1\], got -0.1"),
+        ({"terms": "words"}, "unknown terms 'words'; choose one of: ascii, unicode"),
+        ({"guidance": "aside"}, "unknown guidance 'aside'; choose one of: apart, together"),
+        (
+            {"recency_weight": 0.0, "frequency_weight": 0.0, "authority_weight": 0.0},
+            "recency_weight, frequency_weight and authority_weight must not all be 0: raise at least one",
+        ),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        TwoPass(NoDecay(), **settings)

@@ -1,0 +1,180 @@
+"""Hops to authored documents; the vectors of the original are in tests/golden."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.context.assembly.continuity import Continuity
+from lcm.protocols import Batch
+from lcm.records import AuthoredNode, Query
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.fusion.two_pass import TwoPass
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.hops import Hops, targets_of
+from lcm.retrieval.source.by_scope import ByScope
+from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.golden.components import documents_batch
+from tests.support.workspaces import START, system, transcript
+
+Scores = Mapping[str, float]
+
+
+def workspace(graph: Mapping[str, Sequence[str]], authored: Sequence[str], queries: Sequence[str] = ("q",)) -> Batch:
+    known = documents_batch(list(graph))
+    kinds = ["authored" if document_id in authored else "message" for document_id in graph]
+    asked = known.queries.select(pl.exclude("query_id")).join(pl.DataFrame({"query_id": queries}), how="cross")
+    return replace(
+        known,
+        queries=asked,
+        documents=known.documents.with_columns(
+            kind=pl.Series(kinds),
+            hop_targets=pl.Series([list(targets) for targets in graph.values()], dtype=pl.List(pl.String)),
+        ),
+    )
+
+
+def frame(around: Batch, **scores: Scores) -> pl.DataFrame:
+    rows = merge(
+        branch([(list(found), list(found.values())) for found in scores.values()], "cosine", "dense_rank"),
+        branch([], "bm25", "lexical_rank"),
+        around,
+    )
+    return describe(rows, around).with_columns(score="cosine")
+
+
+def hopped(stage: Hops, around: Batch, **scores: Scores) -> dict[str, dict[str, float]]:
+    after = stage.expand(frame(around, **scores), around)
+    return {
+        query: dict(rows.select("document_id", "score").iter_rows())
+        for (query,), rows in after.group_by("query_id", maintain_order=True)
+    }
+
+
+GRAPH = {"a": ["x", "y"], "b": ["x", "b", "told"], "told": ["z"], "x": ["z"], "y": [], "z": ["x"], "alone": []}
+AROUND = workspace(GRAPH, ["x", "y", "z"], ["q", "r"])
+
+
+def test_a_target_gets_a_share_of_its_best_parent() -> None:
+    found = hopped(Hops(), AROUND, q={"b": 0.9, "a": 0.4})
+    assert found["q"] == {"b": 0.9, "x": 0.5 * 0.9, "a": 0.4, "y": 0.5 * 0.4}
+
+
+def test_a_target_that_is_a_row_already_stays_as_it_is() -> None:
+    assert hopped(Hops(), AROUND, q={"a": 0.9, "x": 0.1})["q"] == {"a": 0.9, "y": 0.45, "x": 0.1}
+
+
+def test_a_hop_of_a_hop_is_not_taken() -> None:
+    assert "z" not in hopped(Hops(eta=0.9, theta_hop=0.0), AROUND, q={"b": 1.0})["q"]
+    assert hopped(Hops(), AROUND, q={"x": 0.8})["q"] == {"x": 0.8, "z": 0.4}  # a row's own hop is
+
+
+def test_the_threshold_is_reached_by_what_equals_it() -> None:
+    assert hopped(Hops(theta_hop=0.25), AROUND, q={"a": 0.5})["q"] == {"a": 0.5, "x": 0.25, "y": 0.25}
+    assert hopped(Hops(theta_hop=0.25), AROUND, q={"a": 0.499})["q"] == {"a": 0.499}
+
+
+def test_what_is_not_authored_or_not_visible_is_not_reached() -> None:
+    assert hopped(Hops(), AROUND, q={"b": 0.8})["q"] == {"b": 0.8, "x": 0.4}
+    hidden = replace(AROUND, documents=AROUND.documents.filter(pl.col("document_id") != "x"))
+    assert hopped(Hops(), hidden, q={"b": 0.8})["q"] == {"b": 0.8}
+
+
+def test_queries_hop_alone_and_keep_their_order() -> None:
+    found = hopped(Hops(), AROUND, q={"a": 0.5}, r={"b": 0.8, "a": 0.6})
+    assert found == {"q": {"a": 0.5, "x": 0.25, "y": 0.25}, "r": {"b": 0.8, "a": 0.6, "x": 0.4, "y": 0.3}}
+    assert list(found) == ["q", "r"]
+
+
+def test_what_is_added_is_described_and_has_no_cosine_of_its_own() -> None:
+    after = Hops().expand(frame(AROUND, q={"a": 0.5}), AROUND)
+    before = frame(AROUND, q={"a": 0.5})
+    assert after.schema == before.schema
+    added = after.row(by_predicate=pl.col("document_id") == "x", named=True)
+    assert (added["kind"], added["cosine"], added["scope_class"]) == ("authored", None, "durable")
+    assert added["asked_at"] == before["asked_at"][0]
+
+
+@pytest.mark.parametrize("score", [None, math.nan, -3.0])
+def test_a_parent_without_a_score_passes_on_nothing(score: float | None) -> None:
+    before = frame(AROUND, q={"a": 0.5}).with_columns(score=pl.lit(score, pl.Float64))
+    assert Hops(theta_hop=0.01).expand(before, AROUND)["document_id"].to_list() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (["x", "", 3, "y", " z"], ("x", "y", " z")),
+        (" x , y,,z", ("x", "y", "z")),
+        ("", ()),
+        (5, ()),
+        (None, ()),
+        ({"x": 1}, ()),
+    ],
+)
+def test_targets_of_a_record(value: object, names: tuple[str, ...]) -> None:
+    assert targets_of(value) == names
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"eta": 0.0}, r"eta must be in \(0, 1\), got 0.0"),
+        ({"eta": math.nan}, r"eta must be in \(0, 1\), got nan"),
+        ({"theta_hop": 1.5}, r"theta_hop must be in \[0, 1\], got 1.5"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Hops(**settings)
+
+
+NAMES = "abcdef"
+GRAPHS = st.fixed_dictionaries({name: st.lists(st.sampled_from([*NAMES, "gone"]), max_size=4) for name in NAMES})
+
+
+@settings(max_examples=60)
+@given(
+    GRAPHS,
+    st.sets(st.sampled_from(NAMES)),
+    st.dictionaries(st.sampled_from(NAMES), st.floats(0, 1), min_size=1),
+    st.builds(Hops, eta=st.floats(0.01, 0.99), theta_hop=st.floats(0, 1)),
+)
+def test_one_hop_ends_below_its_parents_and_keeps_every_row(
+    graph: dict[str, list[str]], authored: set[str], scores: dict[str, float], stage: Hops
+) -> None:
+    around = workspace(graph, sorted(authored))
+    found = hopped(stage, around, q=scores)["q"]
+    assert {name: found[name] for name in scores} == scores
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    for name in found.keys() - scores.keys():
+        assert name in authored
+        best = max(score for parent, score in scores.items() if name in graph[parent])
+        assert found[name] == stage.eta * best < 1
+        assert found[name] >= stage.theta_hop
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    def nodes(self) -> list[AuthoredNode]:
+        tiers = ("hard", "soft", "variant", "variant")
+        texts = ("Never touch the kettle", "The kettle is blue", "How the kettle works", "zebras gallop")
+        ids = [f"rules#{i:06}" for i in range(len(tiers))]
+        return [
+            AuthoredNode(node_id, "rules", tier, "Paragraph", text, i, i, 5, hop_targets=tuple(ids))  # type: ignore[arg-type]
+            for i, (node_id, tier, text) in enumerate(zip(ids, tiers, texts, strict=True))
+        ]
+
+
+@pytest.mark.parametrize("question", ["the kettle", "never touch the kettle", "the kettle is blue", ""])
+def test_what_is_always_shown_is_never_a_candidate(question: str) -> None:
+    ranking = Ranking(ByScope(), {"fusion": TwoPass(NoDecay(), theta1=-1.0), "hops": Hops(theta_hop=0.0)})
+    with system(authored=Written(), ranking=ranking, assembly=Continuity(Utf16Units())).open() as memory:
+        memory.ingest(transcript(["The kettle broke"]))
+        found = memory.rank([Query("q", question, START.replace(year=2030))])["document_id"].to_list()
+    assert {i for i in found if i.startswith("rules")} == {"rules#000002", "rules#000003"}

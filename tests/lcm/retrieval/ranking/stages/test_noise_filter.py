@@ -1,0 +1,41 @@
+"""The noise filter drops rows, and only rows."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
+from tests.golden.components import documents_batch
+from tests.lcm.retrieval.decay.frames import rows
+
+TEXTS = {
+    "fact": "Ada moved to the river",
+    "denial": "I don't recall that",
+    "question": "do you remember the river",
+    "greeting": "hello my friend",
+    "short": "yes",
+}
+BATCH = replace(documents_batch([]), documents=pl.DataFrame({"document_id": list(TEXTS), "text": TEXTS.values()}))
+ONE = rows(document_id=list(TEXTS), score=[0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def kept(stage: NoiseFilter) -> list[str]:
+    return stage(ONE, BATCH)["document_id"].to_list()
+
+
+def test_noise_is_dropped_and_the_order_stays() -> None:
+    assert kept(NoiseFilter()) == ["fact"]
+    assert kept(NoiseFilter(denials=False)) == ["fact", "denial"]
+    assert kept(NoiseFilter(meta_questions=False)) == ["fact", "question"]
+    assert kept(NoiseFilter(boilerplate=False)) == ["fact", "greeting"]
+
+
+def test_noise_is_dropped_from_every_query() -> None:
+    frame = pl.concat([ONE, ONE.with_columns(query_id=pl.lit("r"))])
+    assert NoiseFilter()(frame, BATCH).select("query_id", "document_id").rows() == [("q", "fact"), ("r", "fact")]
+
+
+@pytest.mark.parametrize("frame", [ONE.head(1), ONE.clear()], ids=["no noise", "no row"])
+def test_without_noise_nothing_changes(frame: pl.DataFrame) -> None:
+    assert NoiseFilter()(frame, BATCH).equals(frame)

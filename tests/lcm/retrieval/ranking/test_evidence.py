@@ -1,0 +1,198 @@
+"""The evidence of `ranking=unified`: what each column says, by hand, and what every one of them must survive."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from lcm.protocols import Stage
+from lcm.records import Message, Query, Transcript
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
+from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.postings import postings_of
+from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
+from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
+from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
+from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
+from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
+from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.hybrid import Hybrid
+from tests.support.workspaces import system
+
+STARTED = datetime(2023, 5, 1, tzinfo=UTC)
+TALK = (
+    ("Ada", "Hi Ben! Where have you been?"),
+    ("Ben", "I went to Rome with my brother."),
+    ("Ada", "Lovely."),
+    ("Ben", "We saw the Colosseum yesterday."),
+)
+
+
+def ranked(
+    stages: Sequence[Stage],
+    questions: Sequence[str],
+    talk: Sequence[tuple[str | None, str]] = TALK,
+    days_apart: int = 0,
+) -> pl.DataFrame:
+    """The frame behind the stages, the rows of a question in the order of the talk."""
+    seen: list[pl.DataFrame] = []
+
+    def keep(frame: pl.DataFrame, batch: object) -> pl.DataFrame:
+        seen.append(frame)
+        return frame.with_columns(score=pl.lit(0.0))
+
+    messages = tuple(
+        Message(f"m{i}", "user" if i % 2 == 0 else "assistant", text, session_id="s",
+                created_at=STARTED + timedelta(days=i * days_apart), author=author)
+        for i, (author, text) in enumerate(talk)
+    )  # fmt: skip
+    asked_at = STARTED + timedelta(days=100)
+    with system().open() as memory:
+        memory.ingest(Transcript("talk", messages))
+        memory.rank(
+            [Query(f"q{i}", text, asked_at) for i, text in enumerate(questions)],
+            Ranking(Hybrid(), {**{str(i): stage for i, stage in enumerate(stages)}, "keep": keep}),
+        )
+    return seen[0].sort("query_id", "seq", maintain_order=True)
+
+
+def evidence() -> list[Stage]:
+    embedder = Hashing()
+    return [
+        WordEvidence(), VectorEvidence(embedder), WordLikeness(embedder), SpeakerEvidence(), TimeEvidence(),
+        FormEvidence(),
+    ]  # fmt: skip
+
+
+def test_a_bm25_of_one_term_is_idf_times_weight() -> None:
+    postings = postings_of([["rome", "rome", "trip"], ["tea"], ["trip", "tea"]])
+    idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    weight = 2 * (1.2 + 1) / (2 + 1.2 * (1 - 0.75 + 0.75 * 3 / 2))
+    assert postings.scores(["rome", "rome"]).tolist() == pytest.approx([idf * weight, 0, 0])
+    both = idf + math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    assert postings.coverage(["rome", "trip", "nowhere"]).tolist() == pytest.approx([1, 0, (both - idf) / both])
+
+
+def test_names_are_left_out_of_the_words_of_both_sides() -> None:
+    frame = ranked([WordEvidence()], ["Where did Ben's brother go?", "Ben"])
+    assert frame.filter(query_id="q0")["words_share"].to_list() == [0, 1, 0, 0]
+    assert frame.filter(query_id="q1")["words"].to_list() == [0, 0, 0, 0]
+
+
+def test_a_turn_lends_its_words_to_the_next_and_more_after_a_question() -> None:
+    frame = ranked(
+        [WordEvidence()], ["where have you been lovely"], (("Ada", "Lovely tea?"), ("Ben", "x"), ("Ada", "y"))
+    )
+    words = frame["words"].to_list()
+    assert frame["words_before"].to_list() == [0, words[0], words[1]]
+    assert frame["words_behind"].to_list() == [words[1], words[2], 0]
+    assert frame["words_after_question"].to_list() == [0, words[0], 0]
+    assert words[0] > 0
+
+
+def test_the_asked_person_speaks() -> None:
+    frame = ranked([SpeakerEvidence()], ["Where did Ben go?", "Do Ada and Ben agree?", "Who went?"])
+    by_query = {key[0]: rows for key, rows in frame.group_by("query_id")}
+    assert by_query["q0"]["asked_speaks"].to_list() == [0, 1, 0, 1]
+    assert by_query["q0"]["other_speaks"].to_list() == [1, 0, 1, 0]
+    for query_id in ("q1", "q2"):
+        assert by_query[query_id].select("asked_speaks", "other_speaks").sum().row(0) == (0, 0)
+
+
+def test_time_evidence_halves_by_its_half_lives_on_both_sides_of_the_span() -> None:
+    frame = ranked([TimeEvidence(behind_half_life_days=3, before_half_life_days=1)], ["on 3 May 2023"], days_apart=1)
+    # 1 to 4 May at midnight; the span ends at the beginning of the 4th, which is 0 days behind it
+    assert frame["said_then"].to_list() == pytest.approx([2**-2, 2**-1, 1, 1])
+    assert frame["tells_time"].to_list() == [0, 0, 0, 1]
+    assert ranked([TimeEvidence()], ["When was it?"])["told_when_asked"].to_list() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("in May 2023", [(date(2023, 5, 1), 31)]),
+        ("on 3 May, 2023", [(date(2023, 5, 3), 1)]),
+        ("on May 3rd", [(date(2023, 5, 3), 1)]),
+        ("2023-05-03", [(date(2023, 5, 3), 1)]),
+        ("who may go", []),
+        ("on 31 February 2023", []),
+        ("yesterday", [(date(2023, 6, 9), 1)]),
+        ("two weeks ago", [(date(2023, 5, 24), 7)]),
+        ("last week", [(date(2023, 5, 28), 13)]),
+    ],
+)
+def test_time_expressions_are_spans_of_days(text: str, expected: list[tuple[date, int]]) -> None:
+    starts = [((start - date(1970, 1, 1)).days, days) for start, days in expected]
+    found = spans(text, date(2023, 6, 10), range(2023, 2024))
+    assert found == [Span(start, start + days) for start, days in starts]
+
+
+def test_form_of_a_talk_and_of_a_chat_exclude_each_other() -> None:
+    talk = ranked([FormEvidence()], ["x"])
+    assert talk["form_first_person"].to_list() == [0, 1, 0, 1]
+    assert talk["form_question"].to_list() == [1, 0, 0, 0]
+    assert talk.select("chat_length", "chat_rarity", "chat_question", "user_speaks").sum().row(0) == (0, 0, 0, 0)
+    chat = ranked([FormEvidence()], ["x"], tuple((None, text) for _, text in TALK))
+    assert chat["user_speaks"].to_list() == [1, 0, 1, 0]
+    assert chat["form_length"].to_list() == [0, 0, 0, 0]
+
+
+def test_a_word_is_most_alike_to_the_turn_that_holds_it() -> None:
+    frame = ranked([WordLikeness(Hashing())], ["Which brother?"])
+    assert frame["alike"].arg_max() == 1
+    assert frame["alike_share"].max() == 1
+
+
+def test_vectors_are_compared_without_what_the_speaker_adds() -> None:
+    frame = ranked([VectorEvidence(Hashing())], ["a trip to Rome with a brother"])
+    assert frame["meaning"].arg_max() == 1
+    assert frame["meaning_gap"].max() == 0
+    assert frame["meaning"].sum() == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        (("Ada", "one"),),
+        ((None, "台所のやかん"), (None, "やかんが壊れた")),
+        ((None, "no date: no author"), (None, "?!"), (None, "…")),
+        (("A.B (x", "strange"), ("A.B (x", "names")),
+    ],
+)
+def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Sequence[tuple[str | None, str]]) -> None:
+    questions = ["", "台所", "what did A.B (x say in May 2023?", "?"]
+    together = ranked(evidence(), questions, talk)
+    columns = [
+        name for name, dtype in together.schema.items() if dtype == pl.Float64 and name not in ("cosine", "bm25")
+    ]
+    new = [
+        name for name in columns if name.split("_")[0] in ("words", "meaning", "alike", "form", "chat", "said", "tells")
+    ]
+    assert np.isfinite(together.select(new).to_numpy()).all()
+    alone = pl.concat([ranked(evidence(), [q], talk) for q in questions])
+    assert alone.select(new).equals(together.select(new))
+
+
+def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
+    with system().open() as memory:
+        memory.ingest(Transcript("talk", (Message("m", "user", "tea", "s", created_at=STARTED),)))
+        documents = memory.documents
+    assert haystack_of(documents) is haystack_of(documents.clone())
+    assert haystack_of(documents.with_columns(text=pl.lit("coffee"))).words == [["coffee"]]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: WordEvidence(window=0), "window must be >= 1 turns, got 0"),
+        (lambda: TimeEvidence(before_half_life_days=math.nan), "before_half_life_days must be > 0, got nan"),
+    ],
+)
+def test_settings_out_of_range_are_refused(build: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()  # type: ignore[operator]

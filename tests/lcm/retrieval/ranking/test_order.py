@@ -1,0 +1,147 @@
+"""The order that scoring leaves behind, and the edges of the formulas that make it."""
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.retrieval.fusion.reciprocal_rank import ReciprocalRank
+from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.ranking.ordering import best_first, places, with_rank
+from lcm.retrieval.ranking.stages.neighbours import Neighbours
+from lcm.retrieval.ranking.stages.z_score import ZScore
+from tests.golden.components import documents_batch
+
+BATCH = documents_batch([])
+MANY = 1000
+
+
+def scored(query_ids: list[str], scores: list[float | None]) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": query_ids, "document_id": range(len(scores)), "score": scores})
+
+
+def talk(**columns: list[object]) -> pl.DataFrame:
+    """Rows for `Neighbours`: one query, conversation and session where not said otherwise; no words matched."""
+    n = len(columns["seq"])
+    same = {"query_id": ["q"] * n, "conversation_id": ["c"] * n, "session_id": ["s"] * n}
+    return pl.DataFrame(same | columns).with_columns(lexical_score=pl.lit(None, pl.Float64))
+
+
+def lent(frame: pl.DataFrame) -> list[float]:
+    return Neighbours(dense_weight=0.5)(frame, BATCH)["dense_score"].to_list()
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    score=st.sampled_from([st.sampled_from([0.0, -0.0, 0.5, math.inf, -math.inf]), st.sampled_from([0.5, 1.0, None])]),
+    has_deferred=st.booleans(),
+    data=st.data(),
+)
+def test_queries_are_sorted_side_by_side_as_one_after_the_other(
+    sizes: list[int], score: st.SearchStrategy[float | None], has_deferred: bool, data: st.DataObject
+) -> None:
+    number = sum(sizes)
+    rows = scored(
+        [f"q{i}" for i, size in enumerate(sizes) for _ in range(size)],
+        data.draw(st.lists(score, min_size=number, max_size=number)),
+    )
+    rows = rows.with_columns(pl.col("score").cast(pl.Float64))
+    if has_deferred:
+        deferred = data.draw(st.lists(st.booleans(), min_size=number, max_size=number))
+        rows = rows.with_columns(deferred=pl.Series(deferred))
+    by_rule = []
+    for _, query in rows.group_by("query_id", maintain_order=True):
+        by_rule += sorted(
+            query.iter_rows(named=True),
+            key=lambda row: (row.get("deferred", False), row["score"] is None, -(row["score"] or 0.0)),
+        )
+    assert best_first(rows)["document_id"].to_list() == [row["document_id"] for row in by_rule]
+
+
+def test_a_number_that_is_none_comes_first_in_every_query() -> None:
+    rows = scored(["q", "q", "r", "r"], [1.0, math.nan, math.nan, 2.0])
+    assert best_first(rows)["document_id"].to_list() == [1, 0, 2, 3]
+
+
+def test_places_count_the_rows_of_each_query() -> None:
+    rows = scored(["q", "q", "q", "r", "s", "s"], [0.1] * 6)
+    assert places(rows).tolist() == [0, 1, 2, 0, 0, 1]
+    assert with_rank(rows)["rank"].to_list() == [1, 2, 3, 1, 1, 2]
+    assert places(rows.clear()).tolist() == []
+
+
+@pytest.mark.parametrize("score", [0.5, None])
+def test_many_ties_of_one_query_keep_their_order(score: float | None) -> None:
+    rows = scored(["q"] * MANY, [score] * (MANY - 1) + [0.9])
+    assert best_first(rows)["document_id"].to_list() == [MANY - 1, *range(MANY - 1)]
+
+
+def test_many_ties_of_several_queries_keep_their_order() -> None:
+    rows = scored(["z"] * MANY + ["a"] * MANY, [0.5] * (2 * MANY - 1) + [0.9])
+    assert best_first(rows)["document_id"].to_list() == [*range(MANY), 2 * MANY - 1, *range(MANY, 2 * MANY - 1)]
+
+
+def test_queries_keep_the_order_of_their_first_rows() -> None:
+    rows = scored(["m", "m", "z", "z", "a", "a"], [0.1, 0.2, 0.5, 0.6, None, 0.9])
+    assert best_first(rows).rows() == [
+        ("m", 1, 0.2), ("m", 0, 0.1), ("z", 3, 0.6), ("z", 2, 0.5), ("a", 5, 0.9), ("a", 4, None),
+    ]  # fmt: skip
+
+
+def test_reciprocal_rank_leaves_the_best_first() -> None:
+    worst_first = pl.DataFrame(
+        {"query_id": ["q"] * 3, "document_id": ["c", "b", "a"], "dense_rank": [3, 2, 1], "lexical_rank": [3, 2, 1]}
+    )
+    assert ReciprocalRank()(worst_first, BATCH)["document_id"].to_list() == ["a", "b", "c"]
+
+
+def test_a_weighted_sum_leaves_the_best_first_and_nothing_below_zero() -> None:
+    rows = pl.DataFrame(
+        {
+            "query_id": ["q"] * 3,
+            "document_id": ["words", "both", "good"],
+            "dense_score": [None, -1.0, 0.5],
+            "lexical_score": [-0.5, 0.1, 0.0],
+            "dense_rank": [None, 2, 1],
+        }
+    )
+    clamped = WeightedSum()(rows, BATCH)
+    assert clamped["document_id"].to_list() == ["good", "words", "both"]
+    assert clamped["score"].to_list() == pytest.approx([0.35, 0.0, 0.0], abs=0)
+    free = WeightedSum(clamp=False, floor_ratio=0)(rows, BATCH)
+    assert dict(free.select("document_id", "score").iter_rows()) == pytest.approx(
+        {"good": 0.35, "words": -0.5, "both": -0.67}
+    )
+
+
+@pytest.mark.parametrize("name", ["dense_weight", "lexical_weight", "floor_ratio"])
+@pytest.mark.parametrize("value", [-0.1, math.nan])
+def test_a_weighted_sum_refuses_what_is_not_zero_or_above(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be >= 0, got {value}"):
+        WeightedSum(**{name: value})
+
+
+@pytest.mark.parametrize("cosines", [[-0.5, -0.1], [0.3, 0.7]], ids=["all below 0", "all above 0"])
+def test_a_missing_cosine_stands_with_the_lowest_of_its_own_query(cosines: list[float]) -> None:
+    def standard(column: list[float | None]) -> list[float]:
+        other = [0.0, -0.9, 0.9]  # another query's candidates, with a lower cosine
+        frame = pl.DataFrame({"query_id": ["q"] * 3 + ["r"] * 3, "cosine": column + other, "bm25": [1.0] * 6})
+        return ZScore()(frame, BATCH)["dense_score"].to_list()
+
+    found = standard([*cosines, None])
+    assert found == standard([*cosines, min(cosines)])
+    assert found[2] == found[0] < found[1]
+
+
+def test_two_queries_never_lend_to_each_other() -> None:
+    assert lent(talk(query_id=["q", "r"], seq=[1, 2], dense_score=[1.0, 10.0])) == [1.0, 10.0]
+    asked_by_both = talk(query_id=["q", "q", "r", "r"], seq=[1, 2, 1, 2], dense_score=[1.0, 10.0, 100.0, 1000.0])
+    assert lent(asked_by_both) == [6.0, 10.5, 600.0, 1050.0]
+
+
+def test_two_conversations_never_lend_to_each_other_whatever_their_sessions_are_called() -> None:
+    assert lent(talk(conversation_id=["c", "d"], seq=[1, 2], dense_score=[1.0, 10.0])) == [1.0, 10.0]
+    crossed = talk(conversation_id=["c", "d", "c", "d"], seq=[1, 1, 2, 2], dense_score=[1.0, 10.0, 100.0, 1000.0])
+    assert lent(crossed) == [51.0, 510.0, 100.5, 1005.0]

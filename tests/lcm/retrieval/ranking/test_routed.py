@@ -1,0 +1,77 @@
+"""Each query goes its own way, and answers as that way alone would."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from lcm.memory.memory import Memory
+from lcm.records import Query
+from lcm.retrieval.ranking.routed import Path, RoutedRanking
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.tagged import Tagged, TagPrefixes
+from tests.support.workspaces import LINES, minute, system, transcript
+
+PATHS = RoutedRanking(
+    stages={"cosine": RawScore("cosine"), "bm25": RawScore("bm25"), "few": Limit(3)},
+    hybrid=Path(Hybrid(), ["bm25"]),
+    vector=Path(Dense(), ["cosine", "few"]),
+    tag=Path(Tagged(), ["bm25"]),
+)
+TEXTS = ("kitchen", "goats proj:x", "the wall", "PROJ:X kettle env:dev")
+
+
+def asked() -> list[Query]:
+    return [Query(f"q{i}", text, minute(600)) for i, text in enumerate(TEXTS)]
+
+
+def memory() -> Memory:
+    opened = system(ranking=PATHS).open()
+    opened.ingest(transcript([f"{line} proj:x{'' if i % 2 else ' env:dev'}" for i, line in enumerate(LINES)]))
+    return opened
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_a_mixed_batch_answers_as_each_path_alone(mode: str) -> None:
+    paths = replace(PATHS, mode=mode)
+    assert [paths.path_of(text) for text in TEXTS] == [mode, "tag", mode, "tag"]
+    with memory() as opened:
+        ranked, (batch,) = opened.rank(asked(), paths), opened._batches(asked(), paths, None)
+        alone = [opened.rank([query], paths.ranking(paths.path_of(query.text))) for query in asked()]
+        assert ranked.equals(pl.concat(alone))
+        traced = paths.trace(batch)
+        last = traced.group_by("query_id", maintain_order=True).agg(pl.all().last())
+        assert set(last["stage"]) == ({"bm25"} if mode == "hybrid" else {"few", "bm25"})
+
+
+def test_the_tag_path_keeps_only_what_carries_every_tag() -> None:
+    with memory() as opened:
+        found = opened.search("PROJ:X kettle env:dev", minute(600))
+    assert found["text"].str.contains("env:dev").all()
+    assert len(found) == len(LINES) / 2
+
+
+def test_a_path_names_what_is_wrong_with_it() -> None:
+    with pytest.raises(ValueError, match="vector: order names no stage 'cosines'; choose from: cosine, bm25, few"):
+        replace(PATHS, vector=Path(Dense(), ["cosines"]))
+    with pytest.raises(ValueError, match="mode must be hybrid or vector, got 'tag'"):
+        replace(PATHS, mode="tag")
+    with pytest.raises(ValueError, match=r"prefixes must be regular expressions, got '\(':"):
+        TagPrefixes(["("])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("myproj:x", ["proj:x"]),  # nothing guards the left side
+        ("TEAM:a-b_c, scope:9!", ["TEAM:a-b_c", "scope:9"]),
+        ("proj: x", []),
+        ("env:é", []),
+    ],
+)
+def test_what_a_tag_is(text: str, found: list[str]) -> None:
+    assert TagPrefixes().tags(text) == found
+    assert TagPrefixes([]).tags(text) == []

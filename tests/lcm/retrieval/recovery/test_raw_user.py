@@ -1,0 +1,99 @@
+"""How turns that somebody once said answer a question."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.retrieval.recovery.raw_user import RawUserRanking, RawUserScore, clamp01
+from lcm.retrieval.terms import Terms
+from tests.lcm.retrieval.recovery.turns import NOW, turn, turns
+
+QUESTION = "Where did Ada hide the copper kettle?"
+
+
+def score(text: str, question: str = QUESTION, words: Terms | None = None, **fields: float) -> RawUserScore:
+    (found,) = RawUserRanking().scores(question, [turn(text, **fields)], NOW, words or Terms())
+    return found
+
+
+def test_it_weighs_cosine_words_and_age() -> None:
+    found = score("Ada likes tea", score=0.6, age_s=50_000)
+    # of where, did, ada, hide, the, copper, kettle one is said
+    assert found.coverage == 1 / 7
+    assert found.score == pytest.approx(0.2 * 0.6 + 0.7 * 1 / 7 + 0.1 * math.exp(-1e-5 * 50_000))
+
+
+def test_each_phrase_of_the_question_adds_a_hundredth_and_four_are_the_most() -> None:
+    # without stop words: did ada hide copper kettle
+    assert score("my copper kettle").score == pytest.approx(0.2 * 0.5 + 0.7 * 2 / 7 + 0.1 + 0.01)
+    assert score("Ada, hide copper kettle!").score == pytest.approx(
+        0.2 * 0.5 + 0.7 * 4 / 7 + 0.1 + 0.04  # one of four terms, two... six in all: the most
+    )
+
+
+def test_a_phrase_does_not_reach_over_a_short_term() -> None:
+    assert score("the dog is run", "the dog is run").score == pytest.approx(0.2 * 0.5 + 0.7 + 0.1)
+    assert score("dog run", "the dog the run").score == pytest.approx(0.2 * 0.5 + 0.7 * 2 / 3 + 0.1 + 0.01)
+
+
+def test_the_future_is_no_age() -> None:
+    assert score("", age_s=-9000.0).recency == 1
+
+
+def test_ties_go_to_the_words_then_the_cosine_then_the_id() -> None:
+    found = turns("b", "a", "c", "d")
+    scores = [
+        RawUserScore(0.5, 0.1, 0.1, 0),
+        RawUserScore(0.5, 0.2, 0.1, 0),
+        RawUserScore(0.5, 0.1, 0.1, 0),
+        RawUserScore(0.5, 0.0, 0.2, 0),
+    ]
+    assert RawUserRanking().order(found, scores) == [3, 1, 0, 2]
+
+
+def test_words_of_every_script_count_where_terms_are_of_unicode() -> None:
+    question, text = "東京の会議はいつ？", "来週の火曜日に東京で会議があります"
+    assert score(text, question).coverage == 0
+    assert score(text, question, Terms("unicode")).coverage == 2 / 7  # 東京 京の の会 会議 議は はい いつ
+    assert score("le CAFÉ", "café", Terms("unicode")).coverage == 1
+
+
+@given(
+    st.text(),
+    st.text(),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.floats(-1e9, 1e9),
+    st.sampled_from(["ascii", "unicode"]),
+)
+def test_every_number_is_within_0_and_1(question: str, text: str, cosine: float, age: float, words: str) -> None:
+    found = score(text, question, Terms(words), score=cosine, age_s=age)  # type: ignore[arg-type]
+    assert all(0 <= number <= 1 for number in found)
+
+
+def test_no_number_counts_as_nothing() -> None:
+    assert [clamp01(value) for value in (math.nan, -0.5, 0.25, math.inf)] == [0, 0, 0.25, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recency_per_s": -1.0}, "recency_per_s must be >= 0, got -1.0"),
+        ({"coverage_weight": math.nan}, "coverage_weight must be >= 0, got nan"),
+        ({"phrase_terms": [0, 2]}, r"phrase_terms must be numbers >= 1, got \[0, 2\]"),
+        ({"most_phrases": -1}, "most_phrases must be >= 0, got -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RawUserRanking(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"words": "latin"}, "unknown words 'latin'"), ({"min_length": 0}, "min_length must be >= 1, got 0")],
+)
+def test_unknown_terms_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Terms(**settings)  # type: ignore[arg-type]

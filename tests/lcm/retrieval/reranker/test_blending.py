@@ -1,0 +1,120 @@
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.retrieval.reranker.blending import Blend, RerankItem, first, with_replies
+from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
+
+ANY = st.floats(allow_nan=True, allow_infinity=True) | st.none()
+
+
+def blended(*replied: RerankItem, rows: pl.DataFrame) -> pl.DataFrame:
+    return with_replies(rows, {"q0": replied}, Blend())
+
+
+def test_a_returned_row_takes_six_tenths_of_the_reranker_and_four_of_its_score() -> None:
+    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
+    after = scores(blended(RerankItem(0, 0.5), RerankItem(1, 1.0), rows=rows))
+    assert after == pytest.approx({"goats": 0.6 * 1.0 + 0.4 * 0.5, "kettle": 0.6 * 0.5 + 0.4 * 0.8})
+    assert list(after) == ["goats", "kettle"]
+
+
+@pytest.mark.parametrize(
+    ("lexical", "returned", "unreturned"),
+    [
+        (0.75, 0.95, 1.0),
+        (0.7499, 0.9, 0.95),
+        (0.6, 0.9, 0.95),
+        (0.5999, 0.5, 0.8),
+        (None, 0.5, 0.8),
+        (math.nan, 0.5, 0.8),
+    ],
+)
+def test_a_floor_keeps_a_share_of_the_score(lexical: float | None, returned: float, unreturned: float) -> None:
+    rows = frame(("q0", "kettle", 0.8, lexical))
+    assert scores(blended(RerankItem(0, -5.0), rows=rows)) == pytest.approx({"kettle": returned * 0.8})
+    assert scores(blended(rows=rows)) == pytest.approx({"kettle": unreturned * 0.8})
+
+
+def test_an_unreturned_row_keeps_its_weight_where_the_floor_is_lower() -> None:
+    blend = Blend(unreturned_weight=0.7, weak_floor_unreturned=0.2)
+    assert scores(with_replies(frame(("q0", "tea", 0.5, 0.1)), {"q0": []}, blend)) == pytest.approx({"tea": 0.35})
+
+
+def test_a_score_above_one_is_cut_after_the_blend() -> None:
+    assert scores(blended(RerankItem(0, 3.0), rows=frame(("q0", "tea", 0.5, None)))) == {"tea": 1.0}
+
+
+def test_an_index_that_names_no_row_counts_for_nothing() -> None:
+    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
+    strange = [RerankItem(i, 0.9) for i in (2, -1, 0.5, 1e300)]
+    after = blended(*strange, rows=rows)
+    assert after["reranker_score"].to_list() == [None, None]
+    assert scores(after) == pytest.approx({"kettle": 0.64, "goats": 0.4})
+
+
+def test_an_index_that_comes_twice_counts_where_its_score_is_highest() -> None:
+    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
+    after = blended(RerankItem(1, 0.1), RerankItem(0, 0.2), RerankItem(1, 0.9), rows=rows)
+    assert after["document_id"].to_list() == ["goats", "kettle"]
+    assert after["reranker_score"].to_list() == [0.9, 0.2]
+
+
+def test_equal_scores_stand_in_the_order_of_the_reply_and_unreturned_ones_last() -> None:
+    rows = frame(*((("q0", name, 0.5, None)) for name in ("kettle", "goats", "tea")))
+    # Returned: 0.6 * 1/3 + 0.4 * 0.5 = 0.4; not returned: 0.8 * 0.5 = 0.4.
+    after = with_replies(rows, {"q0": [RerankItem(2, 1 / 3), RerankItem(1, 1 / 3)]}, Blend())
+    assert after["score"].to_list() == pytest.approx([0.4] * 3)
+    assert after["score"].n_unique() == 1
+    assert after["document_id"].to_list() == ["tea", "goats", "kettle"]
+
+
+def test_indexes_count_the_rows_of_their_own_query() -> None:
+    after = with_replies(TWO_QUERIES, {"q0": [RerankItem(2, 1.0)], "q1": [RerankItem(2, 1.0)]}, Blend())
+    assert scores(after)["tea"] == pytest.approx(0.6 + 0.4 * 0.4)
+    assert scores(after, "q1")["lamp"] == pytest.approx(0.6 + 0.4 * 0.6)
+    assert after["query_id"].to_list() == ["q0"] * 3 + ["q1"] * 3
+
+
+@given(score=ANY, lexical=ANY, items=st.lists(st.tuples(ANY.filter(lambda x: x is not None and math.isfinite(x)), ANY)))
+def test_whatever_comes_in_a_score_between_0_and_1_comes_out(
+    score: float | None, lexical: float | None, items: list[tuple[float, float | None]]
+) -> None:
+    replied = [RerankItem(index, 0.0 if s is None else s) for index, s in [*items, (0, score)]]
+    after = blended(*replied, rows=frame(("q0", "tea", score, lexical)))
+    assert 0 <= after["score"].item() <= 1
+
+
+@given(score=st.floats(0, 1), lexical=st.none() | st.floats(0, 1), s=st.none() | st.floats(0, 1))
+def test_a_row_never_loses_more_than_its_floor_says(score: float, lexical: float | None, s: float | None) -> None:
+    after = scores(blended(*([] if s is None else [RerankItem(0, s)]), rows=frame(("q0", "tea", score, lexical))))
+    assert after["tea"] >= 0.5 * score
+    assert after["tea"] <= max(score, s or 0)
+
+
+def test_a_window_keeps_the_best_of_each_query() -> None:
+    assert first(TWO_QUERIES, 2, batch())["document_id"].to_list() == ["kettle", "goats", "tea", "goats"]
+    assert first(TWO_QUERIES, None, batch()).equals(TWO_QUERIES)
+    assert first(TWO_QUERIES.clear(), 2, batch()).is_empty()
+    unordered = frame(("q0", "kettle", 0.1, None), ("q0", "goats", 0.5, None))
+    assert first(unordered, 1, batch())["document_id"].to_list() == ["goats"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reranker_weight": -0.1}, "reranker_weight must be >= 0, got -0.1"),
+        ({"score_weight": math.nan}, "score_weight must be >= 0, got nan"),
+        ({"reranker_weight": 0, "score_weight": 0}, "reranker_weight and score_weight must not both be 0"),
+        ({"weak_floor": 1.5}, "weak_floor must be between 0 and 1, got 1.5"),
+        ({"strong_floor_unreturned": math.nan}, "strong_floor_unreturned must be between 0 and 1, got nan"),
+        ({"unreturned_weight": -1}, "unreturned_weight must be >= 0, got -1"),
+        ({"fair_from": math.nan}, "fair_from must be >= 0, got nan"),
+    ],
+)
+def test_a_bad_number_is_refused(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Blend(**settings)

@@ -1,0 +1,221 @@
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import polars as pl
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from lcm.errors import ModelError
+from lcm.retrieval.reranker.blending import Blend
+from lcm.retrieval.reranker.cross_encoder import CrossEncoder
+from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz,?"
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *LETTERS]
+WIDTH = 8
+
+
+def build_cross_encoder(directory: Path, labels: int = 1) -> np.ndarray:
+    """logit = (sum of the rows of the first text's tokens) · (that of the second's) / 10, `labels` times; the table.
+
+    Special tokens have rows of zeros, every letter is a token. As published ones do, the tokenizer comes with padding
+    and truncation switched on.
+    """
+    directory.mkdir(exist_ok=True)
+    vocabulary = {token: i for i, token in enumerate(TOKENS)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.enable_truncation(6)
+    tokenizer.enable_padding(length=40)
+    tokenizer.save(str(directory / "tokenizer.json"))
+
+    table = np.random.default_rng(1).standard_normal((len(TOKENS), WIDTH)).astype(np.float32)
+    table[:4] = 0
+    constants = {
+        "table": table,
+        "axis": np.array([-1]),
+        "length": np.array([1]),
+        "width": np.array([1]),
+        "ten": np.array(10, np.float32),
+        "labels": np.ones((1, labels), np.float32),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["words"]),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["token_type_ids"], ["type"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["mask", "type"], ["in_second"]),
+        helper.make_node("Sub", ["mask", "in_second"], ["in_first"]),
+    ]
+    for side in ("first", "second"):
+        nodes += [
+            helper.make_node("Unsqueeze", [f"in_{side}", "axis"], [f"{side}_column"]),
+            helper.make_node("Mul", ["words", f"{side}_column"], [f"{side}_words"]),
+            helper.make_node("ReduceSum", [f"{side}_words", "length"], [f"{side}_text"], keepdims=0),
+        ]
+    nodes += [
+        helper.make_node("Mul", ["first_text", "second_text"], ["products"]),
+        helper.make_node("ReduceSum", ["products", "width"], ["dot"], keepdims=1),
+        helper.make_node("Div", ["dot", "ten"], ["logit"]),
+        helper.make_node("MatMul", ["logit", "labels"], ["logits"]),
+    ]
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info(entry, TensorProto.INT64, ["batch", "length"]) for entry in inputs],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", labels])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    onnx.save(model, directory / "model.onnx")
+    return table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> np.ndarray:
+    return build_cross_encoder(tmp_path)
+
+
+def encoder(directory: Path, **settings: Any) -> CrossEncoder:
+    return CrossEncoder(blend=Blend(), directory=str(directory), **settings)
+
+
+def logit(table: np.ndarray, query: str, document: str) -> float:
+    sums = [
+        sum(table[TOKENS.index(letter)].astype(float) for letter in text if letter in LETTERS)
+        for text in (query, document)
+    ]
+    return float(sums[0] @ sums[1]) / 10
+
+
+def test_the_score_is_the_logistic_function_of_the_logit(table: np.ndarray, tmp_path: Path) -> None:
+    pair = ("what broke?", "the kettle is broken")
+    x = logit(table, *pair)
+    assert encoder(tmp_path).scores([pair]) == pytest.approx([1 / (1 + math.exp(-x))], abs=1e-6)
+    assert encoder(tmp_path, activation="none").scores([pair]) == pytest.approx([x], abs=1e-4)
+
+
+def test_scores_are_blended_and_the_best_comes_first(table: np.ndarray, tmp_path: Path) -> None:
+    asked = batch()
+    after = encoder(tmp_path, threads=2)(TWO_QUERIES, asked)
+    text = dict(asked.documents.iter_rows())
+    expected = {}
+    for name, score, floor in (("kettle", 0.8, 0.95), ("goats", 0.5, 0.5), ("tea", 0.4, 0.9)):
+        s = 1 / (1 + math.exp(-logit(table, "what broke?", text[name])))
+        expected[name] = max(floor * score, 0.6 * s + 0.4 * score)
+    assert scores(after) == pytest.approx(expected, abs=1e-6)
+    assert list(scores(after).values()) == sorted(scores(after).values(), reverse=True)
+    assert after["query_id"].to_list() == ["q0"] * 3 + ["q1"] * 3
+    assert after["reranker_score"].is_between(0, 1).all()
+
+
+def test_only_the_window_is_read(table: np.ndarray, tmp_path: Path) -> None:
+    after = encoder(tmp_path, window=1)(TWO_QUERIES, batch())
+    assert after["document_id"].to_list() == ["kettle", "tea"]
+
+
+def test_a_score_does_not_depend_on_the_pairs_beside_it(table: np.ndarray, tmp_path: Path) -> None:
+    pairs = [("goats", "a" * n + "tea") for n in range(40)]
+    together = encoder(tmp_path).scores(pairs)
+    assert together[::-1] == encoder(tmp_path, threads=1).scores(pairs[::-1])
+    assert together == [encoder(tmp_path, threads=3).scores([pair])[0] for pair in pairs]
+
+
+def test_a_row_does_not_depend_on_the_queries_beside_it(table: np.ndarray, tmp_path: Path) -> None:
+    reranker = encoder(tmp_path)
+    alone = [reranker(part, batch()) for part in TWO_QUERIES.partition_by("query_id", maintain_order=True)]
+    assert reranker(TWO_QUERIES, batch()).equals(pl.concat(alone))
+
+
+def test_a_pair_too_long_loses_the_end_of_its_longer_text(table: np.ndarray, tmp_path: Path) -> None:
+    short = encoder(tmp_path, max_tokens=16, activation="none")
+    # [CLS] tea [SEP] + 10 letters + [SEP] are 16 tokens.
+    assert short.scores([("tea", "goats" * 50)]) == short.scores([("tea", "goats" * 2)])
+    assert short.scores([("goats" * 50, "tea")]) == short.scores([("goats" * 2, "tea")])
+    assert short.scores([("tea", "goats" * 50)]) != encoder(tmp_path, activation="none").scores([("tea", "goats" * 50)])
+
+
+def test_half_a_surrogate_pair_and_no_text_are_scored(table: np.ndarray, tmp_path: Path) -> None:
+    assert all(0 <= score <= 1 for score in encoder(tmp_path).scores([("\ud800", "tea"), ("", ""), ("tea", "")]))
+
+
+def test_a_huge_logit_does_not_overflow(table: np.ndarray, tmp_path: Path) -> None:
+    scored = encoder(tmp_path, max_tokens=4096).scores([("e" * 500, "e" * 500)])
+    assert scored == [1.0]
+
+
+def test_without_a_directory_the_first_use_says_what_to_set() -> None:
+    reranker = CrossEncoder(blend=Blend())
+    with pytest.raises(ModelError, match=r"^reranker=cross_encoder has no model: set reranker\.directory to .*$"):
+        reranker(TWO_QUERIES, batch())
+
+
+def test_nothing_is_opened_for_an_empty_frame() -> None:
+    after = CrossEncoder(blend=Blend())(TWO_QUERIES.clear(), batch())
+    assert after.schema == TWO_QUERIES.schema | {"reranker_score": pl.Float64()}
+
+
+def test_a_missing_or_foreign_file_is_one_line(table: np.ndarray, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"absent/model\.onnx does not exist"):
+        encoder(tmp_path / "absent").scores([("a", "b")])
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(ModelError, match=r"model\.onnx is no model that onnxruntime can open") as raised:
+        encoder(tmp_path).scores([("a", "b")])
+    assert "\n" not in str(raised.value)
+
+
+def test_a_classifier_of_several_labels_is_no_reranker(tmp_path: Path) -> None:
+    build_cross_encoder(tmp_path, labels=3)
+    with pytest.raises(ModelError, match=r"gives 'logits' of shape \['batch', 3\]; a cross-encoder gives one logit"):
+        encoder(tmp_path).scores([("a", "b")])
+
+
+def test_a_model_that_gives_no_number_is_an_error(tmp_path: Path) -> None:
+    build_cross_encoder(tmp_path)
+    model = onnx.load(tmp_path / "model.onnx")
+    (ten,) = [entry for entry in model.graph.initializer if entry.name == "ten"]
+    ten.CopyFrom(numpy_helper.from_array(np.array(np.nan, np.float32), "ten"))
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(ModelError, match="gives nan for 'b'"):
+        encoder(tmp_path).scores([("a", "b")])
+
+
+def test_it_closes_and_opens_again_and_travels_unopened(table: np.ndarray, tmp_path: Path) -> None:
+    reranker = encoder(tmp_path)
+    before = reranker.scores([("tea", "goats")])
+    reranker.close()
+    assert reranker.scores([("tea", "goats")]) == before
+    assert pickle.loads(pickle.dumps(reranker)).scores([("tea", "goats")]) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": 0}, "window must be >= 1 or null, got 0"),
+        ({"file": "model.bin"}, "file must end in .onnx, got 'model.bin'"),
+        ({"max_tokens": 15}, "max_tokens must be >= 16, got 15"),
+        ({"activation": "softmax"}, "unknown activation 'softmax'; choose one of: none, sigmoid"),
+        ({"threads": 0}, "threads must be >= 1 or null, got 0"),
+    ],
+)
+def test_a_bad_setting_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        CrossEncoder(blend=Blend(), **settings)
+
+
+def test_a_score_above_1_without_activation_still_blends_into_0_to_1(table: np.ndarray, tmp_path: Path) -> None:
+    assert logit(table, "e" * 50, "e" * 50) > 1
+    rows = frame(("q0", "tea", 0.5, None))
+    after = encoder(tmp_path, activation="none")(rows, batch({"q0": "e" * 50}, texts={"tea": "e" * 50}))
+    assert after["score"].to_list() == [1.0]

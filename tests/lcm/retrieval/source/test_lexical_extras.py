@@ -1,0 +1,123 @@
+"""More words, substrings, and one branch answering for two."""
+
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from lcm.errors import LcmError
+from lcm.protocols import Batch, Source
+from lcm.records import Query
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.containment import with_containment
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.query_expansion import QueryExpansion
+from lcm.retrieval.source.tagged import Tagged
+from tests.support.workspaces import minute, queries, system, transcript
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("GIT PUSH\u0130", "GIT PUSH\u0130 推送 commit"),  # its lower case has a letter more
+        ("it crashed", "it crashed 崩溃 error 报错 宕机 失败"),  # crash is in the query already
+        ("uncrashed", "uncrashed"),
+        ("c", "c"),
+        ("git push", "git push 推送 commit"),
+        ("我的配置", "我的配置 config configuration settings 设置"),
+    ],
+)
+def test_a_query_gains_the_words_of_the_groups_that_it_names(text: str, expanded: str) -> None:
+    assert QueryExpansion().expand(text, "manual") == expanded
+    assert QueryExpansion().expand(text, "auto") == text
+
+
+def test_no_more_words_are_added_than_wanted() -> None:
+    assert QueryExpansion(most=2).expand("it crashed", "cli") == "it crashed 崩溃 error"
+    with pytest.raises(ValueError, match="most must be >= 1, got 0"):
+        QueryExpansion(most=0)
+
+
+def test_a_query_that_no_word_answers_is_looked_for_inside_texts() -> None:
+    lines = ["overheard in the kitchens", "the other one", "mother of pearl", "heard"]
+    with system().open() as memory:
+        memory.ingest(transcript(lines))
+        (batch,) = memory._batches(
+            [Query("q", "  OTHER  ", minute(600)), Query("p", "rheard", minute(600))], Ranking(Lexical()), None
+        )
+        found = Lexical(containment=True).candidates(batch)
+        assert Lexical().candidates(batch)["query_id"].to_list() == ["q"]
+        (row,) = found.filter(query_id="p").to_dicts()
+        assert (row["bm25"], row["lexical_rank"]) == (None, 1)
+        assert row["contained"] == pytest.approx(0.72 + 0.02 * len("rheard"))
+        assert found.filter(query_id="q")["contained"].is_null().all()  # a word answered it
+
+
+def test_substrings_are_worth_less_in_an_overview_and_newer_texts_come_first() -> None:
+    documents = pl.DataFrame(
+        {
+            "document_id": ["in overview", "old", "new", "without"],
+            "text": ["x", "aa zebra", "zebras", "x"],
+            "overview": ["ZEBRA", "", "", ""],
+            "content": ["", "", "", ""],
+            "created_at": [minute(i) for i in range(4)],
+        }
+    )
+    rows = pl.DataFrame(
+        schema={"query": pl.UInt32, "document_id": pl.String, "bm25": pl.Float64, "lexical_rank": pl.Int64}
+    )
+    found = with_containment(rows, [(0, "zebra")], documents, 2)
+    assert found["document_id"].to_list() == ["new", "old"]
+    (third,) = with_containment(rows, [(0, "zebra")], documents, 9).tail(1).to_dicts()
+    assert third["contained"] == pytest.approx((0.72 + 0.02 * 5) * 0.92)
+    assert with_containment(rows, [(0, "  ")], documents, 9).is_empty()
+
+
+class Failing:
+    """An index that is broken."""
+
+    def search(self, *_: object) -> list[object]:
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+def batch_of(**change: object) -> Batch:
+    memory = system().open()
+    memory.ingest(transcript())
+    (batch,) = memory._batches(queries(), memory.system.ranking, None)
+    return replace(batch, incidents=Counter(), **change)
+
+
+@pytest.mark.parametrize("branch", ["dense", "lexical"])
+def test_where_one_branch_fails_the_other_answers_alone(branch: str, caplog: pytest.LogCaptureFixture) -> None:
+    batch = batch_of(**{"vector_index" if branch == "dense" else "text_index": Failing()})
+    found = Hybrid().candidates(batch)
+    assert len(found) > 0
+    assert found["cosine" if branch == "dense" else "bm25"].is_null().all()
+    assert batch.incidents == {f"{branch} branch failed": len(queries())}
+    assert f"the {branch} branch failed, the other one answers alone: " in caplog.text
+    assert caplog.text.rstrip().endswith("disk I/O error")
+
+
+def test_where_both_branches_fail_so_does_the_search() -> None:
+    batch = batch_of(vector_index=Failing(), text_index=Failing())
+    with pytest.raises(
+        LcmError, match="both branches failed: dense: disk I/O error; lexical: the text index failed: disk I/O error"
+    ):
+        Hybrid().candidates(batch)
+
+
+@pytest.mark.parametrize("source", [Lexical(containment=True), Tagged(containment=True), Hybrid(containment=True)])
+def test_substrings_answer_for_a_text_index_that_fails(source: Source) -> None:
+    batch = batch_of(text_index=Failing())
+    found = source.candidates(batch).filter(query_id="q0")  # kitchen
+    assert found["contained"].is_not_null().sum() == 2
+    assert batch.incidents == {"text index failed": len(queries())}
+
+
+@pytest.mark.parametrize("source", [Lexical(), Tagged()])
+def test_without_substrings_a_text_index_that_fails_is_one_line(source: Source) -> None:
+    with pytest.raises(LcmError, match=r"^the text index failed: disk I/O error$"):
+        source.candidates(batch_of(text_index=Failing()))

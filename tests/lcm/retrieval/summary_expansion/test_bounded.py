@@ -1,0 +1,39 @@
+"""Which children of summaries are shown: worked cases."""
+
+import pytest
+
+from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
+
+CHILDREN = {"sure": [Child("a", 0.5, 10), Child("b", 0.4, 0), Child("c", 0.9, 30), Child("d", 0.2, 5)]}
+
+
+def children(summary_id: str, depth: int) -> list[Child]:
+    return CHILDREN.get(summary_id, [])
+
+
+def test_children_of_sure_summaries_are_added_while_they_fit_and_score_less() -> None:
+    opened = [Opened("unsure", 0.69), Opened("sure", 0.7, depth=1)]
+    expanded = SummaryExpansion(token_budget=20).expand(opened, children)
+    assert [one.item_id for one in expanded] == ["a", "d"]  # b has no cost; c takes 30 of the 10 left
+    assert [one.score for one in expanded] == [0.5 * 0.85, 0.2 * 0.85]
+    assert {(one.parent_id, one.depth) for one in expanded} == {("sure", 2)}
+
+
+def test_nothing_is_opened_once_nothing_is_left() -> None:
+    asked = []
+
+    def counted(summary_id: str, depth: int) -> list[Child]:
+        asked.append(summary_id)
+        return [Child(f"of-{summary_id}", 0.5, 20)]
+
+    SummaryExpansion(token_budget=20).expand([Opened("one", 1), Opened("two", 1)], counted)
+    assert asked == ["one"]
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="depth must be >= 1, got 0"):
+        SummaryExpansion(depth=0)
+    with pytest.raises(ValueError, match="token_budget must be >= 0 or null, got -1"):
+        SummaryExpansion(token_budget=-1)
+    with pytest.raises(ValueError, match="confidence_threshold must be in"):
+        SummaryExpansion(confidence_threshold=float("nan"))

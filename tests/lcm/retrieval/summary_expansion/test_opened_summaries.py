@@ -1,0 +1,120 @@
+"""What lies beneath the summaries of an answer."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from lcm.clock import EPOCH
+from lcm.protocols import Batch
+from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.summary_expansion import opened_summaries
+from lcm.retrieval.summary_expansion.bounded import SummaryExpansion
+from lcm.retrieval.summary_expansion.opened_summaries import OpenedSummaries
+from lcm.store.documents import DOCUMENT_SCHEMA
+from tests.golden.components import documents_batch
+
+SOURCES = {"a": "1", "b": "2", "c": "3", "low": "12", "high": "123", "vague": "3"}
+
+
+def workspace() -> Batch:
+    is_summary = [name in ("low", "high", "vague") for name in SOURCES]
+    documents = pl.DataFrame(
+        {
+            "document_id": list(SOURCES),
+            "kind": ["summary" if one else "message" for one in is_summary],
+            "source_message_ids": [list(sources) for sources in SOURCES.values()],
+            "confidence": [0.1 if name == "vague" else 0.9 for name in SOURCES],
+            "tokens": [10] * len(SOURCES),
+            "is_durable": [True] * len(SOURCES),
+            "created_at": [EPOCH] * len(SOURCES),
+        },
+        schema_overrides={"created_at": DOCUMENT_SCHEMA["created_at"]},
+    )
+    return replace(documents_batch([]), documents=documents.match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert"))
+
+
+def opened(scores: dict[str, float], policy: SummaryExpansion, batch: Batch | None = None) -> dict[str, float]:
+    batch = batch or workspace()
+    found = branch([(list(scores), list(scores.values()))], "cosine", "dense_rank")
+    rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
+    frame = describe(rows, batch)
+    after = OpenedSummaries(policy).expand(frame, batch)
+    assert after.schema == frame.schema
+    assert not after.select("query_id", "document_id").is_duplicated().any()
+    return dict(after.select("document_id", "score").iter_rows())
+
+
+def test_a_summary_brings_what_was_said_beneath_it_for_a_share_of_its_score() -> None:
+    assert opened({"low": 0.8, "c": 0.5}, SummaryExpansion()) == {
+        "low": 0.8,
+        "a": 0.8 * 0.85,
+        "b": 0.8 * 0.85,
+        "c": 0.5,
+    }
+
+
+def test_a_vague_summary_stays_closed() -> None:
+    assert opened({"vague": 0.8}, SummaryExpansion()) == {"vague": 0.8}
+
+
+def test_one_level_down_summaries_stay_closed() -> None:
+    assert set(opened({"high": 0.8}, SummaryExpansion(depth=1))) == {"high", "low", "vague"}
+    assert set(opened({"high": 0.8}, SummaryExpansion(depth=2))) == {"high", "a", "b", "c"}
+
+
+def test_only_what_fits_is_added() -> None:
+    assert set(opened({"low": 0.8}, SummaryExpansion(token_budget=15))) == {"low", "a"}
+
+
+def test_a_row_stays_as_it_is() -> None:
+    assert opened({"low": 0.8, "a": 0.9}, SummaryExpansion(token_budget=100))["a"] == 0.9
+
+
+def test_what_lies_beneath_two_summaries_comes_with_the_better_one_alone() -> None:
+    assert opened({"high": 0.8, "low": 0.6}, SummaryExpansion(depth=9)) == {
+        "high": 0.8,
+        "a": 0.8 * 0.85,
+        "b": 0.8 * 0.85,
+        "c": 0.8 * 0.85,
+        "low": 0.6,
+    }
+
+
+def test_what_is_hidden_behind_a_summary_lies_beneath_it_too() -> None:
+    batch = workspace()
+    is_said = pl.col("kind") == "message"
+    hidden = replace(batch, documents=batch.documents.filter(~is_said), turns=batch.documents.filter(is_said))
+    assert opened({"low": 0.8}, SummaryExpansion(), hidden) == opened({"low": 0.8}, SummaryExpansion())
+    assert set(opened({"low": 0.8}, SummaryExpansion(), hidden)) == {"low", "a", "b"}
+
+
+def test_what_another_session_said_and_only_it_may_find_stays_hidden() -> None:
+    batch = workspace()
+    is_said = pl.col("kind") == "message"
+    turns = batch.documents.filter(is_said).with_columns(
+        is_durable=pl.col("document_id") == "a", session_id=pl.lit("there"), conversation_id=pl.lit("talk")
+    )
+    for asker, expected in (({"session_id": "there"}, {"low", "a", "b"}), ({"session_id": "here"}, {"low", "a"})):
+        queries = batch.queries.with_columns(session_id=pl.lit(asker["session_id"]))
+        hidden = replace(batch, queries=queries, documents=batch.documents.filter(~is_said), turns=turns)
+        assert set(opened({"low": 0.8}, SummaryExpansion(), hidden)) == expected
+
+
+def test_only_what_is_opened_is_looked_beneath_and_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    look = opened_summaries._Beneath._lying
+
+    def counted(self: opened_summaries._Beneath, summary_id: str) -> object:
+        asked.append(summary_id)
+        return look(self, summary_id)
+
+    monkeypatch.setattr(opened_summaries._Beneath, "_lying", counted)
+    batch = workspace()
+    twice = pl.concat([batch.queries, batch.queries.with_columns(query_id=pl.lit("again"))])
+    batch = replace(batch, queries=twice)
+    found = branch([(["low", "vague"], [0.8, 0.7])] * 2, "cosine", "dense_rank")
+    rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
+    after = OpenedSummaries(SummaryExpansion()).expand(describe(rows, batch), batch)
+    assert dict(after.group_by("query_id").len().iter_rows()) == {"q": 4, "again": 4}  # low, vague, a, b
+    assert asked == ["low"]

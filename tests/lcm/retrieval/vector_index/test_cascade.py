@@ -1,0 +1,53 @@
+"""How queries go down the widths."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.retrieval.vector_index.cascade import Numbers, Reached, Step, descend
+
+
+def asked_of(evidence: list[float | None], log: list[list[int]]):
+    """A width that found one document of each query, or nothing where the evidence is None."""
+
+    def ask(numbers: Numbers) -> list[Reached]:
+        log.append(numbers.tolist())
+        return [
+            Reached(([], []), 0.0) if (e := evidence[number]) is None else Reached((["d"], [e]), e)
+            for number in numbers.tolist()
+        ]
+
+    return ask
+
+
+def test_a_query_ends_where_its_evidence_reaches_the_threshold() -> None:
+    log: list[list[int]] = []
+    widths = [asked_of([0.65, 0.64, None], log), asked_of([0.9, 0.75, 0.74], log), asked_of([0.1, 0.2, None], log)]
+    found = descend(3, widths, [0.65, 0.75])
+    assert log == [[0, 1, 2], [1, 2], [2]]
+    assert [one.answer for one in found] == [(["d"], [0.65]), (["d"], [0.75]), ([], [])]
+    assert found[2].steps == (Step(0, 0.0, False), Step(1, 0.74, False), Step(2, 0.0, True))
+
+
+def test_nothing_found_is_no_exit_even_at_a_threshold_of_zero() -> None:
+    log: list[list[int]] = []
+    (found,) = descend(1, [asked_of([None], log), asked_of([0.3], log)], [0.0])
+    assert found.answer == (["d"], [0.3])
+
+
+def test_who_is_late_goes_to_the_last_width() -> None:
+    log: list[list[int]] = []
+    answers = iter([False, True])
+    widths = [asked_of([0.1], log), asked_of([0.9], log), asked_of([0.2], log)]
+    (found,) = descend(1, widths, [0.5, 0.5], is_late=lambda: next(answers))
+    assert [step.place for step in found.steps] == [0, 2]
+
+
+@given(
+    st.lists(st.lists(st.none() | st.floats(-1, 1), min_size=4, max_size=4), min_size=1, max_size=4), st.floats(-1, 1)
+)
+def test_queries_do_not_depend_on_each_other(evidence: list[list[float | None]], threshold: float) -> None:
+    thresholds = [threshold] * (len(evidence) - 1)
+    together = descend(4, [asked_of(row, []) for row in evidence], thresholds)
+    alone = [descend(1, [asked_of([row[i]], []) for row in evidence], thresholds)[0] for i in range(4)]
+    assert together == alone
+    assert all(one.steps[-1].is_exit and not any(step.is_exit for step in one.steps[:-1]) for one in together)

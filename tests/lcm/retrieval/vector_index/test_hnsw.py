@@ -1,0 +1,184 @@
+"""What is particular to the graph; the laws are in the conformance suite."""
+
+import dataclasses
+import logging
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import StoreError
+from lcm.protocols import Vectors
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw, HnswIndex
+
+DIM = 8
+ALWAYS_GRAPH = Hnsw(ef=20, exact_below=0)
+
+
+def unit(count: int, seed: int) -> Vectors:
+    vectors = np.random.default_rng(seed).standard_normal((count, DIM)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def names(count: int, prefix: str = "d") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("m", 1, "m must be >= 2, got 1"),
+        ("m", 10_001, "m must be <= 10000, got 10001"),
+        ("ef_construction", 0, "ef_construction must be >= 1, got 0"),
+        ("ef", 0, "ef must be >= 1, got 0"),
+        ("seed", -1, "seed must be >= 0, got -1"),
+        ("seed", 2**32, "seed must be <= 4294967295, got 4294967296"),
+        ("exact_below", -1, "exact_below must be >= 0, got -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(field: str, value: int, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Hnsw(**{field: value})
+
+
+@given(
+    st.integers(0, 2**16),
+    st.lists(st.tuples(st.sampled_from(["add", "remove", "search"]), st.integers(1, 300)), min_size=3, max_size=12),
+)
+def test_whatever_happens_the_graph_returns_living_ids_with_exact_cosines(
+    seed: int, changes: list[tuple[str, int]]
+) -> None:
+    rng = np.random.default_rng(seed)
+    index, oracle = ALWAYS_GRAPH.build(DIM), Exact().build(DIM)
+    index.add(names(400), unit(400, seed))
+    oracle.add(names(400), unit(400, seed))
+    living = set(names(400))
+    for number, (change, size) in enumerate(changes):
+        if change == "add":
+            ids = [f"d{i}" for i in rng.integers(0, 800, size)]
+            index.add(ids, unit(size, seed + number))
+            oracle.add(ids, unit(size, seed + number))
+            living.update(ids)
+        elif change == "remove":
+            ids = sorted(living)[: min(size, len(living))]
+            index.remove(ids)
+            oracle.remove(ids)
+            living.difference_update(ids)
+        allowed = None if number % 2 else [f"d{i}" for i in range(0, 800, 1 + size % 3)]
+        query = unit(1, number)
+        answer, cosines = index.search(query, 8, allowed)[0]
+        exact_ids, exact_cosines = oracle.search(query, len(living), allowed)[0]
+        truth = dict(zip(exact_ids, exact_cosines, strict=True))
+        assert len(answer) == len(set(answer)) == min(8, len(truth))
+        assert cosines == [truth[document_id] for document_id in answer]
+        assert cosines == sorted(cosines, reverse=True)
+
+
+def test_the_graph_grows_past_its_capacity() -> None:
+    index = ALWAYS_GRAPH.build(DIM)
+    vectors = unit(2500, 0)
+    for start in range(0, 2500, 100):
+        index.add(names(2500)[start : start + 100], vectors[start : start + 100])
+    answers = index.search(vectors[::50], 1)
+    assert [ids for ids, _ in answers] == [[f"d{number}"] for number in range(0, 2500, 50)]
+
+
+def test_small_sets_are_searched_exactly() -> None:
+    index, oracle = Hnsw(ef=1, m=2, ef_construction=1).build(DIM), Exact().build(DIM)
+    for built in (index, oracle):
+        built.add(names(3000), unit(3000, 0))
+    assert index.search(unit(50, 1), 20) == oracle.search(unit(50, 1), 20)
+
+
+def test_crossing_exact_below_builds_the_graph_once_and_removal_drops_it() -> None:
+    index = Hnsw(exact_below=100).build(DIM)
+    index.add(names(99), unit(99, 0))
+    assert index._graph.size == 0
+    index.add(["one", "two"], unit(2, 1))
+    assert index._graph.size == 101
+    index.remove(names(50))
+    assert index._graph.size == 101
+    index.remove(["one"])
+    assert index._graph.size == 0
+    assert len(index) == 50
+
+
+def test_ef_and_exact_below_may_change_between_saving_and_loading_but_not_what_shapes_the_graph(
+    tmp_path: Path,
+) -> None:
+    saved = ALWAYS_GRAPH.build(DIM)
+    saved.add(names(1000), unit(1000, 0))
+    saved.save(tmp_path / "index")
+    for change in ({"ef": 400}, {"exact_below": 10}):
+        dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM).load(tmp_path / "index")
+    for change in ({"m": 8}, {"ef_construction": 50}, {"seed": 1}):
+        with pytest.raises(StoreError, match=r"was written with .* expected .*; rebuild it"):
+            dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM).load(tmp_path / "index")
+
+
+def test_a_graph_torn_apart_is_noted_and_every_vector_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    class Torn:
+        def set_ef(self, ef: int) -> None:
+            pass
+
+        def knn_query(self, queries: Vectors, k: int) -> None:
+            raise RuntimeError("Cannot return the results in a contiguous 2D array")
+
+    index, oracle = ALWAYS_GRAPH.build(DIM), Exact().build(DIM)
+    for built in (index, oracle):
+        built.add(names(1000), unit(1000, 0))
+    index._graph._graph = Torn()
+    with caplog.at_level(logging.INFO):
+        assert index.search(unit(3, 1), 5) == oracle.search(unit(3, 1), 5)
+    assert "looking at all" in caplog.text
+
+
+def test_adding_and_searching_in_several_threads_is_safe() -> None:
+    index = ALWAYS_GRAPH.build(DIM)
+    index.add(names(500), unit(500, 0))
+    failures: list[BaseException] = []
+
+    def search(index: HnswIndex) -> None:
+        try:
+            for number in range(100):
+                assert len(index.search(unit(4, number), 5)[0][0]) == 5
+        except BaseException as err:
+            failures.append(err)
+
+    threads = [threading.Thread(target=search, args=(index,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(30):
+        index.add(names(50, f"t{number}-"), unit(50, number))
+        index.remove(names(20, f"t{number}-"))
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(index) == 500 + 30 * 30
+
+
+def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(5).standard_normal((900, DIM)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    saved = Hnsw(exact_below=10_000).build(DIM)
+    saved.add([str(i) for i in range(900)], vectors)
+    saved.save(tmp_path / "index")
+    loaded = Hnsw(exact_below=100).build(DIM)
+    loaded.load(tmp_path / "index")
+    assert [ids[0] for ids, _ in loaded.search(vectors[:20], 1)] == [str(i) for i in range(20)]
+
+
+@pytest.mark.parametrize("k", [1, 7, 40, 400])
+def test_many_queries_at_once_are_answered_as_each_with_its_ids_named(k: int) -> None:
+    """Where no id is disallowed the candidates are scored together; the bits and the order of ties are the same."""
+    index = Hnsw(ef=50, exact_below=0).build(DIM)
+    vectors = unit(900, 0)
+    vectors[100:130] = vectors[40]
+    index.add(names(900), vectors)
+    queries = np.concatenate([unit(60, 1), vectors[30:60]])
+    assert index.search(queries, k) == index.search(queries, k, allowed=names(900))
+    assert index.search(queries[:0], k) == []

@@ -1,0 +1,344 @@
+"""What is particular to index tiers; the laws are in the conformance suite."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hnswlib
+import numpy as np
+import pytest
+
+from lcm.errors import StoreError
+from lcm.protocols import CountsIncidents, Tiered, Vectors
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers, HnswTiersIndex
+from lcm.retrieval.vector_index.tier_rotation import learn
+
+DIM = 32
+SETTINGS = HnswTiers(
+    widths=(8, 16, None), exit_thresholds=(0.0, 0.0), tiers_from=0, flat_below=0, m=8, ef_construction=60, exact_below=0
+)
+TURNED = replace(SETTINGS, rotation="pca", rotation_from=50)
+OWN_SCORES = replace(SETTINGS, exit_by="best_score", rescoring="none", exit_thresholds=(0.65, 0.75))
+
+
+def unit(count: int, seed: int) -> Vectors:
+    """Vectors whose spectrum falls, along axes that are not the given ones."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(np.random.default_rng(99).standard_normal((DIM, DIM)))[0]
+    vectors = (rng.standard_normal((count, DIM)) * 0.8 ** np.arange(DIM)) @ axes
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def names(count: int) -> list[str]:
+    return [f"d{number}" for number in range(count)]
+
+
+def filled(settings: HnswTiers, count: int = 1000) -> HnswTiersIndex:
+    index = settings.build(DIM)
+    index.add(names(count), unit(count, 0))
+    return index
+
+
+def filled_with(settings: HnswTiers, numbers: range) -> HnswTiersIndex:
+    index = settings.build(DIM)
+    index.add([f"d{number}" for number in numbers], unit(1000, 0)[numbers])
+    return index
+
+
+def recall(index: HnswTiersIndex, count: int = 1000, queries: int = 100) -> float:
+    oracle = Exact().build(DIM)
+    oracle.add(names(count), unit(count, 0))
+    asked = unit(queries, 1)
+    pairs = zip(index.search(asked, 10), oracle.search(asked, 10), strict=True)
+    return sum(len(set(found) & set(best)) for (found, _), (best, _) in pairs) / (10 * queries)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"widths": (8, 16)}, r"widths must be numbers and then null, the full width, got \[8, 16\]"),
+        ({"widths": ()}, r"widths must be numbers and then null"),
+        ({"widths": (16, 8, None)}, r"widths must be >= 1 and ascend, got \[16, 8, None\]"),
+        ({"widths": (0, 8, None)}, r"widths must be >= 1 and ascend"),
+        ({"exit_thresholds": (0.5,)}, r"exit_thresholds must be one a lower width, 2, got \[0.5\]"),
+        ({"exit_thresholds": (0.5, float("nan"))}, r"exit_thresholds must be numbers"),
+        ({"exit_by": "luck"}, "unknown exit_by 'luck'; choose one of: best_score, margin"),
+        ({"rescoring": "none"}, "exit_by 'margin' compares with full-width cosines"),
+        ({"rotation": "svd"}, "unknown rotation 'svd'"),
+        ({"candidates": 0}, "candidates must be >= 1, got 0"),
+        ({"rotation_from": 0}, "rotation_from must be >= 1, got 0"),
+        ({"rotation_growth": float("nan")}, "rotation_growth must be > 1, got nan"),
+        ({"tiers_from": -1}, "tiers_from must be >= 0, got -1"),
+        ({"flat_below": -1}, "flat_below must be >= 0, got -1"),
+        ({"ef": 0}, "ef must be >= 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(SETTINGS, **fields)
+
+
+def test_it_says_which_width_answered_and_counts_what_failed() -> None:
+    index = filled(SETTINGS)
+    assert isinstance(index, Tiered)
+    assert isinstance(index, CountsIncidents)
+    assert index.widths == (8, 16, DIM)
+    found = index.search_tiers(unit(50, 1), 10)
+    assert {width for *_, width in found} >= {8, 16}
+    assert [(ids, scores) for ids, scores, _ in found] == index.search(unit(50, 1), 10)
+
+
+def test_widths_that_the_vectors_do_not_exceed_are_left_out() -> None:
+    index = replace(SETTINGS, widths=(8, DIM, None)).build(DIM)
+    assert index.widths == (8, DIM)
+
+
+def test_few_visible_vectors_are_left_to_the_full_width() -> None:
+    index = filled(replace(SETTINGS, tiers_from=900))
+    asked = unit(30, 1)
+    assert 8 in {width for *_, width in index.search_tiers(asked, 10)}
+    assert {width for *_, width in index.search_tiers(asked, 10, names(899))} == {DIM}
+
+
+@pytest.mark.parametrize("threshold", [9.0, -9.0])
+def test_thresholds_decide_who_goes_on(threshold: float) -> None:
+    index = filled(replace(SETTINGS, exit_thresholds=(threshold, threshold)))
+    assert {width for *_, width in index.search_tiers(unit(50, 1), 10)} == ({DIM} if threshold > 0 else {8})
+
+
+def test_a_learnt_rotation_finds_more_than_plain_truncation() -> None:
+    narrow = {"widths": (8, None), "exit_thresholds": (-9.0,)}
+    plain, turned = (recall(filled(replace(settings, **narrow))) for settings in (SETTINGS, TURNED))
+    assert turned > 0.99
+    assert turned > plain + 0.1
+
+
+def test_a_rotation_keeps_full_width_cosines() -> None:
+    vectors = unit(300, 0)
+    turned = learn(vectors).turned(vectors)
+    assert np.allclose(turned @ turned.T, vectors.astype(np.float64) @ vectors.T.astype(np.float64), atol=1e-6)
+
+
+def test_a_rotation_is_learnt_when_there_are_vectors_enough_and_again_when_they_doubled() -> None:
+    index = TURNED.build(DIM)
+    learnt = []
+    for start in range(0, 220, 20):
+        index.add(names(220)[start : start + 20], unit(220, 0)[start : start + 20])
+        rotation = index._lower.tiers[0].rotation
+        learnt.append(rotation and rotation.learnt_from)
+    assert learnt == [None, None, 60, 60, 60, 120, 120, 120, 120, 120, 120]
+    assert index.dirty_widths == ()
+
+
+def test_own_scores_are_those_of_the_width_that_answered() -> None:
+    index = filled(OWN_SCORES)
+    vectors, asked = unit(1000, 0).astype(np.float64), unit(60, 1).astype(np.float64)
+    widths = set()
+    for query, (ids, scores, width) in zip(asked, index.search_tiers(asked.astype(np.float32), 5), strict=True):
+        rows = vectors[[int(i[1:]) for i in ids], :width]
+        expected = rows @ query[:width] / np.linalg.norm(rows, axis=1) / np.linalg.norm(query[:width])
+        assert scores == pytest.approx(expected.tolist(), abs=1e-6)
+        assert width == DIM or scores[0] >= {8: 0.65, 16: 0.75}[width]
+        widths.add(width)
+    assert 8 in widths
+
+
+def test_own_scores_count_the_best_of_several_vectors_and_respect_what_is_allowed() -> None:
+    index = replace(OWN_SCORES, flat_below=10_000, exit_thresholds=(-1.0, -1.0)).build(DIM)
+    crowd = unit(1, 3) + 0.01 * unit(40, 4)
+    index.add(
+        ["crowd"] * 40 + names(100), np.concatenate([crowd / np.linalg.norm(crowd, axis=1)[:, None], unit(100, 5)])
+    )
+    (answer,) = index.search(unit(1, 3), 5)
+    assert len(set(answer[0])) == 5
+    assert answer[0][0] == "crowd"
+    assert index.search(unit(1, 3), 5, ["d3"])[0][0] == ["d3"]
+
+
+@pytest.mark.parametrize("flat_below", [0, 10_000])
+def test_own_scores_are_asked_of_a_width_for_all_queries_at_once_and_are_as_if_asked_alone(
+    flat_below: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = replace(OWN_SCORES, flat_below=flat_below).build(DIM)
+    crowd = unit(1, 3) + 0.01 * unit(40, 4)
+    index.add(["crowd"] * 40, crowd / np.linalg.norm(crowd, axis=1)[:, None])
+    index.add(names(900), unit(900, 5))
+    asked = np.concatenate([unit(30, 1), unit(1, 3)])  # the last finds the crowd first: 5 rows, then 10, 20, 40, 80
+    alone = [index.search_tiers(asked[i : i + 1], 5)[0] for i in range(len(asked))]
+    calls: list[int] = []
+    narrowest = index._lower.tiers[0]
+    nearest = narrowest.nearest
+
+    def counted(vectors: Vectors, count: int, visible: Any) -> Any:
+        calls.append(len(vectors))
+        return nearest(vectors, count, visible)
+
+    monkeypatch.setattr(narrowest, "nearest", counted)
+    assert index.search_tiers(asked, 5) == alone
+    assert calls == [31, 1, 1, 1, 1]
+
+
+def test_a_query_that_a_graph_cannot_answer_does_not_decide_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(replace(SETTINGS, widths=(8, None), exit_thresholds=(-9.0,), candidates=10))
+    asked = unit(20, 1)
+    tier = index._lower.tiers[0]
+    refused, nearest = tier.derive(asked[7:8]), tier.graph.nearest
+    asked_of_graph: list[int] = []
+
+    def failing(queries: Vectors, count: int) -> Any:
+        found = None if (queries == refused).all(axis=1).any() else nearest(queries, count)
+        asked_of_graph.append(0 if found is None else len(queries))
+        return found
+
+    monkeypatch.setattr(tier.graph, "nearest", failing)
+    alone = [index.search_tiers(asked[i : i + 1], 2)[0] for i in range(len(asked))]
+    asked_of_graph.clear()
+    assert index.search_tiers(asked, 2) == alone
+    assert sum(asked_of_graph) == 19
+
+
+def test_a_graph_of_which_most_is_dead_begins_anew() -> None:
+    index = filled(SETTINGS)
+    tier = index._lower.tiers[0]
+    for gone, size, dead in ((names(500), 1000, 500), (["d999"], 499, 0)):
+        index.remove(gone)
+        index.search(unit(1, 1), 1)
+        assert (tier.graph.size, tier.graph.dead) == (size, dead)
+    assert index.search_tiers(unit(30, 1), 10) == filled_with(SETTINGS, range(500, 999)).search_tiers(unit(30, 1), 10)
+
+
+class Failing:
+    """hnswlib's index, out of memory."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("not enough memory")
+
+        return fail
+
+
+def test_a_failed_insert_leaves_a_dirty_tier_that_the_next_add_derives(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, exact_below=10_000)
+    index = filled(settings, 900)
+    with monkeypatch.context() as broken:
+        for tier in index._lower.tiers:
+            broken.setattr(tier.graph, "_graph", Failing())
+        index.add(names(1000)[900:], unit(1000, 0)[900:])
+    assert index.dirty_widths == (8, 16)
+    assert index.incidents["index_tier_insert"] == 2
+    assert "width 8 could not follow (not enough memory)" in caplog.text
+    assert {width for *_, width in index.search_tiers(unit(30, 1), 10)} == {DIM}
+    assert recall(index) == 1
+    index.save(tmp_path / "index")
+    caplog.clear()
+    loaded = settings.build(DIM)
+    loaded.load(tmp_path / "index")
+    assert "was left dirty (not enough memory): derived from the full width" in caplog.text
+    index.add(["more"], unit(1, 7))
+    for mended in (index, loaded):
+        assert mended.dirty_widths == ()
+        assert 8 in {width for *_, width in mended.search_tiers(unit(30, 1), 10)}
+
+
+def test_a_lower_width_that_cannot_search_counts_as_empty(caplog: pytest.LogCaptureFixture) -> None:
+    index = filled(replace(SETTINGS, exact_below=10_000))
+    for tier in index._lower.tiers:
+        tier._rows = None
+        tier.graph._graph = Failing()
+        tier.nearest = Failing().nearest
+    assert recall(index) == 1
+    assert index.incidents == {"index_tier_search": 2}
+    assert "did not answer (not enough memory): its queries go on" in caplog.text
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, TURNED, OWN_SCORES])
+@pytest.mark.parametrize("damage", ["delete", "cut", "flip", "empty", "other content", "other settings"])
+def test_a_lost_tier_is_derived_on_load_and_written_again(
+    settings: HnswTiers, damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, tier = tmp_path / "index", tmp_path / "index.16"
+    index = filled(settings, 500)
+    index.save(path)
+    whole = tier.read_bytes()
+    if damage == "delete":
+        tier.unlink()
+    elif damage in ("other content", "other settings"):
+        other = (
+            filled(replace(settings, ef_construction=50), 500) if damage == "other settings" else filled(settings, 400)
+        )
+        other.save(tmp_path / "other")
+        tier.write_bytes((tmp_path / "other.16").read_bytes())
+    else:
+        flipped = whole[:500] + bytes([whole[500] ^ 1]) + whole[501:]
+        tier.write_bytes({"cut": whole[:-7], "flip": flipped, "empty": b""}[damage])
+    loaded = settings.build(DIM)
+    loaded.load(path)
+    assert "derived from the full width" in caplog.text
+    assert loaded.incidents == {"index_tier_file": 1}
+    assert loaded.dirty_widths == ()
+    assert loaded.search_tiers(unit(40, 1), 10) == index.search_tiers(unit(40, 1), 10)
+    caplog.clear()
+    settings.build(DIM).load(path)
+    assert not caplog.records
+
+
+def test_a_lost_full_width_is_refused_and_nothing_replaced(tmp_path: Path) -> None:
+    index = filled(SETTINGS)
+    index.save(tmp_path / "index")
+    (tmp_path / "index").write_bytes((tmp_path / "index").read_bytes()[:-1])
+    before = index.search_tiers(unit(9, 1), 10)
+    with pytest.raises(StoreError, match="rebuild it"):
+        index.load(tmp_path / "index")
+    assert index.search_tiers(unit(9, 1), 10) == before
+
+
+def test_a_small_set_waits_for_its_rotation_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    index = filled(TURNED, 40)
+    index.save(tmp_path / "index")
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+    loaded = TURNED.build(DIM)
+    with caplog.at_level(logging.WARNING):
+        loaded.load(tmp_path / "index")
+    assert not caplog.records
+    loaded.add([f"more{i}" for i in range(960)], unit(1000, 0)[40:])
+    assert 8 in {width for *_, width in loaded.search_tiers(unit(40, 1), 10)}
+
+
+@pytest.mark.parametrize("settings", [replace(SETTINGS, exit_thresholds=(0.1, 0.1)), TURNED])
+def test_tiers_follow_removals_and_late_vectors(settings: HnswTiers) -> None:
+    index, oracle = filled(settings), Exact().build(DIM)
+    oracle.add(names(1000), unit(1000, 0))
+    for built in (index, oracle):
+        built.remove(names(400)[::2])
+        built.add(names(1000)[500:520], unit(20, 8))
+        built.add(["new"], unit(1, 9))
+        built.remove(["d999"])
+    asked = unit(60, 1)
+    for allowed in (None, [*names(1000)[300:900], "new"]):
+        found, truth = index.search(asked, 10, allowed), oracle.search(asked, 1000, allowed)
+        hits = 0
+        for (ids, scores), expected in zip(found, truth, strict=True):
+            exact = dict(zip(*expected, strict=True))
+            assert scores == [exact[document_id] for document_id in ids]
+            hits += len(set(ids) & set(expected[0][:10]))
+        assert hits >= 0.95 * 600
+    assert index.search_tiers(unit(1, 9), 1)[0][0] == ["new"]
+    assert index.dirty_widths == ()
+
+
+def test_hnswlib_products_of_coarse_rows_are_exact() -> None:
+    rows = np.rint(unit(200, 0) * 2**11).astype(np.float32) / 2**11
+    graph = hnswlib.Index("ip", DIM)
+    graph.init_index(200)
+    graph.add_items(rows)
+    labels, distances = graph.knn_query(rows[:20], 50)
+    truth = rows[:20].astype(np.float64) @ rows.astype(np.float64).T
+    assert np.array_equal(1 - distances.astype(np.float64), np.take_along_axis(truth, labels.astype(np.int64), axis=1))

@@ -1,0 +1,96 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import StoreError
+from lcm.memory.session.exploration import Exploration
+from lcm.memory.session.preparer import live_message
+from lcm.records import LargeFile, Message
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.file_references import file_ids_in
+from lcm.transcript.large_files import compacted, file_text, intercepted
+from lcm.transcript.parts import rebuild
+from tests.lcm.plugins.lossless_claw.session_files import NOW
+
+TOKENS = Utf16Units()
+EXPLORE = Exploration().explore
+
+
+def heard(native: dict[str, object], threshold: int = 10, **choices: bool) -> Message:
+    return intercepted(live_message(native, "s", NOW, "m"), threshold, TOKENS, EXPLORE, **choices)
+
+
+def tool_result(text: str) -> dict[str, object]:
+    return {"role": "toolResult", "toolCallId": "c", "toolName": "read", "content": [{"type": "text", "text": text}]}
+
+
+BODIES = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), max_size=120)
+
+
+@given(st.lists(st.tuples(BODIES, BODIES), max_size=4), st.integers(0, 40))
+def test_every_large_body_is_found_again_and_nothing_recorded_is_lost(
+    files: list[tuple[str, str]], threshold: int
+) -> None:
+    text = "".join(f'{before}<file name="n.txt">{body}</file>' for before, body in files)
+    message = heard({"role": "user", "content": text}, threshold)
+    large = [body for _, body in files if TOKENS.count([body])[0] >= max(1, threshold)]
+    assert [file_text(message, file) for file in message.files] == large
+    assert rebuild(message) == {"role": "user", "content": text}
+    assert file_ids_in(message.content) == [file.file_id for file in message.files]
+
+
+def test_a_text_of_exactly_the_threshold_is_large() -> None:
+    assert heard(tool_result("x" * 40), 10).files  # 40 / 4 = 10 tokens
+    assert not heard(tool_result("x" * 36), 10).files  # 36 / 4 = 9
+
+
+def test_hearing_twice_names_the_files_the_same_and_leaves_what_was_taken_out() -> None:
+    once = heard(tool_result("x" * 400))
+    assert intercepted(once, 10, TOKENS, EXPLORE) == once
+    assert heard(tool_result("x" * 400)) == once
+
+
+def test_a_plain_string_of_a_tool_is_taken_out_by_choice_alone() -> None:
+    native: dict[str, object] = {"role": "tool", "tool_call_id": "c", "content": "word " * 50}
+    assert not heard(native).files
+    taken = heard(native, every_tool_result=True)
+    assert file_text(taken, taken.files[0]) == "word " * 50
+    block = rebuild(compacted(taken))["content"][0]
+    assert (block["tool_use_id"], block["externalizedFileId"]) == ("c", taken.files[0].file_id)
+
+
+def test_a_result_within_a_message_of_the_user_keeps_its_neighbours() -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "word " * 50, "is_error": True}
+    native: dict[str, object] = {"role": "user", "content": [result, {"type": "text", "text": "and now?"}]}
+    assert not heard(native).files
+    taken = heard(native, every_tool_result=True)
+    block, words = rebuild(compacted(taken))["content"]
+    assert words == {"type": "text", "text": "and now?"}
+    assert (block["tool_use_id"], block["is_error"]) == ("c", True)
+    assert taken.files[0].file_id in block["output"]
+
+
+def test_an_image_beside_a_large_file_stays() -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    words = {"type": "text", "text": f"<file>{'x' * 60}</file>"}
+    taken = heard({"role": "user", "content": [words, image]})
+    assert rebuild(compacted(taken))["content"][1] == image
+
+
+def test_the_store_gives_a_large_file_back_in_full() -> None:
+    body = json.dumps(list(range(100)))
+    message = heard({"role": "user", "content": f'<file name="n.json">{body}</file>'})
+    with Store() as store:
+        store.append("c", [message], TOKENS)
+        (stored,) = store.messages("c")
+    assert stored == message
+    assert file_text(stored, stored.files[0]) == body
+    assert "Top-level type: array" in stored.content
+
+
+def test_a_file_that_the_message_does_not_hold_is_refused() -> None:
+    with pytest.raises(StoreError, match="does not hold the file 'file_0'"):
+        file_text(heard(tool_result("x" * 400)), LargeFile("file_0", 3, 0, None, None, 1, ""))

@@ -1,0 +1,200 @@
+"""The gate: everything is admitted, and what a user said is promoted where it is worth it."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.records import Candidate, Message
+from lcm.writing.admission.gating import Gating
+from lcm.writing.admission.intake import Intake
+from lcm.writing.deduplication.none import KeepAll
+from tests.lcm.writing.admission.tables import TOWARDS, Table, around, candidate, document, messages
+from tests.support.workspaces import minute
+
+GATE = Gating()
+PLAIN = "The kettle broke"
+COSINES = st.lists(st.floats(-1, 1), max_size=10)
+WORDS = st.lists(
+    st.sampled_from(["I prefer tea", "fixed it", "src/a.go", "call f()", "E1000", "2025-03-14", "nothing", "HEAD"]),
+    max_size=6,
+).map(" ".join)
+
+
+def assessed(gate: Gating, table: Table, text: str = PLAIN, **message: Any) -> Any:
+    heard = [replace(one, **message) for one in messages(text)]
+    return gate.assess(candidate(text), TOWARDS, table, heard, minute(5))
+
+
+def turn(name: str, cosine: float, **values: Any) -> tuple[Any, float]:
+    return document(name, "the like", **{"role": "user", "is_durable": False} | values), cosine
+
+
+def memory(name: str, cosine: float, **values: Any) -> tuple[Any, float]:
+    return turn(name, cosine, **{"is_durable": True} | values)
+
+
+@given(WORDS, COSINES, COSINES)
+def test_every_signal_is_in_the_unit_interval_and_g_between_its_parts(
+    text: str, turns: list[float], memories: list[float]
+) -> None:
+    for gate in (GATE, Gating(patterns="original")):
+        (found,) = gate.signals([text], [(turns, memories)])
+        assert all(0 <= value <= 1 for value in [*found.features.values(), found.g])
+        low, high = sorted([found.gconv, found.gtech])
+        assert low - 1e-12 <= found.g <= high + 1e-12
+        assert found.t > 0 or found.g == found.gconv
+        assert found.t < 1 or found.g == found.gtech
+        assert memories or found.h == 1
+        assert found.s < 1 or found.r == 0
+        assert found.is_passed == (found.g >= gate.threshold)
+
+
+@given(st.lists(st.tuples(WORDS, COSINES, COSINES), max_size=4))
+def test_a_signal_does_not_depend_on_the_batch(rows: list[tuple[str, list[float], list[float]]]) -> None:
+    found = GATE.signals([text for text, _, _ in rows], [(turns, memories) for _, turns, memories in rows])
+    assert found == [GATE.signals([text], [(turns, memories)])[0] for text, turns, memories in rows]
+
+
+def test_g_mixes_both_gates_by_the_technical_density() -> None:
+    text = "I like it: fixed src/cache.go in 2 days"
+    (found,) = GATE.signals([text], [([0.9, 0.9], [0.5, 0.3])])
+    t, h, r, d, p, a = 0.4 / 1.5, 1 - (0.5 + 0.3) / 2, 2 / 5, 0.4 + 0.2, 0.4, 0.4
+    assert found.g == pytest.approx((1 - t) * (0.35 * h + 0.4 * r + 0.25 * d) + t * (0.4 * p + 0.35 * a))
+    assert (found.t, found.h, found.r, found.f, found.s) == pytest.approx((t, h, r, 2 / 5, 0))
+
+
+def test_white_space_around_a_text_says_nothing() -> None:
+    known = ([0.9], [0.2])
+    assert GATE.signals([" \n fixed it \t"], [known]) == GATE.signals(["fixed it"], [known])
+    assert GATE.signals([" \n"], [known])[0][3:7] == (0, 0, 0, 0)
+
+
+def test_the_threshold_is_inclusive() -> None:
+    (first,) = GATE.signals([PLAIN], [([], [])])
+    assert first.g == 0.35 * 1 == GATE.threshold
+    assert first.is_passed
+    assert not Gating(threshold=0.36).signals([PLAIN], [([], [])])[0].is_passed
+
+
+def test_what_is_new_is_promoted_and_what_is_known_is_not() -> None:
+    assert assessed(GATE, Table()).is_durable
+    known = assessed(GATE, Table().holding(memory("m", 0.6)))
+    assert (known.is_admitted, known.is_durable) == (True, False)
+    assert known.score == pytest.approx(0.35 * (1 - 0.6))
+    assert known.reason == "G 0.140 is below 0.350"
+
+
+def test_always_promotes_what_the_gate_would_not_and_says_so_all_the_same() -> None:
+    table = Table().holding(memory("m", 0.6))
+    gated, always = assessed(GATE, table), assessed(Gating(promotion="always"), table)
+    assert (gated.is_durable, always.is_durable) == (False, True)
+    assert (always.score, always.features) == (gated.score, gated.features)
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool", "system"])
+def test_what_others_said_is_admitted_and_never_promoted(role: str) -> None:
+    for promotion in ("gated", "always"):
+        found = assessed(Gating(promotion=promotion), Table(), role=role)
+        assert (found.is_admitted, found.is_durable, found.score, found.features) == (True, False, None, {})
+        assert found.reason == f"said by the {role}: not gated"
+    assert assessed(Gating(roles=["user", role]), Table(), role=role).is_durable
+
+
+def test_the_last_source_message_says_whose_a_candidate_is() -> None:
+    heard = [
+        Message(name, role, "words", "s", created_at=minute(i))
+        for i, (name, role) in enumerate([("a", "user"), ("b", "assistant"), ("c", "user")])
+    ]
+    gated = [
+        GATE.assess(Candidate(PLAIN, sources), TOWARDS, Table(), heard, minute(5)).score is not None
+        for sources in [("a",), ("a", "b"), ("a", "b", "c"), ("elsewhere",)]
+    ]
+    assert gated == [True, False, True, False]
+
+
+def test_turns_are_what_the_roles_said_and_memories_what_was_promoted() -> None:
+    table = Table().holding(
+        turn("t", 0.9),
+        memory("m", 0.88),
+        turn("answer", 0.95, role="assistant"),
+        memory("summary", 0.95, kind="summary"),
+        memory("guidance", 0.95, kind="guidance"),
+        memory("authored", 0.95, kind="authored", role=""),
+        memory("dream", 0.95, kind="dream", role=""),
+    )
+    found = assessed(GATE, table)
+    assert found.audit["turns"] == pytest.approx({"t": 0.9, "m": 0.88})
+    assert found.audit["memories"] == pytest.approx({"m": 0.88})
+    assert (found.features["f"], found.features["s"]) == (2 / 5, 1 / 3)
+
+
+def test_a_turn_may_count_itself() -> None:
+    table = Table().holding(*(turn(f"t{i}", 0.9) for i in range(4)))
+    assert assessed(GATE, table).features["f"] == 4 / 5
+    assert assessed(Gating(counts_itself=True), table).features["f"] == 1
+    assert assessed(Gating(counts_itself=True), Table()).features["f"] == 1 / 5
+    crowded = assessed(Gating(counts_itself=True, turn_hits=2, turn_saturation=10), table)
+    assert (crowded.features["f"], len(crowded.audit["turns"])) == (2 / 10, 1)  # itself takes one of the places
+
+
+def test_only_the_nearest_are_compared() -> None:
+    table = Table().holding(*(memory(f"m{i}", 0.9 - i / 10) for i in range(8)))
+    found = assessed(GATE, table)
+    assert list(found.audit["memories"]) == ["m0", "m1", "m2", "m3", "m4"]
+    assert found.features["h"] == pytest.approx(1 - (0.9 + 0.8 + 0.7 + 0.6 + 0.5) / 5)
+
+
+def test_without_a_vector_nothing_is_known() -> None:
+    found = GATE.assess(candidate(PLAIN), None, Table().holding(memory("m", 1.0)), messages(PLAIN), minute(5))
+    assert (found.features["h"], found.features["r"], found.audit["has_vector"]) == (1, 0, False)
+
+
+def test_what_is_said_beside_the_text_counts_too() -> None:
+    one = candidate("Ada fixed it", content="in src/cache.go")
+    found = GATE.assess(one, TOWARDS, Table(), messages("hello"), minute(5))
+    assert found.audit["fired"] == {"file_path": 1, "resolution": 1}
+
+
+def test_the_stability_is_that_of_the_role_or_g() -> None:
+    assert assessed(GATE, Table()).audit["stability"] == 0.5
+    said = "I prefer 2 teas: my name is Ann, Dr. Bell said on 2025-03-14"
+    high = assessed(GATE, Table(), said)
+    assert high.score == pytest.approx(0.35 + 0.25 * 1)  # every conversational pattern fires
+    assert high.audit["stability"] == high.score
+
+
+def test_a_promoted_candidate_becomes_a_durable_document_and_another_does_not() -> None:
+    table = Table().holding(memory("m", 0.6))
+    intake = Intake(GATE, KeepAll())
+    plain, worth = candidate(PLAIN), candidate("I prefer tea: my name is Ann, Dr. Bell said on 2025-03-14 at 4")
+    taken = intake.take_in([plain, worth], [TOWARDS, TOWARDS], [minute(2)] * 2, around(table))
+    assert [decision.action for decision, _ in taken] == ["create", "create"]
+    assert [decision.candidate.is_durable for decision, _ in taken] == [False, True]
+    assert [decision.score is not None for decision, _ in taken] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"promotion": "never"}, r"^promotion must be 'gated' or 'always', got 'never'"),
+        ({"roles": ["user", "bot"]}, r"^roles has no 'bot'; choose from: system, user, assistant, tool"),
+        ({"patterns": "best"}, r"^unknown patterns 'best'; choose one of: corrected, original"),
+        ({"weights": {**GATE.weights, "w4t": 1}}, r"^weights has no 'w4t'; choose from: w1c, "),
+        ({"weights": {"w1c": 1}}, r"^weights must name w2c, w3c, w1t, w2t, w3t, got w1c"),
+        ({"weights": {**GATE.weights, "w1c": -0.1}}, r"^weights.w1c must be >= 0, got -0.1"),
+        ({"weights": {**GATE.weights, "w1c": math.nan}}, r"^weights.w1c must be >= 0, got nan"),
+        ({"role_stability": {**GATE.role_stability, "user": 2}}, r"^role_stability.user must be in \[0, 1\], got 2"),
+        ({"threshold": math.nan}, r"^threshold must be in \[0, 1\], got nan"),
+        ({"technical_norm": 0}, r"^technical_norm must be > 0, got 0"),
+        ({"turn_hits": 0}, r"^turn_hits must be >= 1, got 0"),
+        ({"memory_saturation": 0}, r"^memory_saturation must be >= 1, got 0"),
+        ({"turn_cosine": 1.1}, r"^turn_cosine must be in \[-1, 1\], got 1.1"),
+    ],
+)
+def test_bad_settings_are_refused(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Gating(**values)

@@ -1,0 +1,367 @@
+"""What becomes of the candidates of one extraction."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.errors import ModelError
+from lcm.protocols import Assessment, Deduplication, Neighbours, Vectors
+from lcm.records import ACTIONS, MEMORY_CATEGORIES, Candidate, Document, Message
+from lcm.writing.admission.amac import Amac
+from lcm.writing.admission.changes import Annotated, Created, Ended, Taken
+from lcm.writing.admission.intake import Intake
+from lcm.writing.admission.none import AdmitAll
+from lcm.writing.deduplication.batch import TwinsOnly
+from lcm.writing.deduplication.judge_model import Model
+from lcm.writing.deduplication.judge_rule import Rule
+from lcm.writing.deduplication.merge_rule import Lines
+from lcm.writing.deduplication.nearest import Nearest
+from lcm.writing.deduplication.none import KeepAll
+from tests.lcm.writing.admission.tables import (
+    TOWARDS,
+    UNEMBEDDABLE,
+    Table,
+    around,
+    at_cosine,
+    candidate,
+    document,
+    embed,
+)
+from tests.support.language_models import Replying
+from tests.support.workspaces import minute
+
+NOW = minute(60)
+
+
+def deciding(decision: str, label: str | None = None, merging: Any = None) -> Nearest:
+    """Deduplication that always decides so about the nearest document."""
+    reply = json.dumps({"decision": decision, "match_index": 1, "context_label": label})
+    return Nearest(Model(Replying(reply)), merging or Lines())
+
+
+def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vectors | None = TOWARDS) -> Taken:
+    (taken,) = Intake(AdmitAll(), deduplication).take_in([one], [vector], [NOW], around(table))
+    return taken
+
+
+def known(category: str, **values: Any) -> Table:
+    return Table().holding((document("old", "Editor: vim", category, **values), 0.9))
+
+
+def test_what_is_created_is_the_candidates_document() -> None:
+    taken = take(KeepAll(), candidate("Editor: emacs"), Table())
+    (created,) = taken.changes
+    assert isinstance(created, Created)
+    assert (created.document.text, created.document.created_at) == ("Editor: emacs", NOW)
+    assert created.vector is TOWARDS
+    assert (taken.decision.action, taken.decision.document_id) == ("create", created.document.document_id)
+
+
+@pytest.mark.parametrize("action", ["merge", "supersede"])
+def test_a_document_of_another_scope_is_not_taken_from_its_readers(action: str) -> None:
+    taken = take(deciding(action), candidate("Editor: emacs", "preferences"), known("preferences", scope="user:ada"))
+    (created,) = taken.changes
+    assert (taken.decision.action, taken.decision.matched_id) == ("create", "old")
+    assert taken.decision.reason.endswith("the document is of another scope")
+    assert (created.document.scope, created.document.supersedes) == ("global", None)
+
+
+def test_a_merge_is_a_new_document_in_the_place_of_the_old_one() -> None:
+    old = {
+        "importance": 0.9,
+        "confidence": 0.7,
+        "valid_until": minute(99),
+        "temporal_type": "dynamic",
+        "scope": "user:ada",
+        "access_count": 4,
+        "last_accessed_at": minute(9),
+        "decay_tier": "core",
+        "metadata": {"support_info": {"confirmations": 2, "contradictions": 1}, "mark": 1},
+    }
+    table = known("entities", **old)
+    newer = replace(candidate("Editor: emacs", "preferences"), scope="user:ada")
+    taken = take(deciding("merge", "work"), newer, table)
+    created, ended = taken.changes
+    assert isinstance(created, Created)
+    assert ended == Ended("old", NOW)
+    version = created.document
+    assert version.text == "Editor: emacs\nEditor: vim"
+    assert version.source_message_ids == ("source of old", "m0")
+    assert (version.created_at, version.valid_from, version.supersedes) == (minute(0), NOW, "old")
+    assert (version.category, version.confidence, version.decay_tier) == ("preferences", 0.8, "working")
+    kept = ("importance", "valid_until", "temporal_type", "scope", "access_count", "last_accessed_at")
+    assert {name: getattr(version, name) for name in kept} == {name: old[name] for name in kept}
+    assert version.metadata["fact_key"] == "entities:editor"
+    assert version.metadata["mark"] == 1
+    assert version.metadata["support_info"]["slices"][-1]["context"] == "work"
+    assert version.metadata["support_info"]["total_observations"] == 4
+    assert (created.vector == embed(["Editor: emacs\nEditor: vim"])).all()
+    assert (taken.decision.action, taken.decision.matched_id) == ("merge", "old")
+    assert taken.decision.document_id == version.document_id
+
+
+def test_a_merge_that_cannot_be_made_creates() -> None:
+    taken = take(replace(deciding("merge"), merging=None), candidate("Editor: emacs", "preferences"), known("entities"))
+    assert [type(change) for change in taken.changes] == [Created]
+    assert (taken.decision.action, taken.decision.matched_id) == ("create", None)
+    assert "it could not be merged into old" in taken.decision.reason
+
+
+def test_what_supersedes_has_the_fact_key_and_the_old_one_ends() -> None:
+    table = known("preferences", metadata={"fact_key": "preferences:the editor"})
+    taken = take(deciding("supersede"), candidate("Editor: emacs", "preferences"), table)
+    created, ended = taken.changes
+    assert isinstance(created, Created)
+    assert ended == Ended("old", NOW)
+    assert (created.document.supersedes, created.document.valid_from) == ("old", NOW)
+    assert created.document.metadata == {"fact_key": "preferences:the editor"}
+
+
+def test_support_is_counted_and_the_candidate_makes_no_document() -> None:
+    taken = take(deciding("support", "evening"), candidate("Editor: vim", "events"), known("events"))
+    (change,) = taken.changes
+    assert isinstance(change, Annotated)
+    assert change.document_id == "old"
+    (observed,) = change.metadata["support_info"]["slices"]
+    assert (observed["context"], observed["confirmations"]) == ("evening", 1)
+    assert observed["last_observed_at"] == NOW.timestamp() * 1000
+    assert (taken.decision.document_id, taken.decision.matched_id) == (None, "old")
+
+
+@pytest.mark.parametrize(("label", "contexts"), [("work", ["work"]), (None, [])])
+def test_what_contextualizes_stands_beside(label: str | None, contexts: list[str]) -> None:
+    one = replace(candidate("Editor: emacs", "events"), valid_until=minute(90), temporal_type="dynamic")
+    (created,) = take(deciding("contextualize", label), one, known("events")).changes
+    assert isinstance(created, Created)
+    assert created.document.metadata == {
+        "relations": [{"type": "contextualizes", "targetId": "old"}],
+        "contexts": contexts,
+    }
+    assert (created.document.valid_until, created.document.temporal_type) == (None, "static")
+    assert created.document.last_accessed_at == NOW
+
+
+def test_what_contradicts_counts_against_the_old_one_and_stands_beside() -> None:
+    taken = take(deciding("contradict", "work"), candidate("Editor: emacs", "preferences"), known("preferences"))
+    annotated, created = taken.changes
+    assert isinstance(annotated, Annotated)
+    assert isinstance(created, Created)
+    assert annotated.metadata["support_info"]["slices"][0]["contradictions"] == 1
+    assert created.document.metadata["relations"] == [{"type": "contradicts", "targetId": "old"}]
+
+
+@pytest.mark.parametrize(
+    ("decision", "label", "category", "action"),
+    [
+        ("merge", None, "events", "create"),
+        ("merge", None, "cases", "create"),
+        ("merge", None, "other", "create"),
+        ("merge", None, "patterns", "merge"),
+        ("supersede", None, "patterns", "create"),
+        ("supersede", None, "entities", "supersede"),
+        ("contradict", "general", "entities", "supersede"),
+        ("contradict", "general", "patterns", "contradict"),
+        ("contradict", None, "entities", "contradict"),
+        ("skip", None, "events", "skip"),
+    ],
+)
+def test_the_category_says_what_a_decision_may_do(decision: str, label: str | None, category: str, action: str) -> None:
+    taken = take(deciding(decision, label), candidate("Editor: emacs", category), known(category))
+    assert taken.decision.action == action
+
+
+def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
+    table = known("other")
+    taken = take(deciding("skip"), candidate("Editor: vim"), table, vector=None)
+    (created,) = taken.changes
+    assert isinstance(created, Created)
+    assert created.vector is None
+    assert table.asked == []
+
+
+def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> None:
+    same = [candidate("aaaa", content="x", source="m0"), candidate("aaaa", content="completely else", source="m1")]
+    vectors = [at_cosine(1.0), at_cosine(0.0)]
+    first, second = Intake(AdmitAll(), TwinsOnly()).take_in(same, vectors, [NOW, NOW], around(Table(), "a", "b"))
+    assert first.decision.action == "create"
+    assert second.changes == ()
+    assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
+
+
+def test_candidates_see_what_became_of_those_before_them() -> None:
+    said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs"]
+    candidates = [candidate(text, "preferences", source=f"m{i}", content=text) for i, text in enumerate(said)]
+    rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
+    table = Table()
+    taken = Intake(AdmitAll(), rule).take_in(candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said))
+    assert [one.decision.action for one in taken] == ["create", "merge", "supersede"]
+    assert taken[2].decision.matched_id == taken[1].decision.document_id
+    assert [d.text for d in table.documents.values() if d.invalidated_at is None] == ["Editor: emacs"]
+
+
+def test_one_that_fails_stops_no_other() -> None:
+    table = known("preferences")
+    candidates = [candidate(f"Editor: {UNEMBEDDABLE}", "preferences"), candidate("Editor: vi", "preferences")]
+    intake = Intake(AdmitAll(), replace(deciding("merge"), batch_threshold=1.0))
+    failed, merged = intake.take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(table))
+    assert (failed.decision.action, failed.decision.reason, failed.changes) == ("fail", "no embedding", ())
+    assert merged.decision.matched_id == "old"
+
+
+def test_twins_that_cannot_be_embedded_are_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
+    candidates = [candidate(UNEMBEDDABLE, content="x", source=f"m{i}") for i in range(2)]
+    taken = Intake(AdmitAll(), TwinsOnly()).take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(Table(), "a", "b"))
+    assert [one.decision.action for one in taken] == ["create", "create"]
+    assert "no twins are looked for among 2 candidates: no embedding" in caplog.text
+
+
+def test_what_is_refused_changes_nothing_and_its_audit_is_kept() -> None:
+    strict = Amac(reject_threshold=1.0, admit_threshold=1.0)
+    (taken,) = Intake(strict, KeepAll()).take_in([candidate("x")], [TOWARDS], [NOW], around(Table()))
+    assert (taken.decision.action, taken.changes) == ("reject", ())
+    assert taken.decision.score is not None
+    assert set(taken.decision.features) == {"utility", "confidence", "novelty", "recency", "type_prior"}
+    assert taken.decision.audit["admission"]["decision"] == "reject"
+
+
+def test_the_audit_of_admission_is_kept_with_whatever_is_decided() -> None:
+    for decision in ("create", "supersede", "support"):
+        one = candidate("Editor: emacs", "preferences")
+        intake = Intake(Amac(), deciding(decision))
+        (taken,) = intake.take_in([one], [TOWARDS], [NOW], around(known("preferences")))
+        assert taken.decision.action == decision
+        assert taken.decision.audit["admission"]["decision"] == "pass_to_dedup"
+
+
+@dataclass
+class Hearing:
+    """Admission that keeps what it heard."""
+
+    heard: list[tuple[list[str], datetime]]
+
+    @property
+    def is_off(self) -> bool:
+        return False
+
+    def assess(
+        self,
+        candidate: Candidate,
+        vector: Vectors | None,
+        neighbours: Neighbours,
+        messages: Sequence[Message],
+        now: datetime,
+    ) -> Assessment:
+        self.heard.append(([message.message_id for message in messages], now))
+        return Assessment(True, "heard")
+
+
+def test_admission_hears_the_conversation_up_to_the_candidate() -> None:
+    admission = Hearing([])
+    candidates = [candidate("a", source="m1"), replace(candidate("b"), source_message_ids=("m0", "m2"))]
+    times = [minute(1), minute(2)]
+    Intake(admission, KeepAll()).take_in(candidates, [TOWARDS] * 2, times, around(Table(), *"abcd"))
+    assert admission.heard == [(["m0", "m1"], minute(1)), (["m0", "m1", "m2"], minute(2))]
+
+
+def test_the_same_words_of_the_same_message_make_one_document() -> None:
+    same = [candidate("a"), candidate("a")]
+    first, second = Intake(AdmitAll(), KeepAll()).take_in(same, [None] * 2, [NOW] * 2, around(Table()))
+    assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
+def test_a_confidence_out_of_range_is_refused(confidence: float) -> None:
+    with pytest.raises(ValueError, match=r"merged_confidence must be in \[0, 1\]"):
+        Intake(AdmitAll(), KeepAll(), confidence)
+
+
+@dataclass
+class Scripted:
+    """A model whose replies were written before; then it fails."""
+
+    replies: list[str]
+
+    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
+        if not self.replies:
+            raise ModelError("nothing more to say")
+        return self.replies.pop()
+
+
+DECISIONS = st.fixed_dictionaries(
+    {"decision": st.sampled_from(ACTIONS[:7]), "match_index": st.integers(0, 4)},
+    optional={"context_label": st.sampled_from(["general", "work"])},
+)
+CANDIDATES = st.lists(
+    st.tuples(
+        st.sampled_from(["Editor: vim", "Editor: emacs", "tea", f"tea: {UNEMBEDDABLE}", "I like tea from Lipton"]),
+        st.sampled_from([*MEMORY_CATEGORIES, "other"]),
+        st.sampled_from(["", "more about it"]),
+        st.sampled_from([None, 1.0, 0.99, 0.8, 0.6, -1.0]),
+    ),
+    max_size=12,
+)
+
+
+@given(
+    drawn=CANDIDATES,
+    replies=st.lists(DECISIONS.map(json.dumps) | st.just("?"), max_size=20),
+    threshold=st.sampled_from([0.0, 0.5, 0.7]),
+    by=st.sampled_from(["model", "rule", "twins", "off"]),
+)
+def test_nothing_is_lost(drawn: list[Any], replies: list[str], threshold: float, by: str) -> None:
+    deduplication: Deduplication = {
+        "model": Nearest(Model(Scripted(list(replies))), Lines()),
+        "rule": Nearest(Rule(), Lines(), batch_threshold=0.999),
+        "twins": TwinsOnly(),
+        "off": KeepAll(),
+    }[by]
+    admission = Amac(reject_threshold=threshold, admit_threshold=1.0) if threshold else AdmitAll()
+    candidates = [candidate(text, category, content, f"m{i}") for i, (text, category, content, _) in enumerate(drawn)]
+    vectors = [None if cosine is None else at_cosine(cosine) for *_, cosine in drawn]
+    table = Table()
+    times = [minute(i) for i in range(len(drawn))]
+    taken = Intake(admission, deduplication).take_in(
+        candidates, vectors, times, around(table, *(text for text, *_ in drawn))
+    )
+
+    assert [one.decision.candidate for one in taken] == candidates
+    assert [one.decision.decided_at for one in taken] == times
+    for one in taken:
+        created = [change.document for change in one.changes if isinstance(change, Created)]
+        assert [found.document_id for found in created] == [i for i in [one.decision.document_id] if i is not None]
+        assert bool(created) == (one.decision.action in ("create", "merge", "supersede", "contextualize", "contradict"))
+        for made in created:
+            assert set(one.decision.candidate.source_message_ids) <= set(made.source_message_ids)
+            assert one.decision.candidate.text in made.text
+        ended = [change.document_id for change in one.changes if isinstance(change, Ended)]
+        assert ended == [made.supersedes for made in created if made.supersedes is not None]
+        if one.decision.matched_id is not None:
+            assert one.decision.matched_id in table.documents
+    _check_histories(table.documents)
+
+
+def _check_histories(documents: dict[str, Document]) -> None:
+    followers = Counter(found.supersedes for found in documents.values() if found.supersedes is not None)
+    ended = {found.document_id for found in documents.values() if found.invalidated_at is not None}
+    assert set(followers) == ended
+    assert set(followers.values()) <= {1}
+    for found in documents.values():
+        if found.supersedes is not None:
+            assert found.valid_from == documents[found.supersedes].invalidated_at
+
+
+def test_taking_in_is_deterministic() -> None:
+    def run() -> list[Taken]:
+        said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs", "tea"]
+        candidates = [candidate(text, "preferences", source=f"m{i}") for i, text in enumerate(said)]
+        rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
+        return Intake(Amac(), rule).take_in(candidates, [None] * 4, [NOW] * 4, around(Table(), *said))
+
+    assert run() == run()

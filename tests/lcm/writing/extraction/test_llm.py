@@ -1,0 +1,185 @@
+"""Memories that a language model writes down."""
+
+import json
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lcm.errors import ModelError
+from lcm.records import Candidate, Message
+from lcm.writing.extraction.llm import Llm
+from tests.support.language_models import Failing, Quoting, Replying
+from tests.support.workspaces import minute, transcript
+
+MESSAGES = transcript().messages  # two sessions of four
+TALK = MESSAGES[:4]
+GOATS = {
+    "category": "entities",
+    "abstract": "Goats: three near the river",
+    "overview": "- three goats",
+    "content": "Her sister keeps three goats near the river.",
+}
+
+
+def memories(*items: dict[str, Any]) -> Replying:
+    return Replying(json.dumps({"memories": items}))
+
+
+def extracted(*items: dict[str, Any], messages: tuple[Message, ...] = TALK, known: int = 0) -> list[Candidate]:
+    return Llm(memories(*items)).extract(messages, known)
+
+
+def test_a_memory_becomes_a_candidate_with_its_three_levels() -> None:
+    assert extracted({**GOATS, "sources": [3]}) == [
+        Candidate(
+            text="Goats: three near the river",
+            source_message_ids=("talk:2",),
+            kind="memory",
+            category="entities",
+            importance=0.7,
+            confidence=0.7,
+            overview="- three goats",
+            content="Her sister keeps three goats near the river.",
+            batch="talk:0 to talk:3",
+        )
+    ]
+
+
+@pytest.mark.parametrize("sources", [None, [], "3", [0], [9], [1, 9]])
+def test_a_memory_without_proper_sources_rests_on_the_whole_chunk(sources: Any) -> None:
+    (candidate,) = extracted({**GOATS, "sources": sources})
+    assert candidate.source_message_ids == ("talk:0", "talk:1", "talk:2", "talk:3")
+
+
+def test_the_full_narrative_says_how_long_a_memory_holds_counted_from_its_last_source() -> None:
+    today = {**GOATS, "content": "They escaped today."}
+    (candidate,) = extracted({**today, "sources": [1, 3]})
+    assert candidate.temporal_type == "dynamic"
+    assert candidate.valid_until == minute(2) + timedelta(hours=18)
+    (candidate,) = extracted({**today, "content": "", "abstract": "Goats: they leave tomorrow", "sources": [1]})
+    assert candidate.valid_until == minute(0) + timedelta(hours=24)
+
+
+def test_expiry_can_be_switched_off() -> None:
+    model = memories({**GOATS, "content": "They escaped today."})
+    (candidate,) = Llm(model, expiry=False).extract(TALK)
+    assert (candidate.temporal_type, candidate.valid_until) == ("dynamic", None)
+
+
+def test_importance_is_the_categorys() -> None:
+    found = extracted({**GOATS, "category": "profile"}, {**GOATS, "category": "events"})
+    assert [candidate.importance for candidate in found] == [0.9, 0.6]
+
+
+def test_memories_of_one_reply_share_a_batch_and_those_of_another_do_not() -> None:
+    found = Llm(memories(GOATS, GOATS)).extract(MESSAGES)
+    assert [candidate.batch for candidate in found] == ["talk:0 to talk:3"] * 2 + ["talk:4 to talk:7"] * 2
+
+
+def test_only_the_first_five_memories_count(caplog: pytest.LogCaptureFixture) -> None:
+    items = [{**GOATS, "abstract": f"Goat number {i}"} for i in range(7)]
+    extraction = Llm(memories({"category": "none"}, *items))
+    assert [candidate.text for candidate in extraction.extract(TALK)] == [f"Goat number {i}" for i in range(5)]
+    assert extraction.incidents == {"invalid_memory": 1, "surplus_memory": 2}
+    assert "surplus_memory: talk:0 to talk:3: 2 dropped" in caplog.text
+
+
+def test_an_unreadable_reply_gives_no_memory_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    extraction = Llm(Replying("I cannot do that"))
+    assert extraction.extract(TALK) == []
+    assert extraction.incidents == {"unreadable_reply": 1}
+    assert "no list of memories in the reply 'I cannot do that'" in caplog.text
+
+
+def test_a_genuine_empty_list_is_no_incident() -> None:
+    extraction = Llm(memories())
+    assert extraction.extract(TALK) == []
+    assert not extraction.incidents
+
+
+def test_a_model_that_fails_loses_no_chunk_in_silence() -> None:
+    with pytest.raises(ModelError, match="the model is gone"):
+        Llm(Failing()).extract(TALK)
+
+
+def test_fewer_messages_wait_and_are_read_with_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:
+    model = memories({**GOATS, "sources": [3]})
+    extraction = Llm(model)
+    with caplog.at_level(logging.INFO):
+        assert extraction.extract(MESSAGES[:3]) == []
+    assert model.asked == []
+    assert extraction.incidents == {"waiting_messages": 3}
+    assert "3 messages wait" in caplog.text
+    (candidate,) = extraction.extract(TALK, known=3)
+    assert candidate.source_message_ids == ("talk:2", "talk:3")  # it was read when the fourth came
+
+
+def test_a_short_chunk_that_the_next_message_has_no_room_in_is_read_with_it() -> None:
+    model = memories(GOATS)
+    extraction = Llm(model, max_chars=60)
+    long = (replace(TALK[0], content="x" * 50), replace(TALK[1], content="y" * 50))
+    assert extraction.extract(long[:1]) == []
+    (candidate,) = extraction.extract(long, known=1)
+    assert candidate.source_message_ids == ("talk:0", "talk:1")
+    assert candidate.batch == "talk:0 to talk:0"
+    assert extraction.extract((*long, replace(TALK[2], content="z")), known=2) == []  # read already
+
+
+def test_a_chunk_that_grows_is_shown_whole_and_gives_only_what_is_new() -> None:
+    messages = tuple(replace(message, session_id="one") for message in MESSAGES[:6])
+    old, new = {**GOATS, "sources": [1, 4]}, {**GOATS, "sources": [1, 6]}
+    extraction = Llm(memories(old, new))
+    (candidate,) = extraction.extract(messages, known=4)
+    assert candidate.source_message_ids == ("talk:0", "talk:5")
+    assert extraction.incidents == {"repeated_memory": 1}
+
+
+def test_a_chunk_that_was_read_is_not_read_again() -> None:
+    model = memories(GOATS)
+    found = Llm(model).extract(MESSAGES, known=4)
+    assert len(model.asked) == 1
+    assert found[0].batch == "talk:4 to talk:7"
+
+
+def test_only_the_named_roles_are_shown_and_counted() -> None:
+    model = memories(GOATS)
+    assert Llm(model, roles=["user"]).extract(TALK) == []  # two messages of a user
+    (candidate,) = Llm(model, roles=["user"]).extract(MESSAGES)
+    assert candidate.source_message_ids == ("talk:0", "talk:2", "talk:4", "talk:6")
+
+
+def test_only_the_end_of_a_long_message_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    model = memories()
+    extraction = Llm(model, max_chars=20, min_messages=1)
+    extraction.extract((replace(TALK[0], content="begin " + "x" * 30 + " 🐐 end"),))
+    assert f">\n{'x' * 13} 🐐 end\n<" in model.asked[0][1]  # 13 + 1 + 2 + 4 units
+    assert extraction.incidents == {"cut_message": 1}
+    assert "only its last 20 units are shown" in caplog.text
+
+
+def test_a_lone_surrogate_reaches_no_model() -> None:
+    model = memories()
+    Llm(model).extract((replace(TALK[0], content="half \ud83d goat", author="A\udc00"), *TALK[1:]))
+    model.asked[0][1].encode()
+
+
+def test_a_model_that_reads_the_turns_is_taken_by_its_word() -> None:
+    found = Llm(Quoting()).extract(MESSAGES)
+    assert [(c.text, c.source_message_ids) for c in found] == [
+        ("Somebody said: The database migration failed with a timeout", ("talk:3",)),
+        ("Somebody said: The goats escaped on Thursday evening", ("talk:7",)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["max_chars", "min_messages", "max_memories"])
+def test_settings_out_of_range_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
+        Llm(Quoting(), **{name: 0})  # type: ignore[arg-type]
+
+
+def test_an_unknown_role_is_refused() -> None:
+    with pytest.raises(ValueError, match="roles must be some of"):
+        Llm(Quoting(), roles=["robot"])  # type: ignore[list-item]
