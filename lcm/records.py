@@ -252,6 +252,10 @@ LEVELS: tuple[Level, ...] = Level.__args__  # type: ignore[attr-defined]
 """How far a summary had to be pressed: the plain request, the tighter one, cut from its source, cut to its limit."""
 
 
+FALLBACK_MARK = "[LCM fallback summary; truncated for context management]"
+"""The last line of a summary that is the cut beginning of its source, because no model gave one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A node of the summary DAG: `leaf` (depth 0) from messages, `condensed` from summaries one level below."""

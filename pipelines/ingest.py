@@ -14,12 +14,12 @@ from eval.experiment.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.memory.session.preparer import MessagePreparer
-from lcm.protocols import TranscriptReader
 from lcm.records import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
+from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import configuration

@@ -7,8 +7,8 @@ from zlib import crc32
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from lcm.protocols import Recorded
 from lcm.transcript.parquet import ParquetReader, json_value, recorded_row
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 
 _BATCH_ROWS, _BATCH_BYTES = 2000, 8 * 2**20

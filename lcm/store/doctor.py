@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from lcm.compaction.summarizer.truncate import FALLBACK_MARK
 from lcm.javascript import utf16_length
-from lcm.plugins.lossless_claw import store_checks as original_checks
-from lcm.store import context_checks, lineage_checks, value_checks
+from lcm.records import FALLBACK_MARK
+from lcm.store import context_checks, lineage_checks, recorded_checks, value_checks
 from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
 
 Status = Literal["pass", "warn", "fail"]
@@ -90,8 +89,8 @@ def scan(
         _check("summaries_say_something", value_checks.wordless(*one)),
         _check("summary_file_ids", value_checks.no_file_ids(*one)),
         _check("summary_files_known", value_checks.unknown_files(*one), bad="warn"),
-        _check("message_parts_whole", original_checks.lost_parts(*one)),
-        _check("messages_as_recorded", original_checks.unlike_originals(*one)),
+        _check("message_parts_whole", recorded_checks.lost_parts(*one)),
+        _check("messages_as_recorded", recorded_checks.unlike_originals(*one)),
         _check("summaries_whole", marked_summaries(*one), bad="warn"),
     ]
     if conversation is None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lcm.encoding import well_formed
-from lcm.protocols import Recorded
 from lcm.records import Event
 from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import Session, chat_message, sessions
 

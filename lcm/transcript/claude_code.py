@@ -14,11 +14,11 @@ from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
 _SPOKEN = ("user", "assistant")

@@ -15,12 +15,12 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Event, Message, Part, Role
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import Decomposed, decompose, enclosed
 from lcm.transcript.plain_text import plain_text
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 
 _WRAPPERS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})

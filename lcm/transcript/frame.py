@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Transcript
 from lcm.transcript.parquet import SCHEMA, TranscriptRows, json_value, recorded_row
+from lcm.transcript.reader import Recorded
 from lcm.transcript.reading import in_pieces, joined
 
 FRAME_SCHEMA: dict[str, pl.DataType] = dict(pl.DataFrame(pa.Table.from_pylist([], SCHEMA)).schema)

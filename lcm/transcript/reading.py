@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded, TranscriptReader
 from lcm.records import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
@@ -15,6 +14,7 @@ from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.parquet import ParquetReader
+from lcm.transcript.reader import Recorded, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader

@@ -13,10 +13,10 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Event, Message, Part, Role
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, sessions, value_part
 

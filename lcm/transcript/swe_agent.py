@@ -11,10 +11,10 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Event, Message, Part
 from lcm.transcript.identity import native_id
 from lcm.transcript.plain_text import plain_text
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, Element, chat_message, sessions, value_part
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcm.encoding import well_formed
-from lcm.protocols import Recorded
 from lcm.records import Event
 from lcm.transcript.identity import native_id
+from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, chat_message, sessions
 

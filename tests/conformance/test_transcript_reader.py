@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.protocols import TranscriptReader
 from lcm.records import Transcript
 from lcm.store.store import Store
 from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import READERS, joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.conftest import ROOT

@@ -13,12 +13,12 @@ from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 
 from lcm.compaction.summarizer.prompts import prompt, system_prompt
-from lcm.compaction.summarizer.truncate import FALLBACK_MARK, NOTHING_TO_SUMMARISE, cut
+from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnrecordedReplyError
 from lcm.javascript import trim
 from lcm.language_model.unanswered import UnansweredError
 from lcm.protocols import LanguageModel
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records import FALLBACK_MARK, SummaryRequest, SummaryResult
 
 _CONFIDENCE = 0.5
 """Of every reply: a chat API tells no probabilities, so that nothing is known of it."""

@@ -10,10 +10,6 @@ from lcm.records import SummaryRequest, SummaryResult
 NOTHING_TO_SUMMARISE = "there is nothing to summarise: the text is blank"
 
 
-FALLBACK_MARK = "[LCM fallback summary; truncated for context management]"
-"""The last line of a text that stands in for a model's words."""
-
-
 @dataclass(frozen=True, slots=True)
 class Truncate:
     """The first units of the text, a newline and the marker; a text that is no longer stays as it is.

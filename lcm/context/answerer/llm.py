@@ -18,7 +18,7 @@ from lcm.errors import GrantError, ModelError
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols import LanguageModel, TokenEstimator
 
-_TASK = resources.files("lcm.context.recall").joinpath("llm_task.txt").read_text("utf-8")
+_TASK = resources.files(__package__).joinpath("llm_task.txt").read_text("utf-8")
 
 
 @dataclass(slots=True)

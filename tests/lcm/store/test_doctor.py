@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.truncate import FALLBACK_MARK
 from lcm.errors import StoreError
 from lcm.memory.session.preparer import live_message
-from lcm.records import Message, Summary, Transcript
+from lcm.records import FALLBACK_MARK, Message, Summary, Transcript
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded, TranscriptReader
 from lcm.records import Event, Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.json_scanner import MAX_DEPTH
 from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reader import Recorded, TranscriptReader
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.conftest import ROOT

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.protocols import Recorded
 from lcm.records import Message, Part, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
+from lcm.transcript.reader import Recorded
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
