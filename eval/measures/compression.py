@@ -11,12 +11,11 @@ Tokens are those of the messages' and summaries' words, by the estimator that al
 - `confidence`: mean over summaries, each its maker's own; makers' confidences cannot be compared with one another.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-
 import polars as pl
 
 from lcm.protocols import TokenEstimator
 from lcm.records import LEVELS, Summary
+from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.store.summaries import SUMMARY_SCHEMA
 
@@ -70,36 +69,19 @@ def totals(conversations: pl.DataFrame) -> dict[str, float]:
     return found
 
 
-def reached(context: Iterable[str], sources: Mapping[str, Sequence[str]]) -> set[str]:
-    """Everything that expanding context items leads to, themselves included."""
-    found: set[str] = set()
-    waiting = list(context)
-    while waiting:
-        item = waiting.pop()
-        if item not in found:
-            found.add(item)
-            waiting += sources.get(item, ())
-    return found
-
-
-def sources_of(edges: pl.DataFrame) -> dict[str, list[str]]:
-    """Each summary with its sources, in order."""
-    grouped = edges.group_by("summary_id", maintain_order=True).agg("source_id")
-    return dict(grouped.iter_rows())
-
-
 def _conversation(
     store: Store, conversation_id: str, summaries: pl.DataFrame, tokens: TokenEstimator
 ) -> dict[str, object]:
     messages = store.message_frame(conversation_id)
     context = store.context_records(conversation_id)
     items = [item.summary_id if isinstance(item, Summary) else item.message_id for item in context]
-    sources = sources_of(store.edges(conversation_id))
-    found = reached(items, sources)
     shown = sum(tokens.count([item.content for item in context]))
     raw = sum(tokens.count(store.contents(conversation_id)))
     said = set(messages["message_id"])
-    retired = (reached(store.retired(conversation_id), sources) & said) - found
+    gone = store.retired(conversation_id)
+    with store.reading() as connection:
+        found = {*items, *messages_beneath(connection, items)}
+        retired = ({*gone, *messages_beneath(connection, gone)} & said) - found
     lost = said - found - retired
     levels = dict(summaries.group_by("level").len().iter_rows())
     return {

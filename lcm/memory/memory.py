@@ -68,6 +68,7 @@ from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_undocumented_shards
 from lcm.store.journal import add_entry, read_entries
+from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.store.summaries import undocumented
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -725,11 +726,10 @@ class Memory:
 
     def _beneath(self, summary: Summary) -> list[Message]:
         """The messages that a summary leads to, in order."""
-        if summary.kind == "leaf":
-            found = self.store.messages_by_id(summary.source_ids)
-            return [found[message_id] for message_id in summary.source_ids]
-        below = self.store.summaries_by_id(summary.source_ids)
-        return [message for one in summary.source_ids for message in self._beneath(below[one])]
+        with self.store.reading() as connection:
+            ids = messages_beneath(connection, [summary.summary_id])
+        found = self.store.messages_by_id(ids)
+        return [found[message_id] for message_id in ids]
 
     def _grow(self, vectors: dict[str, Vectors], changed: Sequence[str] | None = None) -> None:
         """Take the store's new documents into memory and into the indexes.

@@ -2,14 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from lcm.clock import parse_instant
 from lcm.errors import StoreError
 from lcm.records import LargeFile
-from lcm.store.search import BENEATH
 
 Direction = Literal["sources", "derived"]
 
@@ -27,14 +26,14 @@ class SourceMessage(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a summary stands below the one that was asked for."""
+    """Where a walk over lineage found a summary."""
 
     summary_id: str
     steps: int
     path: str
     """Four digits a step, joined by dots: the position among the sources of the condensed summary of that step."""
-    neighbours: int
-    """How many follow it in the direction of the walk."""
+    next_ids: tuple[str, ...]
+    """The summaries that follow it in the direction of the walk, in order; none where the walk ends."""
 
 
 class StoredFile(NamedTuple):
@@ -77,11 +76,6 @@ def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str])
         (json.dumps(list(summary_ids)),),
     )
     return dict(rows.fetchall())
-
-
-def beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> set[str]:
-    """Summaries and all that they were made of."""
-    return {found for (found,) in connection.execute(BENEATH, {"roots": json.dumps(list(summary_ids))})}
 
 
 def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
@@ -142,44 +136,88 @@ def deepest(connection: sqlite3.Connection, conversations: Sequence[int] | None)
 
 def walk(
     connection: sqlite3.Connection,
-    summary_id: str,
-    direction: Direction,
+    summary_ids: Sequence[str],
+    direction: Direction = "sources",
     kept: Callable[[list[str]], Collection[str]] = list,
+    depth: int | None = None,
 ) -> list[Place]:
-    """The summary itself and what lies in one direction of it, by steps and path; each once, at its first place.
+    """Summaries and what lies in one direction of them, by steps and path; each once, at its first place.
+
+    It is the one way in which the edges between summaries are followed.
 
     Args:
         connection: where they are stored.
-        summary_id: where to begin.
-        direction: to what it was made of, or to what was made of it.
+        summary_ids: where to begin.
+        direction: to what they were made of, or to what was made of them.
         kept: those of some summaries to go on with.
+        depth: how many steps to go; None = to the ends.
     """
     near, far = ("summary_id", "parent_summary_id") if direction == "sources" else ("parent_summary_id", "summary_id")
-    paths = {summary_id: ""}
-    level, found, steps = [summary_id], [], 0
+    paths = dict.fromkeys(summary_ids, "")
+    level, found, steps = list(paths), [], 0
     while level:
-        edges: dict[str, list[tuple[str, int]]] = {one: [] for one in level}
-        rows = connection.execute(
-            f"""
-            SELECT {near}, {far}, ordinal FROM json_each(?) k JOIN summary_parents p ON p.{near} = k.value
-            ORDER BY ordinal, {far}
-            """,  # noqa: S608 (our own constants)
-            (json.dumps(level),),
-        )
-        read = rows.fetchall()
-        allowed = set(kept([other for _, other, _ in read]))
-        for one, other, ordinal in read:
-            if other in allowed:
-                edges[one].append((other, ordinal))
-        found += [Place(one, steps, paths[one], len(edges[one])) for one in level]
+        edges: dict[str, dict[str, int]] = {one: {} for one in level}
+        if depth is None or steps < depth:
+            read = connection.execute(
+                f"""
+                SELECT {near}, {far}, ordinal FROM json_each(?) k JOIN summary_parents p ON p.{near} = k.value
+                ORDER BY ordinal, {far}
+                """,  # noqa: S608 (our own constants)
+                (json.dumps(level),),
+            ).fetchall()
+            allowed = set(kept([other for _, other, _ in read]))
+            for one, other, ordinal in read:
+                if other in allowed:
+                    edges[one][other] = ordinal
+        found += [Place(one, steps, paths[one], tuple(edges[one])) for one in level]
         next_level = []
         for one in level:
-            for other, ordinal in edges[one]:
+            for other, ordinal in edges[one].items():
                 if other not in paths:
                     paths[other] = f"{paths[one]}.{ordinal:04d}" if paths[one] else f"{ordinal:04d}"
                     next_level.append(other)
         level, steps = sorted(next_level, key=paths.__getitem__), steps + 1
     return found
+
+
+def beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> set[str]:
+    """Summaries and all summaries that they were made of."""
+    return {place.summary_id for place in walk(connection, summary_ids)}
+
+
+def depth_first(
+    start: str, sources: Callable[[str], Sequence[str]], depth: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Something and what it was made of, each followed by its own sources, with the steps down to it.
+
+    What two were made of comes twice. Nothing comes beneath itself, so that it ends even where lineage is no DAG.
+
+    Args:
+        start: comes first, 0 steps down.
+        sources: of one, in order.
+        depth: how many steps to go down; None = to the ends.
+    """
+    waiting = [(start, frozenset[str]())]
+    while waiting:
+        one, above = waiting.pop()
+        yield one, len(above)
+        if depth is None or len(above) < depth:
+            here = above | {one}
+            waiting += [(source, here) for source in reversed(sources(one)) if source not in here]
+
+
+def messages_beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> list[str]:
+    """The ids of the messages that summaries stand for, each once, in the order of their sources."""
+    sources = {place.summary_id: place.next_ids for place in walk(connection, summary_ids)}
+    ordered = [one for root in summary_ids for one, _ in depth_first(root, sources.__getitem__)]
+    rows = connection.execute(
+        """
+        SELECT m.message_key FROM json_each(?) k JOIN summary_messages l ON l.summary_id = k.value
+        JOIN messages m USING (message_id) ORDER BY k.key, l.ordinal
+        """,
+        (json.dumps(ordered),),
+    )
+    return list(dict.fromkeys(message_id for (message_id,) in rows))
 
 
 def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:

@@ -44,7 +44,7 @@ class Bounds:
     conversations: Sequence[int] | None = None
     """None = all, archived ones too."""
     summaries: Sequence[str] | None = None
-    """Only these, what they were made of, and the messages beneath; None = all."""
+    """Only these, and the messages that they were made of; None = all."""
     since: datetime | None = None
     """Not before that instant."""
     before: datetime | None = None
@@ -55,7 +55,7 @@ class Bounds:
     def parameters(self) -> dict[str, Any]:
         return {
             "conversations": None if self.conversations is None else json.dumps(list(self.conversations)),
-            "roots": None if self.summaries is None else json.dumps(list(self.summaries)),
+            "summaries": None if self.summaries is None else json.dumps(list(self.summaries)),
             "since": optional_instant(self.since),
             "before": optional_instant(self.before),
             "limit": self.limit,
@@ -116,7 +116,7 @@ class Subject:
         row = self.rows.rpartition(" ")[2]
         return f"""
             (:conversations IS NULL OR {row}.conversation_id IN (SELECT value FROM json_each(:conversations)))
-            AND (:roots IS NULL OR {self.inside})
+            AND (:summaries IS NULL OR {self.inside})
             AND (:since IS NULL OR {self.ends} >= :since) AND (:before IS NULL OR {self.starts} < :before)
         """  # noqa: S608 (our own constants)
 
@@ -125,13 +125,7 @@ class Subject:
         return f"{self.ends} DESC, {self.tie} DESC"
 
 
-BENEATH = """
-    WITH RECURSIVE beneath (id) AS (
-      SELECT value FROM json_each(:roots)
-      UNION SELECT p.parent_summary_id FROM summary_parents p JOIN beneath ON p.summary_id = beneath.id
-    ) SELECT id FROM beneath
-"""
-"""The summaries of the JSON list :roots and all that they were made of."""
+_SUMMARIES = "IN (SELECT value FROM json_each(:summaries))"
 
 MESSAGES = Subject(
     fts="messages_fts",
@@ -140,7 +134,7 @@ MESSAGES = Subject(
     joined="m.message_id = messages_fts.rowid",
     content="m.content",
     column=0,
-    inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id IN ({BENEATH}))",  # noqa: S608
+    inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id {_SUMMARIES})",  # noqa: S608
     starts="m.created_at",
     ends="m.created_at",
     tie="m.message_id",
@@ -152,7 +146,7 @@ SUMMARIES = Subject(
     joined="s.summary_id = summaries_fts.summary_id",
     content="s.content",
     column=1,
-    inside=f"s.summary_id IN ({BENEATH})",
+    inside=f"s.summary_id {_SUMMARIES}",
     starts="s.created_at",
     ends="s.created_at",
     tie="s.rowid",

@@ -68,7 +68,7 @@ def described_summary(
     budget_tokens: int,
 ) -> DescribedSummary:
     """Describe a summary that is stored and may be seen; what lies outside is not named."""
-    places = walk(connection, summary_id, direction, lambda ids: bounds.seen(connection, ids))
+    places = walk(connection, [summary_id], direction, lambda ids: bounds.seen(connection, ids))
     known = summaries_by_id(connection, [place.summary_id for place in places])
     summary = known[summary_id]
     messages = [said for said in source_messages(connection, summary_id) if bounds.holds(said.conversation)]
@@ -121,7 +121,7 @@ def _node_line(node: Node, budget_tokens: int) -> str:
     return (
         f"d{place.steps} {summary.summary_id} k={summary.kind} tok={summary.token_count} "
         f"descTok={summary.descendant_token_count} srcTok={summary.source_message_token_count} "
-        f"desc={summary.descendant_count} child={place.neighbours} range={_range(summary)} "
+        f"desc={summary.descendant_count} child={len(place.next_ids)} range={_range(summary)} "
         f"cost[s={node.summaries_tokens},m={node.messages_tokens}] budget[s={fits[0]},m={fits[1]}]"
     )
 

@@ -4,15 +4,15 @@ Source: lossless-claw 0.6.3.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols import TokenEstimator
 from lcm.records import Summary
-from lcm.store.lineage import source_messages
+from lcm.store.lineage import depth_first, source_messages, walk
 from lcm.store.summaries import summaries_by_id
 
 Distilled = Literal["words", "ids"]
@@ -70,57 +70,6 @@ class Expanded:
         return tuple(dict.fromkeys(named))
 
 
-@dataclass(slots=True)
-class _Walk:
-    """One expansion under way."""
-
-    connection: sqlite3.Connection
-    tokens: TokenEstimator
-    cap: float
-    has_messages: bool
-    bounds: ReadBounds
-    used: int = 0
-    is_truncated: bool = False
-    children: list[Child] = field(default_factory=list)
-    messages: list[ReachedMessage] = field(default_factory=list)
-
-    def fits(self, tokens: int) -> bool:
-        self.is_truncated = self.is_truncated or self.used + tokens > self.cap
-        self.used += 0 if self.is_truncated else tokens
-        return not self.is_truncated
-
-    def below(self, summary: Summary, depth: int, above: frozenset[str]) -> None:
-        """Take in what a summary was made of; `above` keeps a store that is no DAG from turning in circles."""
-        if depth <= 0 or self.is_truncated:
-            return
-        if summary.kind == "leaf":
-            self._messages(summary)
-            return
-        sources = summaries_by_id(self.connection, self.bounds.seen(self.connection, summary.source_ids))
-        for source_id in summary.source_ids:
-            source = sources.get(source_id)
-            if source is None or source_id in above:
-                continue
-            if not self.fits(source.token_count):
-                return
-            self.children.append(Child(source_id, source.kind, source.content, source.token_count))
-            if depth > 1:
-                self.below(source, depth - 1, above | {source_id})
-
-    def _messages(self, leaf: Summary) -> None:
-        if not self.has_messages:
-            return
-        for said in source_messages(self.connection, leaf.summary_id):
-            if not self.bounds.holds(said.conversation):
-                continue
-            tokens = said.tokens or self.tokens.count([said.content])[0]
-            if not self.fits(tokens):
-                return
-            self.messages.append(
-                ReachedMessage(said.number, said.message_id, leaf.summary_id, said.role, said.content, tokens)
-            )
-
-
 def expand(
     connection: sqlite3.Connection,
     summary_ids: Sequence[str],
@@ -146,19 +95,44 @@ def expand(
     roots: list[Root] = []
     used, is_truncated = 0, False
     for summary_id in summary_ids:
-        if used >= token_cap:
-            is_truncated = True
+        is_truncated = is_truncated or used >= token_cap
         if is_truncated:
             break
-        walk = _Walk(connection, tokens, token_cap - used, has_messages, bounds)
         summary = known.get(summary_id)
-        if summary is not None:
-            walk.below(summary, depth, frozenset({summary_id}))
-        kind = None if summary is None else summary.kind
-        roots.append(Root(summary_id, kind, tuple(walk.children), tuple(walk.messages)))
-        used += walk.used
-        is_truncated = walk.is_truncated
+        found: list[Child | ReachedMessage] = []
+        for one in () if summary is None else _beneath(connection, summary, depth, tokens, bounds, has_messages):
+            if used + one.tokens > token_cap:
+                is_truncated = True
+                break
+            used += one.tokens
+            found.append(one)
+        children = tuple(one for one in found if isinstance(one, Child))
+        messages = tuple(one for one in found if isinstance(one, ReachedMessage))
+        roots.append(Root(summary_id, None if summary is None else summary.kind, children, messages))
     return Expanded(tuple(roots), used, is_truncated)
+
+
+def _beneath(
+    connection: sqlite3.Connection,
+    root: Summary,
+    depth: int,
+    tokens: TokenEstimator,
+    bounds: ReadBounds,
+    has_messages: bool,
+) -> Iterator[Child | ReachedMessage]:
+    """What a summary was made of, depth first; read only as far as it is asked for."""
+    places = walk(connection, [root.summary_id], kept=lambda ids: bounds.seen(connection, ids), depth=depth)
+    sources = {place.summary_id: place.next_ids for place in places}
+    for summary_id, steps in depth_first(root.summary_id, sources.__getitem__, depth):
+        summary = root if not steps else summaries_by_id(connection, [summary_id])[summary_id]
+        if steps:
+            yield Child(summary_id, summary.kind, summary.content, summary.token_count)
+        if not has_messages or summary.kind != "leaf" or steps >= depth:
+            continue
+        for said in source_messages(connection, summary_id):
+            if bounds.holds(said.conversation):
+                count = said.tokens or tokens.count([said.content])[0]
+                yield ReachedMessage(said.number, said.message_id, summary_id, said.role, said.content, count)
 
 
 def shortened(content: str) -> str:

@@ -47,9 +47,10 @@ class ReadBounds:
         known = stored_files(connection, file_ids)
         return tuple(one for one in file_ids if one in known and self.sees_file(connection, known[one]))
 
-    def bounds(self) -> Bounds:
+    def bounds(self, connection: sqlite3.Connection) -> Bounds:
         """The same for a search."""
-        return Bounds(conversations=self.conversations, summaries=self.roots)
+        covered = None if self.roots is None else sorted(beneath(connection, self.roots))
+        return Bounds(conversations=self.conversations, summaries=covered)
 
 
 EVERYTHING = ReadBounds()

@@ -91,11 +91,12 @@ class Reader:
         """
         if since is not None and before is not None and since >= before:
             raise ValueError(f"since must be earlier than before, got {since} and {before}")
-        within = self._bounds(conversation).bounds()
-        within = replace(within, since=since, before=before, limit=self.reading.limit if limit is None else limit)
-        if within.limit < 1:
-            raise ValueError(f"limit must be >= 1, got {within.limit}")
+        bounds = self._bounds(conversation)
+        limit = self.reading.limit if limit is None else limit
+        if limit < 1:
+            raise ValueError(f"limit must be >= 1, got {limit}")
         with self.store.reading() as connection:
+            within = replace(bounds.bounds(connection), since=since, before=before, limit=limit)
             found = grep(connection, pattern, mode, scope, within, self.reading.searching, self.incidents)
         return found if self.lease is None else self.lease.afforded(found)
 

@@ -15,7 +15,6 @@ from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.clustering.prior_context import made_before
 from lcm.compaction.clustering.prior_context import prior_context as taken
-from lcm.compaction.lineage_expansion import Child, LineageExpansion
 from lcm.compaction.lockstep import in_lockstep
 from lcm.compaction.progress import Progress
 from lcm.compaction.recent_tail import Turn
@@ -28,6 +27,7 @@ from lcm.errors import ModelError
 from lcm.protocols import Vectors, Work
 from lcm.records import CompactionReport, Message, Shard, Summary, SummaryRequest, SummaryResult
 from lcm.store.guidance import read_shards
+from lcm.store.lineage import depth_first
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -218,15 +218,15 @@ def tail_selection_compaction(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def expand_summary(case: dict[str, Any]) -> dict[str, Any]:
+    """Messages, and the summaries that are too deep to be opened."""
     raw = {turn["id"] for turn in case["raw_turns"]}
-    edges: dict[str, list[Child]] = {}
+    edges: dict[str, list[str]] = {}
     for edge in case["edges"]:
-        child = Child(edge["child"], edge["child_type"] == "summary")
-        if child.is_summary or child.item_id in raw:
-            edges.setdefault(edge["parent"], []).append(child)
+        if edge["child_type"] == "summary" or edge["child"] in raw:
+            edges.setdefault(edge["parent"], []).append(edge["child"])
     depth = case["max_depth"] if case["max_depth"] > 0 else 3
-    expansion = LineageExpansion(depth, "returned", has_repeats=True)
-    return {"ids": list(expansion.expand(case["summary_id"], lambda parent: edges.get(parent, [])).item_ids)}
+    found = depth_first(case["summary_id"], lambda one: edges.get(one, []), depth)
+    return {"ids": [one for one, steps in found if steps and (one in raw or steps == depth)]}
 
 
 def t5_confidence(case: dict[str, Any]) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def _described(described: Any) -> dict[str, Any]:
                 "summary_id": node.place.summary_id,
                 "depth_from_root": node.place.steps,
                 "path": node.place.path,
-                "child_count": node.place.neighbours,
+                "child_count": len(node.place.next_ids),
             }
             for node in described.subtree
         ],

@@ -15,7 +15,6 @@ from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.compaction.lineage_expansion import Child, LineageExpansion
 from lcm.compaction.lockstep import run
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
@@ -27,6 +26,7 @@ from lcm.records import Message, Shard, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_shards
+from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import NOW, Stub, conversation, message
@@ -70,11 +70,6 @@ def shards_of(store: Store) -> list[str]:
 
 def require_clean(store: Store) -> None:
     assert [check for check in scan(store._connection) if check.status != "pass"] == []
-
-
-def children(store: Store) -> Any:
-    found = {one.summary_id: one for one in store.summaries()}
-    return lambda parent: [Child(one, is_summary=False) for one in found[parent].source_ids]
 
 
 @given(count=st.integers(0, 500), size=st.integers(1, 60))
@@ -142,7 +137,8 @@ def test_nothing_is_lost_and_a_second_run_changes_nothing(words: list[str], numb
     for summary in summaries:
         assert summary.source_ids
         assert 0 <= summary.confidence <= 1
-        assert LineageExpansion().expand(summary.summary_id, children(store)).item_ids == summary.source_ids
+        with store.reading() as connection:
+            assert messages_beneath(connection, [summary.summary_id]) == list(summary.source_ids)
         cluster = next((one for one in planned if set(summary.source_ids) <= set(one)), None)
         if cluster is not None:
             assert summary.token_count < sum(tokens[one] for one in cluster)
@@ -363,17 +359,6 @@ def test_the_turns_nearest_to_the_middle_are_taken_in_order() -> None:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     assert list(Centroid(EMBEDDER, density=0.5).chosen(rows)) == [2, 3]  # ceil(4 * 0.5), mean at about (0.75, 0.32)
     assert list(Centroid(EMBEDDER).chosen(rows, 1.5)) == [2, 3]  # no share: as set, ceil(4 * 0.4)
-
-
-def test_expansion_returns_each_message_once_and_ends_in_a_circle() -> None:
-    edges = {
-        "a": [Child("b", is_summary=True), Child("c", is_summary=True)],
-        "b": [Child("m1", is_summary=False)],
-        "c": [Child("m1", is_summary=False), Child("m2", is_summary=False), Child("a", is_summary=True)],
-    }
-    assert LineageExpansion().expand("a", edges.__getitem__) == (("m1", "m2"), False)
-    assert LineageExpansion(1).expand("a", edges.__getitem__) == ((), True)
-    assert LineageExpansion(1, "returned").expand("a", edges.__getitem__) == (("b", "c"), True)
 
 
 @pytest.mark.parametrize(
