@@ -17,7 +17,7 @@ from eval.experiment.experiment import Experiment, Progress, rankings_of
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator
 from lcm.files import cache_dir
-from lcm.memory.memory import System
+from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import configuration
 

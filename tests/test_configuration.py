@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.memory.memory import System
+from lcm.memory.system import System
 from pipelines.config import configuration
 from tests.support.roots import FILES, choices_of, groups_of, pipeline_of
 

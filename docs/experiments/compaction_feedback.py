@@ -23,7 +23,8 @@ from scipy.stats import spearmanr
 from eval.dataset.dataset import Dataset
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.files import cache_dir
 from lcm.records import Query
 from lcm.compaction.summarizer.centroid import Centroid
@@ -83,7 +84,7 @@ def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float, float]:
 def compacted(system: System, dataset: Dataset) -> Iterator[tuple[Memory, list[Query]]]:
     """Each workspace, compacted, with its questions."""
     for workspace in dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts):
-        with system.open() as memory:
+        with Memory.open(system) as memory:
             for transcript in dataset.transcripts:
                 if transcript.workspace_id == workspace and transcript.messages:
                     memory.ingest(transcript)

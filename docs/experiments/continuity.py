@@ -116,7 +116,7 @@ def check(name: str, overrides: Sequence[str]) -> Counter[str]:
     nodes = Written().nodes()
     found: Counter[str] = Counter()
     for workspace in dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts):
-        with system.open() as memory:
+        with Memory.open(system) as memory:
             transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace and one.messages]
             for transcript in transcripts:
                 memory.ingest(transcript)

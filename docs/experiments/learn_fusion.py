@@ -28,7 +28,8 @@ from system_parts import COMMON, place, run
 from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
 from lcm.retrieval.embedder.kept import kept
-from lcm.memory.memory import System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from pipelines.config import configuration
@@ -140,7 +141,7 @@ def _recorded(config: DictConfig, dataset: Dataset) -> tuple[list[pl.DataFrame],
         transcripts = [t for t in dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in dataset.queries if query.workspace_id == workspace]
         system_here: Any = System(kept(system.embedder), *_parts(system))
-        with system_here.open() as memory:
+        with Memory.open(system_here) as memory:
             for asked in replay.play(memory, transcripts, queries):
                 memory.rank(asked, Ranking(ranking.source, {**evidence, "record": recorder}))
             sources = memory.documents.select("document_id", message_id=pl.col("source_message_ids").list.first())

@@ -9,7 +9,8 @@ import polars as pl
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
-from lcm.memory.memory import System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
 from lcm.retrieval.ranking.pipeline import Ranking
 
@@ -44,7 +45,7 @@ class RankingShare:
             source = _TimedSource(timed.source)
             embedder = _TimedEmbedder(self.system.embedder)
             started = time.perf_counter()
-            with replace(self.system, embedder=embedder).open() as memory:
+            with Memory.open(replace(self.system, embedder=embedder)) as memory:
                 memory.ingest(transcript)
                 vectors = embedder.embed([query.text for query in queries], "query")
                 embedded = time.perf_counter()

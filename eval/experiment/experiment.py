@@ -21,7 +21,7 @@ from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA, Retrieval, judg
 from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
 from eval.replay.workspace_replay import Replay
 from lcm.errors import DatasetError
-from lcm.memory.memory import System
+from lcm.memory.system import System
 from lcm.protocols import Embedder, Ranker
 
 Progress = Callable[[str, int, int], None]

@@ -16,7 +16,8 @@ from eval.measures.compression import compressed
 from eval.measures.latency import Latency
 from eval.measures.retention import RETENTION_SCHEMA, Retention
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import CountsIncidents, Embedder, Ranker
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.token_estimator.utf16_units import Utf16Units

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
 from lcm.errors import StoreError
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.records import Query, Transcript
 
 _log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class WorkspaceReplay:
 
         def copied(number: int) -> tuple[Memory, int]:
             try:
-                memory = self.system.open_copy(folder / f"{number}.db")
+                memory = Memory.open_copy(self.system, folder / f"{number}.db")
             except StoreError as error:  # another process has made room since
                 _log.warning("%s: played again", error)
                 memory = self._played_to(first[number])
@@ -100,7 +101,7 @@ class WorkspaceReplay:
 
     def _played_to(self, place: int) -> Memory:
         """A memory as it was at a moment, or at the end where there were fewer."""
-        memory = self.system.open()
+        memory = Memory.open(self.system)
         for at, _ in enumerate(self.replay.play(memory, self.transcripts, self.queries)):
             if at == place:
                 break
@@ -108,7 +109,7 @@ class WorkspaceReplay:
 
     def _played(self) -> Iterator[ReplayCheckpoint]:
         with ExitStack() as until_done:
-            memory = until_done.enter_context(self.system.open())
+            memory = until_done.enter_context(Memory.open(self.system))
             states = _States(None, memory)
             if self.cache is not None and self.key is not None:
                 states.folder = until_done.enter_context(self.cache.written_folder("heard", self.key))

@@ -4,7 +4,7 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -14,39 +14,23 @@ import polars as pl
 
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.compaction.lockstep import Clock, in_lockstep, run
-from lcm.compaction.none import NoCompaction
-from lcm.compaction.summary_documents.none import NoSummaryDocuments
 from lcm.compaction.window import StoredWindow
-from lcm.context.assembly.lossless import Lossless as LosslessAssembly
-from lcm.context.authored.none import NothingAuthored
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
 from lcm.memory.comparison_set import ComparisonSet
 from lcm.memory.document_timeline import DocumentTimeline
 from lcm.memory.ingest_plan import arrive, dated, write
-from lcm.memory.scopes.scopes import Scopes, parse_agent_id
+from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.session.preparer import MessagePreparer
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.system import System
 from lcm.protocols import (
-    Admission,
     Ask,
-    Assembly,
-    Authored,
     Batch,
-    Compaction,
     CountsIncidents,
-    Deduplication,
-    Embedder,
-    Extraction,
     Ranker,
-    Reinforcement,
     ShowsTail,
-    SummaryDocuments,
     TextIndex,
-    TextIndexChoice,
-    TokenEstimator,
     VectorIndex,
-    VectorIndexChoice,
     Vectors,
 )
 from lcm.records import (
@@ -65,76 +49,17 @@ from lcm.records import (
 )
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.store.guidance import drop_documents, put_nodes, read_nodes, read_undocumented_shards
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.store.summaries import undocumented
-from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.writing.admission.intake import Intake
-from lcm.writing.admission.none import AdmitAll
-from lcm.writing.deduplication.none import KeepAll
 from lcm.writing.dream.promotion import Promotion, in_sight, promote
 from lcm.writing.dream.query import asks_for_dreams
 from lcm.writing.new_document import document_of_node, document_of_shard
 
-_PART_METHODS = {
-    "embedder": "embed",
-    "vector_index": "build",
-    "text_index": "build",
-    "token_estimator": "count",
-    "extraction": "extract",
-    "ranking": "rank",
-    "admission": "assess",
-    "deduplication": "judge",
-    "reinforcement": "after_recall",
-    "scopes": "readable",
-    "compaction": "compact",
-    "assembly": "assemble",
-    "session": "writes",
-    "authored": "nodes",
-    "summary_documents": "document",
-}
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """The parts of a memory system; `open` gives it a workspace to work on."""
-
-    embedder: Embedder
-    vector_index: VectorIndexChoice
-    text_index: TextIndexChoice
-    token_estimator: TokenEstimator
-    extraction: Extraction
-    ranking: Ranker
-    admission: Admission = field(default_factory=AdmitAll)
-    deduplication: Deduplication = field(default_factory=KeepAll)
-    reinforcement: Reinforcement = field(default_factory=NoReinforcement)
-    scopes: Scopes = field(default_factory=Scopes)
-    compaction: Compaction = field(default_factory=NoCompaction)
-    assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
-    session: SessionRules = field(default_factory=SessionRules)
-    authored: Authored = field(default_factory=NothingAuthored)
-    summary_documents: SummaryDocuments = field(default_factory=NoSummaryDocuments)
-
-    def __post_init__(self) -> None:
-        for name, method in _PART_METHODS.items():
-            if not callable(getattr(getattr(self, name), method, None)):
-                raise TypeError(f"{name} must have {method}(), got {getattr(self, name)!r}")
-
-    def open(self, path: Path | str = ":memory:") -> "Memory":
-        """Open the workspace in the SQLite file `path`, made if missing.
-
-        Its indexes are rebuilt from it; the vectors come from the file that `Memory.close` left beside it, where that
-        still fits.
-        """
-        return Memory(self, Store(path), None if str(path) == ":memory:" else Path(path))
-
-    def open_copy(self, path: Path) -> "Memory":
-        """Open a copy of the workspace in a file, in this process alone: the file stays as it is."""
-        return Memory(self, Store.copied_from(path), vectors_beside=path)
 
 
 class Memory:
@@ -174,6 +99,20 @@ class Memory:
         self.indexes.fill(self._known.frame, vectors_beside or path)
         self.catch_up()
 
+    @classmethod
+    def open(cls, system: System, path: Path | str = ":memory:") -> Self:
+        """Open the workspace in the SQLite file `path`, made if missing.
+
+        Its indexes are rebuilt from it; the vectors come from the file that `close` left beside it, where that still
+        fits.
+        """
+        return cls(system, Store(path), None if str(path) == ":memory:" else Path(path))
+
+    @classmethod
+    def open_copy(cls, system: System, path: Path) -> Self:
+        """Open a copy of the workspace in a file, in this process alone: the file stays as it is."""
+        return cls(system, Store.copied_from(path), vectors_beside=path)
+
     def close(self) -> None:
         """Keep the vectors beside the workspace's file, then close it."""
         if self._path is not None:
@@ -181,7 +120,7 @@ class Memory:
         self.store.close()
 
     def copy_to(self, path: Path) -> None:
-        """Keep the workspace as it is now in a new file, the vectors beside it: `System.open` goes on from there."""
+        """Keep the workspace as it is now in a new file, the vectors beside it: `Memory.open` goes on from there."""
         self.store.copy_to(path)
         self.indexes.copy_to(path)
 

@@ -11,7 +11,8 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import bundled_directory
 from lcm.clock import EPOCH
-from lcm.memory.memory import System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.records import Message, Transcript
 from pipelines.config import configuration
 from tests.support.composing import composed
@@ -128,7 +129,7 @@ def test_every_query_with_options_has_exactly_one_correct_one(dataset: Dataset) 
 def test_every_transcript_survives_the_store_unchanged(dataset: Dataset) -> None:
     parts: System = system()
     for transcripts in apart(dataset.transcripts):
-        with parts.open() as memory:
+        with Memory.open(parts) as memory:
             for transcript in transcripts:
                 memory.store.ingest(transcript, parts.token_estimator)
             for transcript in transcripts:

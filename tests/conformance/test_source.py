@@ -17,7 +17,7 @@ from tests.support.workspaces import LINES, lived_in, minute, queries, questions
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Memory]:
-    with system().open() as opened:
+    with Memory.open(system()) as opened:
         opened.ingest(transcript())
         yield opened
 

@@ -15,7 +15,7 @@ from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with system().open(tmp_path / "memory.db") as memory:
+    with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
         window = memory._window("talk")
         first = window.entries[2].ordinal
@@ -60,7 +60,7 @@ def test_a_word_or_a_missing_store_is_refused(lcm: Lcm, path: Path, command: str
 
 
 def test_journal_entries_are_never_found_shown_or_measured(path: Path) -> None:
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         before = memory.rank(queries(["session_end s1"])), memory.documents, memory.store.context("talk")
         memory.note_lifecycle(JournalEntry("x", minute(5), "before_reset", "s1", {"reason": "kitchen goats"}))
         after = memory.rank(queries(["session_end s1"])), memory.documents, memory.store.context("talk")
@@ -70,7 +70,7 @@ def test_journal_entries_are_never_found_shown_or_measured(path: Path) -> None:
 
 def test_the_journal_is_bounded_and_its_oldest_entries_go_first(path: Path) -> None:
     rules = replace(system().session, journal_max_entries=2)
-    with replace(system(), session=rules).open(path) as memory:
+    with Memory.open(replace(system(), session=rules), path) as memory:
         memory.note_lifecycle(JournalEntry("old", minute(-5), "session_end", "s9"))
         assert [entry.session_id for entry in memory_journal(memory)] == ["s2", "s1"]
 
@@ -83,7 +83,7 @@ def memory_journal(memory: Memory) -> list[JournalEntry]:
 
 
 def test_a_journal_that_cannot_be_written_breaks_nothing(path: Path) -> None:
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.store._connection.execute("DROP TABLE lifecycle_journal")
         memory.note_lifecycle(JournalEntry("x", minute(5), "session_end", "s1"))
         assert memory.incidents["journal entries lost"] == 1

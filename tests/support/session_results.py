@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from lcm.memory.memory import Memory
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
@@ -132,7 +133,7 @@ def _heartbeat(preparer: MessagePreparer) -> object:
 
 def _noted(rules: SessionRules) -> object:
     """Of 600 entries of the journal."""
-    with replace(system(), session=rules).open(":memory:") as memory:
+    with Memory.open(replace(system(), session=rules), ":memory:") as memory:
         for number in range(600):
             memory.note_lifecycle(JournalEntry(f"{number:03}", NOW, "session_end", "s"))
         return [entry.entry_id for entry in memory.journal()]

@@ -22,7 +22,7 @@ def workspace() -> Memory:
                 created_at=START + timedelta(days=2 * i), author=author)
         for i, (author, text) in enumerate(TURNS)
     )  # fmt: skip
-    memory = system().open()
+    memory = Memory.open(system())
     memory.ingest(Transcript("talk", messages))
     return memory
 

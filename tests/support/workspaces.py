@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.records import Document, Message, Part, Query, Transcript
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.weighted_sum import WeightedSum

@@ -65,7 +65,7 @@ def _judgements(judged: Judged, schema: Mapping[str, pl.DataType]) -> pl.DataFra
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with system().open() as opened:
+    with Memory.open(system()) as opened:
         opened.ingest(transcript())
         yield opened
 
@@ -96,7 +96,7 @@ def test_higher_relevance_comes_first(memory: Memory) -> None:
 
 
 def test_overlapping_documents_are_taken_only_for_what_they_add() -> None:
-    with system(extraction=Pairs()).open() as memory:
+    with Memory.open(system(extraction=Pairs())) as memory:
         memory.ingest(transcript())
         assert ranked(memory, dataset({"q0": ["1", "2", "5"], "q1": ["3"]})) == {"q0": ["1+2", "4+5"], "q1": ["2+3"]}
 
@@ -108,7 +108,7 @@ def test_the_oracle_sees_only_what_existed_when_it_was_asked(memory: Memory) -> 
 
 
 def test_the_oracle_sees_only_scopes_that_may_be_read() -> None:
-    with system(extraction=Scoped()).open() as memory:
+    with Memory.open(system(extraction=Scoped())) as memory:
         memory.ingest(transcript())
         asked = [
             Query("stranger", "goats", minute(600), scopes=("global",)),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from eval.measures.latency import Latency
+from lcm.memory.memory import Memory
 from lcm.protocols import TextKind, Vectors
 from lcm.retrieval.embedder.hashing import Hashing
 from tests.support.workspaces import queries, system, transcript
@@ -28,7 +29,7 @@ class Noting:
 @pytest.mark.parametrize("warmup", [0, 2])
 def test_warmup_queries_are_asked_and_not_timed(warmup: int) -> None:
     given, own, asked = Noting(), Noting(), queries()
-    with system(embedder=own).open() as memory:
+    with Memory.open(system(embedder=own)) as memory:
         memory.ingest(transcript())
         samples = Latency(warmup_queries=warmup).measure(memory, given, asked)
     texts = [query.text for query in asked]
@@ -39,7 +40,7 @@ def test_warmup_queries_are_asked_and_not_timed(warmup: int) -> None:
 
 def test_live_queries_are_never_embedded_by_the_memorys_own_embedder() -> None:
     given, own = Noting(), Noting()
-    with system(embedder=own).open() as memory:
+    with Memory.open(system(embedder=own)) as memory:
         memory.ingest(transcript())
         Latency().measure(memory, given, queries())
         assert own.queries == []
@@ -48,7 +49,7 @@ def test_live_queries_are_never_embedded_by_the_memorys_own_embedder() -> None:
 
 
 def test_a_measured_memory_answers_as_before() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         indexes, before = (memory.vector_index, memory.text_index), memory.rank(queries())
         Latency().measure(memory, Noting(), queries())
@@ -65,7 +66,7 @@ def test_the_chosen_queries_are_spread_evenly() -> None:
 
 def test_other_queries_warm_up_where_there_are_some() -> None:
     given, (first, *others) = Noting(), queries()
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         samples = Latency(warmup_queries=1).measure(memory, given, [first], others)
     assert len(samples) == 1

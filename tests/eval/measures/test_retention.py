@@ -21,7 +21,7 @@ TOKENS = Utf16Units()
 
 def folded() -> Memory:
     """Six of eight messages under two leaves, one of which stands under a condensed summary; a tail of two."""
-    memory = replace(system(), assembly=LosslessAssembly(TOKENS, fresh_tail_count=2)).open()
+    memory = Memory.open(replace(system(), assembly=LosslessAssembly(TOKENS, fresh_tail_count=2)))
     memory.ingest(transcript())
     _fold(memory, "sum_a", 0, 0, 3, "nothing of it")
     _fold(memory, "sum_b", 0, 1, 3, " ".join(LINES[3:6]))
@@ -122,7 +122,7 @@ class Recalls:
 
 def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_them() -> None:
     said = ("goats & sheep <graze>", "the red tractor needs a new clutch before harvest")
-    with replace(system(), assembly=Recalls()).open() as memory:
+    with Memory.open(replace(system(), assembly=Recalls())) as memory:
         memory.ingest(transcript(said))
         whole, partly, hardly = memory.documents["document_id"][0], "part", "hardly"
         memory.store.add_documents(

@@ -11,6 +11,7 @@ from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn, turns
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.truncate import Truncate
+from lcm.memory.memory import Memory
 from lcm.records import Event, Query
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
@@ -56,7 +57,7 @@ def test_turn_by_turn_hears_the_same_before_each_query(asked: list[int]) -> None
     queries = [Query(f"q{i}", "kitchen", minute(n)) for i, n in enumerate(asked)]
     heard: dict[str, list[list[str]]] = {}
     for replay in (Bulk(), PerTurn()):
-        with system().open() as memory:
+        with Memory.open(system()) as memory:
             for group in replay.play(memory, [transcript()], queries):
                 said = [message.message_id for message in memory.store.messages()]
                 assert len(memory.documents) == len(said)
@@ -70,7 +71,7 @@ def test_turn_by_turn_keeps_what_stands_beside_the_messages(asked: tuple[int, ..
     talk = replace(transcript(), events=beside, title="On goats")
     kept: dict[str, list[object]] = {}
     for replay in (Bulk(), PerTurn()):
-        with system().open() as memory:
+        with Memory.open(system()) as memory:
             for _ in replay.play(memory, [talk], [Query(f"q{n}", "kitchen", minute(n)) for n in asked]):
                 titles = memory.store.conversations()["title"].to_list()
                 kept.setdefault(type(replay).__name__, []).append((titles, memory.store.events("talk")))
@@ -80,7 +81,7 @@ def test_turn_by_turn_keeps_what_stands_beside_the_messages(asked: tuple[int, ..
 
 def test_turn_by_turn_leaves_an_ignored_session_out() -> None:
     ignoring = replace(system(), session=replace(system().session, ignore_patterns=["talk"]))
-    with ignoring.open() as memory:
+    with Memory.open(ignoring) as memory:
         list(PerTurn().play(memory, [transcript()], [Query("q", "kitchen", minute(9))]))
         assert memory.store.conversations().is_empty()
 
@@ -98,7 +99,7 @@ def test_compaction_acts_turn_by_turn_and_once_in_bulk() -> None:
     query = [Query("q", "kitchen", minute(9))]
     events = {}
     for replay in (Bulk(), PerTurn()):
-        with compacting.open() as memory:
+        with Memory.open(compacting) as memory:
             list(replay.play(memory, [transcript()], query))
             events[type(replay).__name__] = memory.store.compactions()["happened_at"].n_unique()
     assert events["Bulk"] == 1

@@ -14,7 +14,8 @@ from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError
-from lcm.memory.memory import System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import Admission, Assessment, Neighbours, Vectors
 from lcm.records import Candidate, Message
 from lcm.retrieval.embedder.hashing import Hashing
@@ -69,7 +70,7 @@ def asked(said: str, admission: Admission, technicality_of: Literal["scored_turn
     compaction = clustering(Routed(Centroid(EMBEDDER), abstractive), technicality_of=technicality_of)
     talk = transcript([said.format(n=i) if i % 2 == 0 else f"Done, number {i} works now." for i in range(24)])
     parts: System = replace(system(), admission=admission, compaction=compaction)
-    with parts.open() as memory:
+    with Memory.open(parts) as memory:
         reports = [memory.take_turn("talk", talk.messages[i : i + 2]) for i in range(0, 24, 2)]
         assert any(report.is_compacted for report in reports)
     return [request.technicality for request in abstractive.requests]

@@ -10,7 +10,8 @@ import pytest
 
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.errors import LcmError
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import Ask, Assessment, Neighbours, Vectors
 from lcm.records import AuthoredNode, Candidate, Context, Message, Query, Shard, Summary
 from lcm.retrieval.embedder.hashing import Hashing
@@ -44,7 +45,7 @@ def fold(memory: Memory, first: int, count: int, words: str, confidence: float =
 
 
 def opened(path: Path | str = ":memory:", **parts: object) -> Memory:
-    memory = replace(system(), **parts).open(path)  # type: ignore[arg-type]
+    memory = Memory.open(replace(system(), **parts), path)  # type: ignore[arg-type]
     memory.ingest(transcript())
     return memory
 
@@ -154,7 +155,7 @@ def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_pat
         assert standing == ["talk:0", "talk:1", "talk:2", "talk:3", "s", "talk:7"]
         assert memory.store.retired("talk") == ["talk:5"]
         assert [entry.item_id for entry in window.entries] == standing
-    with replace(system()).open(path) as again:
+    with Memory.open(replace(system()), path) as again:
         with again.store.reading() as connection:
             assert [one.message_id for one in read_shards(connection)] == ["talk:5"]
         assert again.documents.filter(kind="guidance").height == 1
@@ -209,7 +210,7 @@ class Recalls:
 
 def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
     with pytest.raises(LcmError, match=r"authored holds 2 hard and soft blocks.*assembly=continuity"):
-        replace(system(), authored=Files(("rule", "wish", "lore"))).open()
+        Memory.open(replace(system(), authored=Files(("rule", "wish", "lore"))))
 
 
 def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files
         (row,) = memory.documents.filter(document_id="a.md#000002").to_dicts()
         assert (row["kind"], row["authority"], row["source_message_ids"], row["role"]) == ("authored", 1.0, [], None)
     edited = Files(("kitchen rule", "kitchen wish", "barn lore"))
-    with replace(system(), assembly=Recalls(), authored=edited).open(path) as again:
+    with Memory.open(replace(system(), assembly=Recalls(), authored=edited), path) as again:
         texts = again.documents.filter(kind="authored")["text"].to_list()
         assert texts == ["barn lore"]
         with again.store.reading() as connection:
@@ -297,7 +298,7 @@ def test_a_system_names_the_part_that_is_none() -> None:
 
 def test_a_replacing_summary_hides_what_was_said_in_turns_that_no_document_was_made_of_yet() -> None:
     replacing = replace(compacting(), summary_documents=SearchableSummaries("hidden"))
-    with replacing.open() as memory:
+    with Memory.open(replacing) as memory:
         turns(memory, LINES * 8)
         memory.compact(is_forced=True)
         memory.catch_up()

@@ -9,7 +9,8 @@ from polars.testing import assert_frame_equal
 
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.errors import StoreError
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.records import Message, Query, Transcript
 from lcm.writing.admission.gating import Gating
 from lcm.writing.admission.prefix import Prefix
@@ -45,38 +46,38 @@ def take(memory: Memory, messages: tuple[Message, ...]) -> None:
 
 def test_turn_by_turn_gives_the_same_as_at_once_and_as_opening_anew_for_every_turn(tmp_path: Path) -> None:
     messages = said(40)
-    with gated().open() as at_once:
+    with Memory.open(gated()) as at_once:
         at_once.ingest(Transcript("talk", messages))
         expected = told(at_once)
-    with gated().open() as kept:
+    with Memory.open(gated()) as kept:
         for i in range(0, 40, 2):
             take(kept, messages[i : i + 2])
         assert told(kept) == expected
     for i in range(0, 40, 2):
-        with gated().open(tmp_path / "anew.db") as anew:
+        with Memory.open(gated(), tmp_path / "anew.db") as anew:
             take(anew, messages[i : i + 2])
-    with gated().open(tmp_path / "anew.db") as anew:
+    with Memory.open(gated(), tmp_path / "anew.db") as anew:
         assert told(anew) == expected
         assert anew.documents["is_durable"].n_unique() == 2
 
 
 def test_with_compaction_too_it_is_as_if_opened_anew_for_every_turn(tmp_path: Path) -> None:
     messages = said(60)
-    with gated(compacting()).open() as kept:
+    with Memory.open(gated(compacting())) as kept:
         for i in range(0, 60, 2):
             take(kept, messages[i : i + 2])
             assert_frame_equal(kept.documents, kept.store.documents())
         expected = told(kept)
         assert kept.documents["invalidated_at"].drop_nulls().len() > 10
     for i in range(0, 60, 2):
-        with gated(compacting()).open(tmp_path / "anew.db") as anew:
+        with Memory.open(gated(compacting()), tmp_path / "anew.db") as anew:
             take(anew, messages[i : i + 2])
-    with gated(compacting()).open(tmp_path / "anew.db") as anew:
+    with Memory.open(gated(compacting()), tmp_path / "anew.db") as anew:
         assert told(anew) == expected
 
 
 def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -> None:
-    with gated().open() as memory:
+    with Memory.open(gated()) as memory:
         for i in range(0, 12, 4):
             for name in ("one", "two"):
                 memory.ingest(Transcript(name, said(i + 4, name)))
@@ -96,7 +97,7 @@ def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
         rows[-1] += 1
         return row
 
-    with gated().open() as memory:
+    with Memory.open(gated()) as memory:
         memory.store._connection.row_factory = counted
         for i in range(0, 160, 2):
             rows.append(0)
@@ -109,7 +110,7 @@ def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
 
 def test_what_another_process_wrote_is_compared_with_and_found(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with gated().open(path) as one, gated().open(path) as other:
+    with Memory.open(gated(), path) as one, Memory.open(gated(), path) as other:
         take(one, said(4))
         other.ingest(Transcript("elsewhere", said(6, "elsewhere")))
         take(one, said(6)[4:])
@@ -120,14 +121,14 @@ def test_what_another_process_wrote_is_compared_with_and_found(tmp_path: Path) -
         assert one.documents.height == 14
         assert one.store.decisions()["document_id"].n_unique() == 14
         query = Query("q", "elsewhere", minute(500))
-        with gated().open(path) as anew:
+        with Memory.open(gated(), path) as anew:
             assert_frame_equal(one.rank([query]), anew.rank([query]))
         assert len(one.vector_index) == len(other.vector_index) == 14
 
 
 def test_what_another_process_removed_asks_for_opening_anew(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with system().open(path) as one, system().open(path) as other:
+    with Memory.open(system(), path) as one, Memory.open(system(), path) as other:
         take(one, said(4))
         with other.store.writing() as connection:
             connection.execute("DELETE FROM documents")
@@ -137,7 +138,7 @@ def test_what_another_process_removed_asks_for_opening_anew(tmp_path: Path) -> N
 
 def test_a_turn_that_could_not_be_stored_leaves_what_is_known_as_it_was() -> None:
     messages = said(12)
-    with gated().open() as memory, gated().open() as untroubled:
+    with Memory.open(gated()) as memory, Memory.open(gated()) as untroubled:
         for one in (memory, untroubled):
             one.ingest(Transcript("talk", messages[:4]))
         with memory.store.writing() as connection:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from lcm.errors import ModelError, StoreError
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.records import ACTIONS, Candidate, Message, Query, Transcript
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
@@ -50,7 +51,7 @@ def deduplicating(**rule: float) -> System:
 
 
 def test_a_merged_document_says_both_and_the_old_one_stays_reachable() -> None:
-    with deduplicating().open() as memory:
+    with Memory.open(deduplicating()) as memory:
         memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
         (merged,) = memory.search("coffee", minute(60))["document_id"]
         old, new = memory.history(merged)
@@ -63,7 +64,7 @@ def test_a_merged_document_says_both_and_the_old_one_stays_reachable() -> None:
 
 
 def test_a_query_before_the_merging_sees_the_old_document() -> None:
-    with deduplicating().open() as memory:
+    with Memory.open(deduplicating()) as memory:
         memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
         assert memory.search("coffee", minute(9))["text"].to_list() == [COFFEE]
         assert "milk" in memory.search("coffee", minute(10))["text"][0]
@@ -73,10 +74,10 @@ def test_a_query_before_the_merging_sees_the_old_document() -> None:
 
 def test_lives_survive_closing_and_opening(tmp_path: Path) -> None:
     parts, path = deduplicating(), tmp_path / "memory.db"
-    with parts.open(path) as memory:
+    with Memory.open(parts, path) as memory:
         memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
         before, found = memory.documents, memory.search("coffee", minute(60))
-    with parts.open(path) as memory:
+    with Memory.open(parts, path) as memory:
         assert memory.documents.equals(before)
         assert memory.search("coffee", minute(60)).equals(found)
 
@@ -85,7 +86,7 @@ def test_lives_survive_closing_and_opening(tmp_path: Path) -> None:
 def test_growing_in_steps_decides_as_ingesting_at_once(cut: int) -> None:
     lines = [COFFEE, "Goats eat hay", f"{COFFEE}, with milk", COFFEE, "Goats eat hay and grass", "hello", COFFEE, "bye"]
     whole = talk(*lines)
-    with deduplicating().open() as once, deduplicating().open() as grown:
+    with Memory.open(deduplicating()) as once, Memory.open(deduplicating()) as grown:
         once.ingest(whole)
         grown.ingest(replace(whole, messages=whole.messages[:cut]))
         grown.ingest(whole)
@@ -95,7 +96,7 @@ def test_growing_in_steps_decides_as_ingesting_at_once(cut: int) -> None:
 
 def test_every_candidate_is_kept_whatever_was_decided() -> None:
     admission = Amac(reject_threshold=0.9, admit_threshold=0.9, utility=Fixed())
-    with replace(deduplicating(), admission=admission, extraction=Verbatim(annotation=Rules())).open() as memory:
+    with Memory.open(replace(deduplicating(), admission=admission, extraction=Verbatim(annotation=Rules()))) as memory:
         memory.ingest(transcript())
         decisions = memory.store.decisions()
         assert set(decisions["action"]) == {"reject"} < set(ACTIONS)
@@ -109,7 +110,7 @@ def test_every_candidate_is_kept_whatever_was_decided() -> None:
 def test_use_shapes_later_ranking() -> None:
     recall = Recall(Weibull(), recalled=1, maintained=100, tiers=DecayTiers(working_access_threshold=1))
     asked = [Query(f"q{i}", "kitchen", minute(60 + i)) for i in range(3)]
-    with system(reinforcement=recall).open() as memory:
+    with Memory.open(system(reinforcement=recall)) as memory:
         memory.ingest(transcript())
         first = memory.recall(asked)
         used = first.filter(rank=1)["document_id"].to_list()
@@ -117,7 +118,7 @@ def test_use_shapes_later_ranking() -> None:
         assert sum(row["access_count"] for row in by_id.values()) == len(asked)
         assert by_id[used[-1]]["last_accessed_at"] == minute(62)
         assert memory.documents.equals(memory.store.documents())
-    with system().open() as frozen:
+    with Memory.open(system()) as frozen:
         frozen.ingest(transcript())
         before = frozen.documents
         assert frozen.recall(asked).equals(frozen.rank(asked))
@@ -137,7 +138,7 @@ class Broken:
 
 
 def test_words_answer_where_the_query_cannot_be_embedded() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         memory.system = replace(memory.system, embedder=Broken())
         ranked = memory.rank(queries())
@@ -146,7 +147,7 @@ def test_words_answer_where_the_query_cannot_be_embedded() -> None:
 
 
 def test_a_rating_that_is_no_number_is_refused_or_counted(tmp_path: Path) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         document = memory.store.document(memory.documents["document_id"][0])
         with pytest.raises(StoreError, match=r"importance nan; give a number in \[0, 1\]"):
@@ -160,7 +161,7 @@ def test_a_rating_that_is_no_number_is_refused_or_counted(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("asked_at", [datetime(1969, 12, 31, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)])
 def test_a_clock_that_is_not_set_is_refused(asked_at: datetime) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         with pytest.raises(ValueError, match=r"asked_at of query 'q' must lie in the years 1970-2099, got .*clock"):
             memory.rank([Query("q", "kitchen", asked_at)])
@@ -169,7 +170,7 @@ def test_a_clock_that_is_not_set_is_refused(asked_at: datetime) -> None:
 
 
 def test_only_the_wanted_category_is_answered_with() -> None:
-    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+    with Memory.open(system(extraction=Verbatim(annotation=Rules()))) as memory:
         memory.ingest(transcript())
         categories = memory.documents["category"].unique().to_list()
         assert len(categories) > 1
@@ -179,7 +180,7 @@ def test_only_the_wanted_category_is_answered_with() -> None:
 
 
 def test_decisions_come_back_as_they_were_made() -> None:
-    with Store() as store, deduplicating().open() as memory:
+    with Store() as store, Memory.open(deduplicating()) as memory:
         assert store.decisions().is_empty()
         memory.ingest(talk(COFFEE, "Goats eat hay"))
         rows = memory.store.decisions()
@@ -189,7 +190,7 @@ def test_decisions_come_back_as_they_were_made() -> None:
 
 
 def test_a_document_ends_once() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         first = memory.documents["document_id"][0]
         memory.store.end_documents([(first, minute(20))])
@@ -211,7 +212,7 @@ class Naming:
 
 
 def test_extraction_writes_only_where_its_agent_can_reach() -> None:
-    with system(extraction=Naming()).open() as memory:
+    with Memory.open(system(extraction=Naming())) as memory:
         memory.ingest(talk("agent:main likes tea", "global likes tea"))
         assert sorted(memory.documents["scope"]) == ["agent:main", "global"]
         with pytest.raises(StoreError, match="writes to the scope 'agent:bo', which main cannot reach"):
@@ -222,7 +223,7 @@ def test_extraction_writes_only_where_its_agent_can_reach() -> None:
 def test_who_has_no_name_is_not_compared_with_what_is_private() -> None:
     secret, common = replace(talk(COFFEE), conversation_id="agent:ada:x"), replace(talk(COFFEE), conversation_id="talk")
     renamed = replace(common, messages=tuple(replace(m, message_id=f"c{i}") for i, m in enumerate(common.messages)))
-    with deduplicating().open() as memory:
+    with Memory.open(deduplicating()) as memory:
         memory.ingest(secret)
         memory.ingest(renamed)
         assert memory.store.decisions()["action"].to_list() == ["create", "create"]
@@ -230,7 +231,7 @@ def test_who_has_no_name_is_not_compared_with_what_is_private() -> None:
 
 
 def test_reads_by_id_respect_scopes() -> None:
-    with deduplicating().open() as memory:
+    with Memory.open(deduplicating()) as memory:
         memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
         (merged,) = memory.search("coffee", minute(60))["document_id"]
         assert len(memory.history(merged, ["agent:main"])) == 2
@@ -242,7 +243,7 @@ def test_reads_by_id_respect_scopes() -> None:
 
 
 def test_support_is_kept_in_the_document() -> None:
-    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+    with Memory.open(deduplicating(same_words=0.5, same_cosine=0.5)) as memory:
         memory.ingest(talk(COFFEE, COFFEE, COFFEE))
         assert memory.store.decisions()["action"].to_list() == ["create", "support", "support"]
         (kept,) = memory.documents["document_id"]
@@ -260,7 +261,7 @@ def test_a_writer_is_not_compared_with_what_is_said_later() -> None:
         conversation_id="agent:main:early",
         messages=tuple(replace(m, message_id="early") for m in earlier.messages),
     )
-    with deduplicating(same_words=0.5, same_cosine=0.5).open() as memory:
+    with Memory.open(deduplicating(same_words=0.5, same_cosine=0.5)) as memory:
         memory.ingest(late)
         memory.ingest(early)
         assert memory.store.decisions()["action"].to_list() == ["create", "create"]
@@ -269,7 +270,7 @@ def test_a_writer_is_not_compared_with_what_is_said_later() -> None:
 def test_a_clock_of_a_message_that_is_not_set_is_counted_and_passed_over() -> None:
     years = (2026, 2150, 2026, 1901)
     said = [Message(f"m{i}", "user", f"{y} goats", "s", datetime(y, 1, 1 + i, tzinfo=UTC)) for i, y in enumerate(years)]
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(Transcript("talk", tuple(said)))
         assert memory.incidents == {"messages dated by no set clock": 2}
         assert [at.day for at in memory.documents["created_at"]] == [1, 1, 3, 3]
@@ -285,7 +286,7 @@ def test_what_extraction_survives_is_counted_once() -> None:
             self.incidents["stumbled"] += 1
             return super().extract(messages, known)
 
-    with system(extraction=Stumbling()).open() as one, system(extraction=Stumbling()).open() as other:
+    with Memory.open(system(extraction=Stumbling())) as one, Memory.open(system(extraction=Stumbling())) as other:
         one.ingest(transcript())
         other.ingest(transcript())
         other.ingest(transcript(name="another"))
@@ -293,7 +294,7 @@ def test_what_extraction_survives_is_counted_once() -> None:
 
 
 def test_a_bad_row_is_named_by_its_column() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         memory.store._connection.execute("UPDATE documents SET access_count = 'often' WHERE rowid = 1")
         with pytest.raises(StoreError, match="the store holds a access_count that is no Int64"):
@@ -308,7 +309,7 @@ def test_a_bad_row_is_named_by_its_column() -> None:
     ],
 )
 def test_a_search_refuses_what_would_read_too_much_or_nothing(wrong: dict[str, str], message: str) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         with pytest.raises(ValueError, match=message):
             memory.search("kitchen", minute(60), **wrong)
         with pytest.raises(ValueError, match="asked_at of query 'query' needs a time zone"):
@@ -316,7 +317,7 @@ def test_a_search_refuses_what_would_read_too_much_or_nothing(wrong: dict[str, s
 
 
 def test_a_session_key_names_the_agent_that_searches() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(talk(COFFEE))
         assert len(memory.search("coffee", minute(60), agent="agent:main:anything")) == 1
         assert len(memory.search("coffee", minute(60), agent="agent:bo:anything")) == 0
@@ -324,7 +325,7 @@ def test_a_session_key_names_the_agent_that_searches() -> None:
 
 def test_a_recall_uses_only_what_its_asker_may_read_and_what_stands() -> None:
     recall = Recall(Weibull(), recalled=2, maintained=100, tiers=DecayTiers())
-    with replace(deduplicating(), reinforcement=recall).open() as memory:
+    with Memory.open(replace(deduplicating(), reinforcement=recall)) as memory:
         memory.ingest(talk(COFFEE, f"{COFFEE}, with milk", "Goats eat hay", "The kettle is broken"))
         memory.recall([Query("q", "coffee goats kettle", minute(60), scopes=("agent:main",))])
         counts = dict(memory.documents.select("document_id", "access_count").iter_rows())
@@ -337,7 +338,7 @@ def test_a_recall_uses_only_what_its_asker_may_read_and_what_stands() -> None:
 
 
 def test_queries_of_different_categories_are_answered_apart() -> None:
-    with system(extraction=Verbatim(annotation=Rules())).open() as memory:
+    with Memory.open(system(extraction=Verbatim(annotation=Rules()))) as memory:
         memory.ingest(transcript())
         categories = memory.documents["category"].unique(maintain_order=True).to_list()
         asked = [Query(c, " ".join(LINES), minute(600), only_category=c) for c in categories]
@@ -346,7 +347,7 @@ def test_queries_of_different_categories_are_answered_apart() -> None:
 
 
 def test_text_indexes_of_scopes_grow_and_are_made_again() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(talk("Goats eat hay"))
         scopes = [("agent:main", f"agent:{i}") for i in range(40)]
         for known in scopes:

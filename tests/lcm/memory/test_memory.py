@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.memory.memory import Memory
 from lcm.protocols import TextKind, Vectors
 from lcm.records import Query
 from lcm.retrieval.embedder.hashing import Hashing
@@ -19,7 +20,7 @@ from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 
 def test_a_message_is_found_by_its_words() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         found = memory.search("where did the goats go on Thursday?", minute(60))
     assert found["text"][0] == f"Bo: {LINES[7]}"
@@ -27,7 +28,7 @@ def test_a_message_is_found_by_its_words() -> None:
 
 
 def test_ingesting_twice_changes_nothing() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         assert memory.ingest(transcript()) == len(LINES)
         before = memory.documents
         assert memory.ingest(transcript()) == 0
@@ -38,16 +39,16 @@ def test_ingesting_twice_changes_nothing() -> None:
 @pytest.mark.parametrize("known", [0, 5, len(LINES)])
 def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(tmp_path: Path, known: int) -> None:
     whole, parts = transcript(), system()
-    with parts.open() as once:
+    with Memory.open(parts) as once:
         once.ingest(whole)
         expected = once.documents
-    with parts.open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts, tmp_path / "memory.db") as memory:
         memory.ingest(replace(whole, messages=whole.messages[:known]))
     with Store(tmp_path / "memory.db") as store:
         store.ingest(whole, parts.token_estimator)
         assert store.extracted() == ({} if known == len(LINES) else {"talk": known})
     for _ in range(2):
-        with parts.open(tmp_path / "memory.db") as memory:
+        with Memory.open(parts, tmp_path / "memory.db") as memory:
             assert memory.documents.equals(expected)
             assert len(memory.vector_index) == len(memory.text_index) == len(LINES)
             assert memory.store.extracted() == {}
@@ -56,16 +57,16 @@ def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(t
 def test_messages_without_a_document_are_no_reason_to_make_any(tmp_path: Path) -> None:
     whole = transcript()
     silent = replace(whole.messages[-1], message_id="silent", content="", parts=())
-    with system().open(tmp_path / "memory.db") as memory:
+    with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(replace(whole, messages=(*whole.messages, silent)))
         before = memory.documents
-    with system().open(tmp_path / "memory.db") as memory:
+    with Memory.open(system(), tmp_path / "memory.db") as memory:
         assert memory.documents.equals(before)
 
 
 def test_growing_in_steps_equals_ingesting_at_once() -> None:
     whole = transcript()
-    with system().open() as once, system().open() as grown:
+    with Memory.open(system()) as once, Memory.open(system()) as grown:
         once.ingest(whole)
         for n in range(1, len(LINES) + 1):
             grown.ingest(replace(whole, messages=whole.messages[:n]))
@@ -75,7 +76,7 @@ def test_growing_in_steps_equals_ingesting_at_once() -> None:
 
 @given(st.integers(-1, len(LINES)))
 def test_a_query_never_sees_the_future(n: int) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         ranked = memory.rank([Query("q", " ".join(LINES), minute(n))])
         seen = ranked.join(memory.documents, on="document_id")["created_at"]
@@ -84,7 +85,7 @@ def test_a_query_never_sees_the_future(n: int) -> None:
 
 
 def test_a_query_never_sees_another_scope() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         everyone = Query("all", "kitchen", minute(60), scopes=("global",))
         nobody = replace(everyone, query_id="none", scopes=())
@@ -95,7 +96,7 @@ def test_a_query_never_sees_another_scope() -> None:
 
 def test_queries_asked_together_or_alone_get_equal_rows() -> None:
     asked = [replace(query, asked_at=minute(3 + 2 * i)) for i, query in enumerate(queries())]
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         together = memory.rank(asked)
         alone = pl.concat([memory.rank([query]) for query in asked])
@@ -104,10 +105,10 @@ def test_queries_asked_together_or_alone_get_equal_rows() -> None:
 
 def test_a_reopened_workspace_answers_alike(tmp_path: Path) -> None:
     path = tmp_path / "workspace.db"
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(transcript())
         before = memory.rank(queries())
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         assert memory.rank(queries()).equals(before)
         assert memory.ingest(transcript()) == 0
 
@@ -115,11 +116,11 @@ def test_a_reopened_workspace_answers_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("index", [Exact(), Hnsw()], ids=["exact", "hnsw"])
 def test_vectors_are_kept_beside_the_workspace_and_not_embedded_again(tmp_path: Path, index: object) -> None:
     path = tmp_path / "workspace.db"
-    with system(vector_index=index).open(path) as memory:
+    with Memory.open(system(vector_index=index), path) as memory:
         memory.ingest(transcript())
         before = memory.rank(queries())
     embedder = CountingEmbedder()
-    with system(vector_index=index, embedder=embedder).open(path) as memory:
+    with Memory.open(system(vector_index=index, embedder=embedder), path) as memory:
         assert embedder.documents == 0
         assert memory.rank(queries()).equals(before)
     assert len(list(tmp_path.glob("*.vectors"))) == 1
@@ -128,12 +129,12 @@ def test_vectors_are_kept_beside_the_workspace_and_not_embedded_again(tmp_path: 
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-1], lambda raw: b"", lambda raw: raw[:99] + b"x" + raw[100:]])
 def test_a_damaged_vector_file_is_made_again(tmp_path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "workspace.db"
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(transcript())
         before = memory.rank(queries())
     (file,) = tmp_path.glob("*.vectors")
     file.write_bytes(damage(file.read_bytes()))
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         assert memory.rank(queries()).equals(before)
     assert "made again from the store" in caplog.text
 
@@ -141,19 +142,19 @@ def test_a_damaged_vector_file_is_made_again(tmp_path: Path, damage, caplog: pyt
 def test_a_stale_vector_file_is_not_used_and_goes(tmp_path: Path) -> None:
     path = tmp_path / "workspace.db"
     whole = transcript()
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(replace(whole, messages=whole.messages[:3]))
     (stale,) = tmp_path.glob("*.vectors")
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(whole)
         grown = memory.rank(queries())
     assert not stale.exists()
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         assert memory.rank(queries()).equals(grown)
 
 
 def test_a_trace_ends_with_what_is_returned() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         trace, ranked = memory.trace(queries()), memory.rank(queries())
     assert trace["stage"].unique(maintain_order=True).to_list() == [
@@ -187,11 +188,11 @@ def test_an_interrupted_ingest_leaves_nothing_half_done(tmp_path: Path) -> None:
         raise Crash
 
     path = tmp_path / "workspace.db"
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.store.add_documents = crash  # type: ignore[method-assign, assignment]
         with pytest.raises(Crash):
             memory.ingest(transcript())
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         assert memory.store.messages() == []
         memory.ingest(transcript())
         assert len(memory.documents) == len(LINES)
@@ -214,37 +215,37 @@ class FailingEmbedder(CountingEmbedder):
 def test_what_cannot_be_embedded_is_not_taken_in(tmp_path: Path) -> None:
     path = tmp_path / "workspace.db"
     whole = transcript()
-    with system(embedder=FailingEmbedder()).open(path) as memory:
+    with Memory.open(system(embedder=FailingEmbedder()), path) as memory:
         memory.ingest(replace(whole, messages=whole.messages[:4]))
         with pytest.raises(Crash):
             memory.ingest(transcript(LINES * 2))
         assert len(memory.documents) == len(memory.vector_index) == len(memory.text_index) == 4
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(whole)
         assert len(memory.documents) == len(memory.vector_index) == len(LINES)
 
 
 def test_vectors_that_lack_a_document_are_made_again(tmp_path: Path) -> None:
     path = tmp_path / "workspace.db"
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         memory.ingest(transcript())
     (file,) = tmp_path.glob("*.vectors")
-    with system().open() as other:
+    with Memory.open(system()) as other:
         other.ingest(transcript(LINES[:3]))
         other.vector_index.save(file)
-    with system().open(path) as memory:
+    with Memory.open(system(), path) as memory:
         assert len(memory.vector_index) == len(LINES)
 
 
 def test_closing_leaves_the_vectors_of_other_workspaces_alone(tmp_path: Path) -> None:
     for name in ("b.db.x", "b.db"):
-        with system().open(tmp_path / name) as memory:
+        with Memory.open(system(), tmp_path / name) as memory:
             memory.ingest(transcript())
     assert len(list(tmp_path.glob("*.vectors"))) == 2
 
 
 def test_a_query_with_half_a_surrogate_pair_is_answered() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         assert len(memory.search("kitchen \ud800", minute(60))) > 0
         assert memory.trace([]).is_empty()
@@ -253,7 +254,7 @@ def test_a_query_with_half_a_surrogate_pair_is_answered() -> None:
 def test_what_is_said_later_is_not_known_earlier_though_the_clock_runs_backwards() -> None:
     whole = transcript()
     moved = replace(whole.messages[2], created_at=minute(-5))
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(replace(whole, messages=(*whole.messages[:2], moved, *whole.messages[3:])))
         assert memory.rank([Query("q", " ".join(LINES), minute(0))])["document_id"].len() == 1
         assert memory.store.messages()[2].created_at == minute(-5)

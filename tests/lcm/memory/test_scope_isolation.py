@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.system import System
 from lcm.records import Message, Query, Transcript
 from lcm.retrieval.ranking.routed import RoutedRanking
 from pipelines.config import configuration
@@ -76,7 +77,7 @@ def test_answers_and_traces_are_those_of_a_memory_without_the_scopes_that_may_no
     assert isinstance(base.ranking, RoutedRanking)
     system = replace(base, scopes=scopes, ranking=replace(base.ranking, mode=mode))
     talks = [said(number, agent, lines) for number, (agent, lines) in enumerate(conversations)]
-    with system.open() as writing:
+    with Memory.open(system) as writing:
         for talk in talks:
             writing.ingest(talk)
         store = writing.store
@@ -109,7 +110,7 @@ def test_a_writer_is_compared_with_nothing_that_it_may_not_read(
 ) -> None:
     scopes = scopes_of(agent_access)
     system = replace(memory_system("admission=balanced", "deduplication=rule"), scopes=scopes)
-    with system.open() as memory:
+    with Memory.open(system) as memory:
         for number, (agent, lines) in enumerate(conversations):
             memory.ingest(said(number, agent, lines))
         scope = scope_of(memory)
@@ -131,7 +132,7 @@ def test_a_writer_is_compared_with_nothing_that_it_may_not_read(
 
 
 def test_deny_all_sees_nothing() -> None:
-    with memory_system("admission=balanced", "deduplication=rule").open() as memory:
+    with Memory.open(memory_system("admission=balanced", "deduplication=rule")) as memory:
         memory.ingest(said(0, "ada", set(range(len(LINES)))))
         assert len(memory.store.decisions()) == len(LINES)
         assert memory.rank(questions(())).is_empty()
@@ -141,7 +142,7 @@ def test_deny_all_sees_nothing() -> None:
 
 
 def test_search_reads_what_its_agent_may_read() -> None:
-    with memory_system().open() as memory:
+    with Memory.open(memory_system()) as memory:
         memory.ingest(said(0, "ada", {0}))
         memory.ingest(said(1, "bo", {0, 6}))
         found = {agent: set(memory.search("kitchen", ASKED_AT, agent=agent)["scope"]) for agent in ("ada", "bo", None)}

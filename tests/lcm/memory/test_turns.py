@@ -17,8 +17,9 @@ from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import ModelError
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
+from lcm.memory.system import System
 from lcm.protocols import Ask, TextKind, Vectors
 from lcm.records import Message, Part, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
@@ -49,7 +50,7 @@ def turns(memory: Memory, lines: Sequence[str] = LINES, **more: object) -> list[
 
 
 def test_a_long_session_is_compacted_on_the_way_and_found_again_at_once() -> None:
-    with compacting().open() as memory:
+    with Memory.open(compacting()) as memory:
         assert any(turns(memory, LINES * 3))
         assert len(memory.store.messages("talk")) == 3 * len(LINES)
         assert memory.documents.is_empty()
@@ -59,7 +60,7 @@ def test_a_long_session_is_compacted_on_the_way_and_found_again_at_once() -> Non
 
 def test_turns_heard_in_another_process_are_compacted_too(tmp_path: Path) -> None:
     path = tmp_path / "talk.db"
-    with compacting().open(path) as one, compacting().open(path) as other:
+    with Memory.open(compacting(), path) as one, Memory.open(compacting(), path) as other:
         said = transcript(LINES * 2).messages
         for i in range(0, len(said), 2):
             (one if i % 4 else other).take_turn("talk", said[i : i + 2])
@@ -69,7 +70,7 @@ def test_turns_heard_in_another_process_are_compacted_too(tmp_path: Path) -> Non
 
 
 def test_a_forced_compaction_of_every_conversation_leaves_the_tails() -> None:
-    with compacting(budget_tokens=100_000).open() as memory:
+    with Memory.open(compacting(budget_tokens=100_000)) as memory:
         for name in ("one", "two"):
             memory.ingest(transcript(name=name))
         reports = memory.compact(is_forced=True)
@@ -79,7 +80,7 @@ def test_a_forced_compaction_of_every_conversation_leaves_the_tails() -> None:
 
 
 def test_a_context_shows_the_newest_under_a_small_budget_and_all_under_a_large_one() -> None:
-    with compacting(budget_tokens=100_000).open() as memory:
+    with Memory.open(compacting(budget_tokens=100_000)) as memory:
         memory.ingest(transcript())
         small, large = memory.assemble("talk", [Ask(30), Ask(10_000)])
         assert [item.item_id for item in large.items] == [f"talk:{i}" for i in range(len(LINES))]
@@ -89,7 +90,7 @@ def test_a_context_shows_the_newest_under_a_small_budget_and_all_under_a_large_o
 
 def test_a_deadline_ends_compaction_between_two_passes() -> None:
     ticks = count(step=60)
-    with compacting(sweep_deadline_seconds=90.0, budget_tokens=100_000).open() as memory:
+    with Memory.open(compacting(sweep_deadline_seconds=90.0, budget_tokens=100_000)) as memory:
         memory.ingest(transcript(LINES * 4))
         (hurried,) = memory.compact(is_forced=True, clock=lambda: float(next(ticks)))
         assert hurried.reason == "time limit"
@@ -107,7 +108,7 @@ class _Broken:
 def test_a_summarizer_that_stood_in_is_counted_in_the_memory() -> None:
     chain = Chain({"broken": _Broken(), "truncate": Truncate(max_units=40)}, order=["broken", "truncate"])
     made = compacting()
-    with replace(made, compaction=replace(made.compaction, summarizer=chain)).open() as memory:  # type: ignore[type-var]
+    with Memory.open(replace(made, compaction=replace(made.compaction, summarizer=chain))) as memory:  # type: ignore[type-var]
         assert any(turns(memory, LINES * 2))
         (stood_in,) = memory.incidents
         assert stood_in == "broken gave no summary: truncate stood in"
@@ -127,7 +128,7 @@ def test_guidance_that_could_not_ask_its_embedder_is_counted_in_the_memory_once(
         Centroid(Hashing()), guidance, TOKENS, Hashing(), min_turns=2, tail_budget_tokens=1, session_token_budget=20
     )
     hinting = [f"we should consider plan {number}, and the one before it" for number in range(6)]
-    with replace(system(), compaction=compaction).open() as memory:
+    with Memory.open(replace(system(), compaction=compaction)) as memory:
         assert any(turns(memory, hinting))
         after_turns = Counter(memory.incidents)
         assert after_turns == guidance.incidents != {}
@@ -141,7 +142,7 @@ def test_guidance_that_could_not_ask_its_embedder_is_counted_in_the_memory_once(
     "rules", [SessionRules(ignore_patterns=("agent:*:cron",)), SessionRules(stateless_patterns=("agent:*:cron",))]
 )
 def test_a_session_that_the_rules_leave_out_is_not_stored(rules: SessionRules) -> None:
-    with replace(compacting(), session=rules).open() as memory:
+    with Memory.open(replace(compacting(), session=rules)) as memory:
         left_out = transcript(name="agent:ann:cron")
         assert memory.ingest(left_out) == 0
         assert memory.take_turn("agent:ann:cron", left_out.messages).reason == "session excluded"
@@ -154,7 +155,7 @@ def test_a_large_file_is_named_in_the_context_and_kept_in_the_message() -> None:
     native = {"role": "user", "content": f'Read <file name="report.txt">{body}</file> please'}
     said = decompose(native)
     message = Message("m", said.role, said.content, "s", minute(0), parts=said.parts, envelope=said.envelope)
-    with replace(compacting(), session=SessionRules(large_file_threshold_tokens=50)).open() as memory:
+    with Memory.open(replace(compacting(), session=SessionRules(large_file_threshold_tokens=50))) as memory:
         memory.take_turn("talk", [message])
         (stored,) = memory.store.messages("talk")
         (context,) = memory.assemble("talk", [Ask(10_000)])

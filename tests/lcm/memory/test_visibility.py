@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from lcm.memory.memory import Memory
 from lcm.records import Candidate, Message, Query
 from lcm.writing.new_document import document_id
 from tests.support.workspaces import LINES, minute, queries, system, transcript
@@ -20,7 +21,7 @@ class Pairs:
 
 @pytest.mark.parametrize("n", [-1, 0, 3])
 def test_a_query_with_scopes_does_not_see_the_future_either(n: int) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         ranked = memory.rank([Query("q", " ".join(LINES), minute(n), scopes=("global",))])
         seen = ranked.join(memory.documents, on="document_id")["created_at"]
@@ -28,7 +29,7 @@ def test_a_query_with_scopes_does_not_see_the_future_either(n: int) -> None:
 
 
 def test_a_document_of_several_messages_exists_from_the_last_of_them_on() -> None:
-    with system(extraction=Pairs()).open() as memory:
+    with Memory.open(system(extraction=Pairs())) as memory:
         memory.ingest(transcript())
         assert memory.documents["created_at"].to_list() == [minute(i) for i in (1, 3, 5, 7)]
         assert memory.documents["source_message_ids"][0].to_list() == ["talk:0", "talk:1"]
@@ -39,7 +40,7 @@ def test_a_document_of_several_messages_exists_from_the_last_of_them_on() -> Non
 def test_a_document_of_messages_out_of_order_in_time_exists_from_the_latest_instant_on() -> None:
     whole = transcript()
     late, early = replace(whole.messages[0], created_at=minute(9)), replace(whole.messages[1], created_at=minute(2))
-    with system(extraction=Pairs()).open() as memory:
+    with Memory.open(system(extraction=Pairs())) as memory:
         memory.ingest(replace(whole, messages=(late, early)))
         assert memory.documents["created_at"].to_list() == [minute(9)]
 
@@ -64,7 +65,7 @@ def test_queries_that_see_different_things_are_answered_in_the_order_given() -> 
         replace(query, query_id=query_id, asked_at=minute(n))
         for query, query_id, n in zip([*queries(), queries()[0]], ("m", "z", "a", "k"), (7, 3, 7, 3), strict=True)
     ]
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         ranked = memory.rank(asked)
     assert ranked["query_id"].rle().struct.field("value").to_list() == ["m", "z", "a", "k"]

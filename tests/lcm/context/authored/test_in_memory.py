@@ -9,7 +9,8 @@ import pytest
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.authored.files import AuthoredFiles
-from lcm.memory.memory import Memory, System
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.store.guidance import read_nodes
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import minute, system, transcript
@@ -50,7 +51,7 @@ def hard(memory: Memory) -> Sequence[str]:
 
 
 def test_variants_are_found_and_what_is_shown_anyway_is_not(rules: Path) -> None:
-    with parts(rules).open() as memory:
+    with Memory.open(parts(rules)) as memory:
         memory.ingest(transcript())
         assert set(found(memory, "goats")) == {"The goats sleep in the barn.", "Kettles are kept in the cellar."}
         (row,) = memory.documents.filter(text="The goats sleep in the barn.").to_dicts()
@@ -60,40 +61,40 @@ def test_variants_are_found_and_what_is_shown_anyway_is_not(rules: Path) -> None
 def test_hard_text_reaches_the_store_whole(rules: Path) -> None:
     long = " ".join(f"word{n}" for n in range(20_000))
     rules.write_text(f"- {long}\n")
-    with parts(rules).open() as memory:
+    with Memory.open(parts(rules)) as memory:
         assert hard(memory) == [long]
 
 
 def test_an_edited_file_is_read_when_the_workspace_is_opened_again(tmp_path: Path, rules: Path) -> None:
-    with parts(rules).open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
         assert found(memory, "barn goats")[0] == "The goats sleep in the barn."
     rules.write_text(TEXT.replace("The goats sleep in the barn.", "Sheep graze on the hill.").replace("dusk", "noon"))
-    with parts(rules).open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
         assert set(found(memory, "goats")) == {"Sheep graze on the hill.", "Kettles are kept in the cellar."}
         assert hard(memory) == ["Never feed the goats after noon."]
 
 
 def test_an_edited_block_is_found_by_its_new_words_though_its_id_is_the_old_one(tmp_path: Path, rules: Path) -> None:
-    with parts(rules).open(tmp_path / "memory.db"):
+    with Memory.open(parts(rules), tmp_path / "memory.db"):
         pass
     rules.write_text(TEXT.replace("The goats sleep in the barn.", "Sheep graze on the hill."))
-    with parts(rules).open(tmp_path / "memory.db") as edited, parts(rules).open() as fresh:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as edited, Memory.open(parts(rules)) as fresh:
         ours, new = (memory.vector_index.vectors_of(["AGENTS.md#000003"]) for memory in (edited, fresh))
     assert ours.tolist() == new.tolist()
 
 
 def test_what_is_deleted_is_forgotten(tmp_path: Path, rules: Path) -> None:
-    with parts(rules).open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
-    with parts().open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(), tmp_path / "memory.db") as memory:
         assert found(memory, "goats") == []
         assert hard(memory) == []
         assert len(memory.documents) == len(memory.vector_index) == 8
 
 
 def test_unchanged_files_change_nothing(tmp_path: Path, rules: Path) -> None:
-    with parts(rules).open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
         before = memory.documents
-    with parts(rules).open(tmp_path / "memory.db") as memory:
+    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
         assert memory.documents.equals(before)

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from lcm.memory.memory import Memory
 from lcm.plugins.libravdb.hooks import before_reset, session_end
 from tests.support.workspaces import minute, system, transcript
 
 
 def test_a_reset_is_noted_and_begins_an_empty_conversation() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         before_reset(memory, minute(9), "reset", "talk", message_count=8)
         (entry,) = memory.journal()
@@ -19,7 +20,7 @@ def test_a_reset_is_noted_and_begins_an_empty_conversation() -> None:
 
 
 def test_two_ends_in_one_millisecond_are_two_entries() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         for _ in range(3):
             session_end(memory, minute(9), "unknown", "talk", next_session_id="talk2")
@@ -29,7 +30,7 @@ def test_two_ends_in_one_millisecond_are_two_entries() -> None:
 
 
 def test_the_rules_act_where_the_journal_cannot_be_written() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         memory.store._connection.execute("DROP TABLE lifecycle_journal")
         before_reset(memory, minute(9), "reset", "talk")
@@ -39,6 +40,6 @@ def test_the_rules_act_where_the_journal_cannot_be_written() -> None:
 
 def test_a_session_that_is_left_out_is_noted_all_the_same() -> None:
     rules = replace(system().session, ignore_patterns=["talk"])
-    with replace(system(), session=rules).open() as memory:
+    with Memory.open(replace(system(), session=rules)) as memory:
         session_end(memory, minute(9), "deleted", "talk")
         assert [entry.hook for entry in memory.journal()] == ["session_end"]

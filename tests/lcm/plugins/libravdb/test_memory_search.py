@@ -6,6 +6,7 @@ import pytest
 
 from lcm.context.assembly.continuity import Continuity
 from lcm.errors import LcmError
+from lcm.memory.memory import Memory
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
 from lcm.plugins.libravdb.memory_search import Bridge, read_file
 from lcm.plugins.libravdb.namespace import durable_namespace
@@ -16,7 +17,7 @@ LATER = minute(60)
 
 
 def test_results_cite_documents_that_can_be_read_back() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         found = Bridge().search(memory, {"query": "goats", "k": 2, "user_id": "u/1"}, LATER)
         assert len(found) == 2
@@ -30,7 +31,7 @@ def test_results_cite_documents_that_can_be_read_back() -> None:
 
 
 def test_the_askers_session_is_named_and_nothing_later_is_seen() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         found = Bridge().search(memory, {"q": "goats", "session_id": "talk"}, minute(4))
         assert {result["source"] for result in found} == {"sessions"}
@@ -39,7 +40,7 @@ def test_the_askers_session_is_named_and_nothing_later_is_seen() -> None:
 
 
 def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript(name="agent:ada:main"))
         own = memory.documents["scope"].unique().to_list()
         assert own == ["agent:ada"]
@@ -57,19 +58,19 @@ def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
 
 @pytest.mark.parametrize("params", [{}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}])
 def test_a_request_that_asks_nothing_has_no_results(params: dict[str, object]) -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         assert Bridge().search(memory, params, LATER) == []
 
 
 @pytest.mark.parametrize("path", ["", "user:u1", "::doc_1", "user%3Au1::doc_unknown"])
 def test_a_path_that_cites_nothing_is_refused(path: str) -> None:
-    with system().open() as memory, pytest.raises(LcmError):
+    with Memory.open(system()) as memory, pytest.raises(LcmError):
         read_file(memory, path)
 
 
 def test_a_long_document_is_read_in_windows() -> None:
     lines = [f"line {i}" for i in range(1, 301)]
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript(["\n".join(lines)]))
         (result,) = Bridge().search(memory, {"query": "line"}, LATER)
         assert result["endLine"] == 300
@@ -78,7 +79,7 @@ def test_a_long_document_is_read_in_windows() -> None:
 
 
 def test_an_agent_reads_its_own_scopes_and_its_users_dreams_alone() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript(["the kiln password is swordfish"], "agent:alice:main"))
         memory.dream(DIARY, "diary.md", "alice", minute(5), "global")
         params = {"query": "kiln password", "user_id": "bob", "session_id": "agent:bob:main"}
@@ -104,7 +105,7 @@ DIARY = """## Deep sleep
 
 def test_the_recall_of_a_session_leaves_its_newest_turns_out() -> None:
     continuity = Continuity(Utf16Units())
-    with replace(system(), assembly=continuity).open() as memory:
+    with Memory.open(replace(system(), assembly=continuity)) as memory:
         memory.ingest(transcript())
         params = {"query": "goats", "session_id": "talk"}
         results = Bridge(searches_recall=True).search(memory, params, LATER)
@@ -113,7 +114,7 @@ def test_the_recall_of_a_session_leaves_its_newest_turns_out() -> None:
 
 
 def test_what_is_no_text_names_nobody() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         assert Bridge().search(memory, {"query": "goats", "session_id": 5, "user_id": 7, "agent_id": []}, LATER)
 

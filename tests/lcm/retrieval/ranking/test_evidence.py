@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lcm.memory.memory import Memory
 from lcm.protocols import Stage
 from lcm.records import Message, Query, Transcript
 from lcm.retrieval.embedder.hashing import Hashing
@@ -52,7 +53,7 @@ def ranked(
         for i, (author, text) in enumerate(talk)
     )  # fmt: skip
     asked_at = STARTED + timedelta(days=100)
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(Transcript("talk", messages))
         memory.rank(
             [Query(f"q{i}", text, asked_at) for i, text in enumerate(questions)],
@@ -179,7 +180,7 @@ def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Sequence[t
 
 
 def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(Transcript("talk", (Message("m", "user", "tea", "s", created_at=STARTED),)))
         documents = memory.documents
     assert haystack_of(documents) is haystack_of(documents.clone())

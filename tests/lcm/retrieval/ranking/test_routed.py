@@ -29,7 +29,7 @@ def asked() -> list[Query]:
 
 
 def memory() -> Memory:
-    opened = system(ranking=PATHS).open()
+    opened = Memory.open(system(ranking=PATHS))
     opened.ingest(transcript([f"{line} proj:x{'' if i % 2 else ' env:dev'}" for i, line in enumerate(LINES)]))
     return opened
 

@@ -5,6 +5,7 @@ import math
 import polars as pl
 import pytest
 
+from lcm.memory.memory import Memory
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -115,7 +116,7 @@ def test_a_missing_neighbour_lends_nothing() -> None:
 
 
 def test_a_stage_before_what_it_needs_is_told_in_one_line() -> None:
-    with system(ranking=Ranking(Hybrid(), {"fusion": WeightedSum()})).open() as memory:
+    with Memory.open(system(ranking=Ranking(Hybrid(), {"fusion": WeightedSum()}))) as memory:
         memory.ingest(transcript())
         with pytest.raises(ValueError, match=r"stage 'fusion' needs the column '(dense|lexical)_score', which no"):
             memory.rank(queries())

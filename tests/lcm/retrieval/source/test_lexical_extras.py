@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from lcm.errors import LcmError
+from lcm.memory.memory import Memory
 from lcm.protocols import Batch, Source
 from lcm.records import Query
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -43,7 +44,7 @@ def test_no_more_words_are_added_than_wanted() -> None:
 
 def test_a_query_that_no_word_answers_is_looked_for_inside_texts() -> None:
     lines = ["overheard in the kitchens", "the other one", "mother of pearl", "heard"]
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript(lines))
         (batch,) = memory._batches(
             [Query("q", "  OTHER  ", minute(600)), Query("p", "rheard", minute(600))], Ranking(Lexical()), None
@@ -84,7 +85,7 @@ class Failing:
 
 
 def batch_of(**change: object) -> Batch:
-    memory = system().open()
+    memory = Memory.open(system())
     memory.ingest(transcript())
     (batch,) = memory._batches(queries(), memory.system.ranking, None)
     return replace(batch, incidents=Counter(), **change)

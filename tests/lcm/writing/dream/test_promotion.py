@@ -131,19 +131,19 @@ def found(memory: Memory, text: str, at: int) -> list[str]:
 
 
 def test_a_live_memory_finds_new_dreams_and_the_old_ones_only_in_their_time(tmp_path: Path) -> None:
-    with system().open(tmp_path / "memory.db") as memory:
+    with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
         dream(memory, diary("goats flew over the river"), 10)
         dream(memory, diary("goats swam under the river"), 20)
         assert found(memory, "dreams of goats", 15) == ["goats flew over the river"]
         assert found(memory, "dreams of goats", 25) == ["goats swam under the river"]
         live = memory.search("dreams of goats", minute(25))
-    with system().open(tmp_path / "memory.db") as memory:
+    with Memory.open(system(), tmp_path / "memory.db") as memory:
         assert memory.search("dreams of goats", minute(25)).equals(live)
 
 
 def test_dreams_are_seen_by_who_asks_for_them_and_by_nobody_else() -> None:
-    with system().open() as memory:
+    with Memory.open(system()) as memory:
         memory.ingest(transcript())
         said = memory.documents
         assert in_sight(said, "my dreams of goats").equals(said)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.context.assembly.continuity import Continuity
+from lcm.memory.memory import Memory
 from lcm.protocols import Batch
 from lcm.records import AuthoredNode, Query
 from lcm.retrieval.decay.none import NoDecay
@@ -174,7 +175,7 @@ class Written:
 @pytest.mark.parametrize("question", ["the kettle", "never touch the kettle", "the kettle is blue", ""])
 def test_what_is_always_shown_is_never_a_candidate(question: str) -> None:
     ranking = Ranking(ByScope(), {"fusion": TwoPass(NoDecay(), theta1=-1.0), "hops": Hops(theta_hop=0.0)})
-    with system(authored=Written(), ranking=ranking, assembly=Continuity(Utf16Units())).open() as memory:
+    with Memory.open(system(authored=Written(), ranking=ranking, assembly=Continuity(Utf16Units()))) as memory:
         memory.ingest(transcript(["The kettle broke"]))
         found = memory.rank([Query("q", question, START.replace(year=2030))])["document_id"].to_list()
     assert {i for i in found if i.startswith("rules")} == {"rules#000002", "rules#000003"}

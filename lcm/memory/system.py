@@ -1,0 +1,73 @@
+"""The parts that a memory system is wired from."""
+
+from dataclasses import dataclass, field
+
+from lcm.compaction.none import NoCompaction
+from lcm.compaction.summary_documents.none import NoSummaryDocuments
+from lcm.context.assembly.lossless import Lossless as LosslessAssembly
+from lcm.context.authored.none import NothingAuthored
+from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.session.rules import SessionRules
+from lcm.protocols import (
+    Admission,
+    Assembly,
+    Authored,
+    Compaction,
+    Deduplication,
+    Embedder,
+    Extraction,
+    Ranker,
+    Reinforcement,
+    SummaryDocuments,
+    TextIndexChoice,
+    TokenEstimator,
+    VectorIndexChoice,
+)
+from lcm.retrieval.reinforcement.none import NoReinforcement
+from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.writing.admission.none import AdmitAll
+from lcm.writing.deduplication.none import KeepAll
+
+_PART_METHODS = {
+    "embedder": "embed",
+    "vector_index": "build",
+    "text_index": "build",
+    "token_estimator": "count",
+    "extraction": "extract",
+    "ranking": "rank",
+    "admission": "assess",
+    "deduplication": "judge",
+    "reinforcement": "after_recall",
+    "scopes": "readable",
+    "compaction": "compact",
+    "assembly": "assemble",
+    "session": "writes",
+    "authored": "nodes",
+    "summary_documents": "document",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The parts of a memory system; `Memory.open` gives it a workspace to work on."""
+
+    embedder: Embedder
+    vector_index: VectorIndexChoice
+    text_index: TextIndexChoice
+    token_estimator: TokenEstimator
+    extraction: Extraction
+    ranking: Ranker
+    admission: Admission = field(default_factory=AdmitAll)
+    deduplication: Deduplication = field(default_factory=KeepAll)
+    reinforcement: Reinforcement = field(default_factory=NoReinforcement)
+    scopes: Scopes = field(default_factory=Scopes)
+    compaction: Compaction = field(default_factory=NoCompaction)
+    assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
+    session: SessionRules = field(default_factory=SessionRules)
+    authored: Authored = field(default_factory=NothingAuthored)
+    summary_documents: SummaryDocuments = field(default_factory=NoSummaryDocuments)
+
+    def __post_init__(self) -> None:
+        for name, method in _PART_METHODS.items():
+            if not callable(getattr(getattr(self, name), method, None)):
+                raise TypeError(f"{name} must have {method}(), got {getattr(self, name)!r}")
