@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
 from eval.batch.reading import Reading
-from eval.batch.staged_window import StagedWindow
 from eval.replay.per_turn import turns
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
@@ -170,22 +169,20 @@ class Replay:
             stored = self._store.heard(talk.conversation_id)
             assert stored is not None
             talk.last_at = stored.last_at
-        if talk.window is None:
-            talk.window = StoredWindow(self._store, talk.conversation_id)
-        else:
-            talk.window.follow()
-        staged = StagedWindow(self._store, talk.window)
-        if self._is_per_turn:
-            work = compaction.after_turn(staged, talk.last_at)
-        else:
-            work = compaction.compact(staged, talk.last_at, is_forced=True)
-        report = yield from self._answered(work)
-        if staged.is_changed and not (report.failure and self._is_per_turn):
-            self._begin()
-            staged.apply()
-            if not report.failure:
-                self._store.note_compaction(talk.conversation_id, talk.last_at, _MARK[self._triggers], talk.last_id)
-            self.commit()
+        window = talk.window = talk.window or StoredWindow(self._store, talk.conversation_id)
+        window.follow()
+        with window.staged():
+            if self._is_per_turn:
+                work = compaction.after_turn(window, talk.last_at)
+            else:
+                work = compaction.compact(window, talk.last_at, is_forced=True)
+            report = yield from self._answered(work)
+            if window.is_changed and not (report.failure and self._is_per_turn):
+                self._begin()
+                window.apply()
+                if not report.failure:
+                    self._store.note_compaction(talk.conversation_id, talk.last_at, _MARK[self._triggers], talk.last_id)
+                self.commit()
         if not report.failure:
             talk.compacted_id = talk.last_id
         return report

@@ -1,8 +1,10 @@
 """The context of one conversation, kept in memory in step with the store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.summary_id import summary_id
@@ -11,14 +13,22 @@ from lcm.records import ContextEntry, Message, Shard, Summary
 from lcm.store.guidance import add_shards, admission_scores
 from lcm.store.store import Store
 
+Change = Callable[[], object]
+"""Writes one change to the store."""
+
 
 class StoredWindow:
-    """A conversation's context: read once, then followed, so that a turn costs what is new in it."""
+    """A conversation's context: read once, then followed, so that a turn costs what is new in it.
+
+    Each change is written at once, as one transaction; those made while it is `staged` are written together.
+    """
 
     def __init__(self, store: Store, conversation_id: str) -> None:
         self._store = store
         self._conversation_id = conversation_id
-        self._entries = ContextTotals(store.context(conversation_id))
+        self._read: ContextTotals | None = None
+        self._staged: list[Change] | None = None
+        self._staged_summaries: dict[str, Summary] = {}
 
     @property
     def conversation_id(self) -> str:
@@ -26,47 +36,55 @@ class StoredWindow:
 
     @property
     def entries(self) -> ContextTotals:
-        return self._entries
+        if self._read is None:
+            self._read = ContextTotals(self._store.context(self._conversation_id))
+        return self._read
 
     @property
     def tokens(self) -> int:
         """Of all entries, as stored."""
-        return self._entries.tokens
+        return self.entries.tokens
 
     def follow(self) -> None:
         """Take in what was appended to the conversation since."""
-        last = self._entries[-1].ordinal if self._entries else -1
-        self._entries.extend(self._store.context(self._conversation_id, last))
+        if self._read is not None:
+            last = self._read[-1].ordinal if self._read else -1
+            self._read.extend(self._store.context(self._conversation_id, last))
 
     def messages(self, message_ids: Sequence[str]) -> list[Message]:
         found = self._store.messages_by_id(message_ids)
         return [found[message_id] for message_id in message_ids]
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]:
-        found = self._store.summaries_by_id(summary_ids)
+        stored = [one for one in summary_ids if one not in self._staged_summaries]
+        found = self._store.summaries_by_id(stored) | self._staged_summaries
         return [found[summary_id] for summary_id in summary_ids]
+
+    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
+        with self._store.reading() as connection:
+            return admission_scores(connection, message_ids)
 
     def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
         """Put a summary in the place of entries; one whose id is taken gets the next number.
 
         Raises:
-            StoreError: if another writer has replaced them meanwhile: nothing is written, and the context as it is
-                now has been read.
+            StoreError: if another writer has replaced them meanwhile: nothing is written, and the context is read anew.
         """
-        start, stop = self._entries.place(first), self._entries.place(last + 1)
-        before = self._entries.tokens
-        after = before - sum(entry.tokens for entry in self._entries[start:stop]) + summary.token_count
-        left = [entry for entry in self._entries[start:stop] if entry.item_id in set(summary.source_ids)]
-        try:
-            with self._store.transaction():
-                self._retire(start, stop, shards)
-                summary = with_free_id(summary, self._store.has_summary)
-                ends = (left[0].ordinal, left[-1].ordinal) if left else (first, last)
-                self._store.replace_range(self._conversation_id, *ends, summary, before, after)
-        except StoreError:
-            self._entries = ContextTotals(self._store.context(self._conversation_id))
-            raise
-        self._entries.replace(
+        entries, sources = self.entries, set(summary.source_ids)
+        start, stop = entries.place(first), entries.place(last + 1)
+        before = entries.tokens
+        after = before - sum(entry.tokens for entry in entries[start:stop]) + summary.token_count
+        left = [entry.ordinal for entry in entries[start:stop] if entry.item_id in sources]
+        ends = (left[0], left[-1]) if left else (first, last)
+        retired = self._ordinals(start, stop, shards)
+        with self._changing() as write:
+            if shards:
+                write(partial(self._retire, retired, shards))
+            summary = self._named(summary)
+            write(partial(self._store.replace_range, self._conversation_id, *ends, summary, before, after))
+        if self._staged is not None:
+            self._staged_summaries[summary.summary_id] = summary
+        entries.replace(
             start, stop, ContextEntry(ends[0], "summary", summary.summary_id, summary.token_count, summary.depth)
         )
         return summary
@@ -77,23 +95,69 @@ class StoredWindow:
         Raises:
             StoreError: as `replace`.
         """
-        start, stop = self._entries.place(first), self._entries.place(last + 1)
+        entries = self.entries
+        retired = self._ordinals(entries.place(first), entries.place(last + 1), shards)
+        with self._changing() as write:
+            write(partial(self._retire, retired, shards))
+        self._read = ContextTotals(entry for entry in entries if entry.ordinal not in retired)
+
+    def note(self, happened_at: datetime, event: str, detail: str) -> None:
+        with self._changing() as write:
+            write(partial(self._store.note_compaction, self._conversation_id, happened_at, event, detail))
+
+    @contextmanager
+    def staged(self) -> Iterator[None]:
+        """Keep changes in memory until `apply` writes them; what it has not written by the end is forgotten.
+
+        A turn or a sweep that a crash cuts short has then changed nothing, and doing it again gives what it would have
+        given: a rule that looks at what was compacted before sees the same.
+        """
+        self._staged = []
+        try:
+            yield
+        finally:
+            if self._staged:
+                self._read = None
+            self._staged = None
+            self._staged_summaries = {}
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something waits for `apply`."""
+        return bool(self._staged)
+
+    def apply(self) -> None:
+        """Write what was staged, as one transaction.
+
+        Raises:
+            StoreError: as `replace`.
+        """
+        with self._store.transaction():
+            for change in self._staged or ():
+                change()
+        self._staged, self._staged_summaries = [], {}
+
+    @contextmanager
+    def _changing(self) -> Iterator[Callable[[Change], object]]:
+        """Write what is handed over, as one transaction; while staged, keep it."""
+        if self._staged is not None:
+            yield self._staged.append
+            return
         try:
             with self._store.transaction():
-                self._retire(start, stop, shards)
-        finally:  # a ledger replaces entries by one entry, never by none
-            self._entries = ContextTotals(self._store.context(self._conversation_id))
+                yield lambda change: change()
+        except StoreError:
+            self._read = None
+            raise
 
-    def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
-        with self._store.reading() as connection:
-            return admission_scores(connection, message_ids)
-
-    def _retire(self, start: int, stop: int, shards: Sequence[Shard]) -> None:
-        """Keep messages among these entries as guidance, and take them out of the stored context."""
-        if not shards:
-            return
+    def _ordinals(self, start: int, stop: int, shards: Sequence[Shard]) -> set[int]:
+        """Of the entries whose messages are kept as guidance."""
         kept = {shard.message_id for shard in shards}
-        ordinals = [entry.ordinal for entry in self._entries[start:stop] if entry.item_id in kept]
+        return {entry.ordinal for entry in self.entries[start:stop] if entry.item_id in kept} if kept else set()
+
+    def _retire(self, ordinals: set[int], shards: Sequence[Shard]) -> None:
+        """Keep messages as guidance, and take them out of the stored context."""
+        kept = {shard.message_id for shard in shards}
         standing = {entry.item_id for entry in self._store.context(self._conversation_id)}
         if len(ordinals) != len(kept) or not kept <= standing:
             raise StoreError(
@@ -101,16 +165,12 @@ class StoredWindow:
             )
         with self._store.writing() as connection:
             add_shards(connection, shards)
-        self._store.remove_from_context(self._conversation_id, ordinals)
+        self._store.remove_from_context(self._conversation_id, sorted(ordinals))
 
-    def note(self, happened_at: datetime, event: str, detail: str) -> None:
-        self._store.note_compaction(self._conversation_id, happened_at, event, detail)
-
-
-def with_free_id(summary: Summary, is_taken: Callable[[str], bool]) -> Summary:
-    """The summary as it is, or by the first number of its words and instant whose id is free."""
-    number = 0
-    while is_taken(summary.summary_id):
-        number += 1
-        summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
-    return summary
+    def _named(self, summary: Summary) -> Summary:
+        """The summary as it is, or by the first number of its words and instant whose id is free."""
+        number = 0
+        while summary.summary_id in self._staged_summaries or self._store.has_summary(summary.summary_id):
+            number += 1
+            summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
+        return summary

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.batch.staged_window import StagedWindow
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
@@ -155,13 +154,19 @@ def test_equal_histories_give_equal_summaries_and_a_staged_run_gives_the_same(
 ) -> None:
     compaction = clustering(None, Marked(), **numbers)
     plain, staged = conversation(["begin", *words]), conversation(["begin", *words])
+    before = staged.context("c")
     compacted(compaction, plain)
-    window = StagedWindow(staged, StoredWindow(staged, "c"))
-    run(compaction.compact(window, NOW), compaction.summarizer)
-    assert staged.summaries() == []
-    window.apply()
+    window = StoredWindow(staged, "c")
+    with window.staged():
+        run(compaction.compact(window, NOW), compaction.summarizer)
+    assert list(window.entries) == before, "what is not applied is forgotten"
+    with window.staged():
+        run(compaction.compact(window, NOW), compaction.summarizer)
+        assert staged.summaries() == []
+        window.apply()
     assert staged.summaries() == plain.summaries()
     assert [one.item_id for one in staged.context("c")] == [one.item_id for one in plain.context("c")]
+    assert list(window.entries) == staged.context("c")
     assert shards_of(staged) == shards_of(plain)
 
 
