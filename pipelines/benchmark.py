@@ -16,7 +16,7 @@ from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import CONFIG
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition
 from pipelines.views.terminal import console, progress
 
 BENCHMARK = "benchmark"
@@ -25,14 +25,14 @@ TARGET_MISSED = 1
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm benchmark [KEY=VALUE ...] [GROUP=CHOICE ...]`."""
-    command = configuration.command(arguments, BENCHMARK)
+    command = command_line.command(arguments, BENCHMARK)
     if command.is_multirun:
         raise LcmError("`lcm benchmark` makes one run at a time: leave -m out")
     codes: list[int] = []
-    with configuration.explained(command.overrides, BENCHMARK):
-        folder = configuration.claimed_folder(command) if command.is_run else None
+    with composition.explained(command.overrides, BENCHMARK):
+        folder = command_line.claimed_folder(command) if command.is_run else None
         try:
-            configuration.run_task(lambda config: codes.append(benchmark(config)), command, folder)
+            command_line.run_task(lambda config: codes.append(benchmark(config)), command, folder)
         finally:
             if folder is not None and not any(folder.iterdir()):
                 folder.rmdir()
@@ -42,15 +42,15 @@ def main(arguments: Sequence[str]) -> int:
 def benchmark(config: DictConfig) -> int:
     """One run; returns the exit code."""
     started = time.perf_counter()
-    folder = configuration.run_dir()
+    folder = command_line.run_dir()
     if (folder / FIGURES).exists():
         raise LcmError(f"hydra.run.dir={folder} holds a benchmark already: name another folder, or remove that first")
-    timed: Benchmark = configuration.build(config, BENCHMARK)
-    is_strict = configuration.flag(config, "strict")
+    timed: Benchmark = building.build(config, BENCHMARK)
+    is_strict = building.flag(config, "strict")
     with progress() as show:
         report = timed.run(peak_of_ingest, show)
-    (folder / CONFIG).write_text(configuration.resolved_text(config))
-    write_report(folder, report, configuration.resolved(config), time.perf_counter() - started)
+    (folder / CONFIG).write_text(building.resolved_text(config))
+    write_report(folder, report, building.resolved(config), time.perf_counter() - started)
     show_report(report, folder)
     return TARGET_MISSED if is_strict and report.missed else 0
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from eval.cache.stage_cache import Entry, StageCache
 from lcm.errors import LcmError
 from lcm.files import cache_dir
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from pipelines.views.terminal import console
 
 HELP = """lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     overrides = [argument for argument in arguments if "=" in argument]
     action, *names = [argument for argument in arguments if "=" not in argument] or ["show"]
-    cache: StageCache = configuration.build(configuration.composed(overrides), "stages")
+    cache: StageCache = building.build(composition.composed(overrides), "stages")
     match action:
         case "show":
             if names:

@@ -131,11 +131,11 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 def _explained(error: Exception, arguments: Sequence[str]) -> int:
     from lcm.errors import LcmError
-    from pipelines.config.configuration import CONFIGURATION_ERRORS, explain
+    from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 
     if isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
-        return fail(explain(error, arguments))
-    return fail(f"{type(error).__name__}: {explain(error, arguments)} (a defect; --debug shows where)", INTERNAL_ERROR)
+        return fail(explain(error))
+    return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import configuration
+from pipelines.config import building, composition, plugin_environment
 from pipelines.ingest import FORMATS
 from pipelines.views.compaction_table import show_batch
 from pipelines.views.terminal import console, progress, warn
@@ -69,10 +69,8 @@ class Composed:
 
     def __call__(self) -> Parts:
         config: DictConfig = OmegaConf.create(self.config)
-        rules, tokens, assembly = (
-            configuration.build(config, key) for key in ("session", "token_estimator", "assembly")
-        )
-        return Parts(configuration.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.wording))
+        rules, tokens, assembly = (building.build(config, key) for key in ("session", "token_estimator", "assembly"))
+        return Parts(building.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.wording))
 
 
 @dataclass(slots=True)
@@ -107,12 +105,14 @@ def main(arguments: Sequence[str]) -> int:
             raise LcmError(f"{override}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     if not any(override.startswith(("compaction=", "system=", "experiment=")) for override in overrides):
         overrides.insert(0, _DEFAULT)
-    config = configuration.composed([*configuration.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE)
+    config = composition.composed(
+        [*plugin_environment.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE
+    )
     if is_look:
-        console().print(configuration.resolved_text(config), highlight=False, markup=False)
+        console().print(building.resolved_text(config), highlight=False, markup=False)
         return 0
     into, triggers, number = _checked(ours)
-    configuration.refuse_unused(config, overrides)
+    building.refuse_unused(config, overrides)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
@@ -177,9 +177,9 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
 
 def _built(config: DictConfig) -> tuple[Executor, Tracking, Composed]:
     """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
-    parts = Composed(configuration.resolved(config))
+    parts = Composed(building.resolved(config))
     require_no_admission(parts().compaction)
-    executor, tracking = configuration.build(config, "executor"), configuration.build(config, "tracking")
+    executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
     return executor, tracking, parts
 
 

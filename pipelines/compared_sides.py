@@ -14,7 +14,7 @@ from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
 from eval.regression.agreement import SETTINGS, require_same_settings
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from pipelines.point import evaluated
 
 SHARED = ("dataset", *SETTINGS)
@@ -70,13 +70,13 @@ def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, 
     shared = None if measured is None else _shared(measured)
     if candidate is None:
         config = _composed(ours, shared)
-        found = configuration.resolved(config)
+        found = building.resolved(config)
         require_same_settings(shared or {}, found)  # before an evaluation that could not be compared
         shared = found
         what = " ".join(ours) or "the default configuration"
         candidate = _evaluated(Found(f"{what} (evaluated now)", into / "candidate"), config, show)
     elif shared is None:
-        shared = configuration.resolved(_composed(ours, None))
+        shared = building.resolved(_composed(ours, None))
     return tuple(  # type: ignore[return-value]  # two
         side if side.preset is None else _evaluated(side, _preset(side.preset, side.folder, shared), show)
         for side in (baseline, candidate)
@@ -127,14 +127,14 @@ def _fetched(which: str, text: str, asked: Compared, into: Path) -> Found:
 def _shared(side: Found) -> dict[str, Any] | None:
     """The configuration of a run; None where only its numbers are at hand."""
     path = side.folder / CONFIG
-    return configuration.resolved(OmegaConf.load(path)) if path.is_file() else None  # type: ignore[arg-type]
+    return building.resolved(OmegaConf.load(path)) if path.is_file() else None  # type: ignore[arg-type]
 
 
 def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
     quick = [setting for setting in _QUICK if not _names(overrides) & {setting.partition("=")[0].partition(".")[0]}]
-    config = configuration.composed([*quick, *overrides])
-    configuration.refuse_unused(config, overrides)
+    config = composition.composed([*quick, *overrides])
+    building.refuse_unused(config, overrides)
     if shared is not None and "experiment" not in _names(overrides):
         with open_dict(config):
             for key in SHARED:
@@ -151,7 +151,7 @@ def _preset(preset: Path, folder: Path, shared: Mapping[str, Any]) -> DictConfig
     """
     name = f"{preset.stem}_{hashlib.sha256(preset.read_bytes()).hexdigest()[:8]}"
     place = folder.with_name(f"{folder.name}-preset").absolute()
-    for group in configuration.groups() if preset.parent.name == "system" else ():
+    for group in conf_folder.groups() if preset.parent.name == "system" else ():
         for choice in sorted((preset.parent.parent / group).glob("*.yaml")):
             (place / group).mkdir(parents=True, exist_ok=True)
             shutil.copyfile(choice, place / group / choice.name)

@@ -7,7 +7,7 @@ from typing import Any
 from eval.dataset.card import PinnedFile, folder, read_pinned
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from pipelines.views.terminal import console
 
 HELP = """lcm datasets [NAME ...]
@@ -22,12 +22,12 @@ def main(arguments: Sequence[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         console().print(HELP, highlight=False, markup=False)
         return 0
-    known = configuration.groups()["dataset"]
+    known = conf_folder.groups()["dataset"]
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise DatasetError(f"no such dataset: {unknown[0]!r}; choose one of: {', '.join(known)}")
     for choice in arguments or known:
-        loader = configuration.build(configuration.composed([f"dataset={choice}"]), "dataset")
+        loader = building.build(composition.composed([f"dataset={choice}"]), "dataset")
         card = loader.card
         lines = [
             f"dataset={choice}",

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from eval.experiment.run_folder import begin_run
 from eval.tracking.tracking import Tracking, TrackingError
-from pipelines.config import configuration
+from pipelines.config import building, command_line
 from pipelines.point import experiment_of, measured
 from pipelines.sweep import sweep
 from pipelines.views.terminal import console, progress, show_run, warn
@@ -14,20 +14,20 @@ from pipelines.views.terminal import console, progress, show_run, warn
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
-    command = configuration.command(arguments)
+    command = command_line.command(arguments)
     if not command.is_run:
-        configuration.run_task(evaluate, command)
+        command_line.run_task(evaluate, command)
         return 0
     if command.is_multirun:
         return sweep(command)
 
     def checked(config: DictConfig) -> None:
-        configuration.refuse_unused(config, command.overrides)
+        building.refuse_unused(config, command.overrides)
         evaluate(config)
 
-    folder = configuration.claimed_folder(command)
+    folder = command_line.claimed_folder(command)
     try:
-        configuration.run_task(checked, command, folder)
+        command_line.run_task(checked, command, folder)
     finally:
         if not any(folder.iterdir()):
             folder.rmdir()
@@ -36,9 +36,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def evaluate(config: DictConfig) -> None:
     """One run: the story of the whole project."""
-    folder = configuration.run_dir()
+    folder = command_line.run_dir()
     begin_run(folder)
-    tracking: Tracking = configuration.build(config, "tracking")
+    tracking: Tracking = building.build(config, "tracking")
     experiment = experiment_of(config)  # a mistake in it stops before anything is logged
     with tracking.logger() as log:
         with progress() as show:

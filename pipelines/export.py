@@ -23,7 +23,7 @@ from lcm.plugins.settings.reading import read
 from lcm.plugins.settings.table import ABSENT, Table, at
 from lcm.plugins.settings.tables import TABLES
 from lcm.plugins.settings.writing import written
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.preset_choices import Choices, Restored
 from pipelines.config.preset_config import (
     RECALL,
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
         console().print(HELP, highlight=False, markup=False)
         return 0
     asked = read_command(arguments)
-    tracking = configuration.build(configuration.composed(asked.tracking), "tracking")
+    tracking = building.build(composition.composed(asked.tracking), "tracking")
     if asked.register and not isinstance(tracking, Mlflow):
         raise LcmError("register= needs MLflow: leave tracking=none out")
     with tempfile.TemporaryDirectory() as scratch:
@@ -124,7 +124,7 @@ def read_command(arguments: Sequence[str]) -> Asked:
         raise LcmError(f"alias={own['alias']} needs a registered name: add register=NAME")
     to = Path(own["to"])
     name = own.get("name") or to.resolve().name.replace("-", "_")
-    check_name(name, configuration.groups())
+    check_name(name, conf_folder.groups())
     return Asked(
         source=sources[0] if sources else None,
         overrides=overrides,
@@ -188,7 +188,7 @@ def _write_yaml(to: Path, name: str, source: Source, preset: Restored, beside: S
 def _beside(config: Mapping[str, Any]) -> list[str]:
     """What no choice of a group can hold, as overrides: keys of the root that are not as they are by default."""
     default = with_references([])
-    known = (*configuration.groups(), "memory", "stages")
+    known = (*conf_folder.groups(), "memory", "stages")
     return [
         override(found.key, at(config, found.key))
         for key, value in config.items()
@@ -231,11 +231,11 @@ def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict
 
 def _source(asked: Asked, tracking: Any, scratch: Path) -> Source:
     if asked.source is None:
-        command = configuration.command(asked.overrides)
+        command = command_line.command(asked.overrides)
         plain = [override for override in command.overrides if not _is_recall(override)]
-        config = configuration.composed(plain)
-        configuration.refuse_unused(config, plain)
-        resolved = configuration.resolved(config)
+        config = composition.composed(plain)
+        building.refuse_unused(config, plain)
+        resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _is_recall(override)]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
         return Source(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})

@@ -17,7 +17,7 @@ from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.reading import Read, read
 from lcm.plugins.settings.table import ABSENT, Table, at
 from lcm.plugins.settings.tables import TABLES
-from pipelines.config import configuration
+from pipelines.config import conf_folder
 from pipelines.config.preset_config import (
     RECALL,
     composed_of,
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
         out.print(f"Not taken over as it stands: {setting}: {why}", highlight=False, markup=False)
     if own.get("to"):
         to = Path(own["to"])
-        check_name(name, configuration.groups())
+        check_name(name, conf_folder.groups())
         export(Source(found.config, found.origin), to, name, (YAML,))
         out.print(f"Imported: {to}/system/{name}.yaml", highlight=False, markup=False)
     if found.searching:
@@ -147,7 +147,7 @@ def _is_preset(path: Path) -> bool:
 
 
 def _changed(
-    found: Read, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = configuration.EVALUATE
+    found: Read, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = conf_folder.EVALUATE
 ) -> list[str]:
     """The values that differ from what the choices hold, as overrides for a pipeline."""
     default = with_references(overrides, pipeline)

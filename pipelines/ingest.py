@@ -22,7 +22,7 @@ from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import configuration
+from pipelines.config import building, composition, plugin_environment
 from pipelines.views.terminal import console, progress, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
@@ -93,9 +93,9 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
     overrides = [f"{key}={value}" for key, value in settings.items()]
-    config = configuration.composed([*configuration.environment_overrides(overrides), *overrides])
-    rules, tokens = configuration.build(config, "session"), configuration.build(config, "token_estimator")
-    preparer = MessagePreparer(rules, tokens, configuration.build(config, "assembly").wording)
+    config = composition.composed([*plugin_environment.environment_overrides(overrides), *overrides])
+    rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
+    preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").wording)
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
@@ -140,7 +140,7 @@ def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
         raise LcmError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {FORMATS}")
     if "." not in name:
         return name, READERS
-    reader: TranscriptReader = configuration.component(name)()
+    reader: TranscriptReader = building.component(name)()
     return reader.name, (reader,)
 
 

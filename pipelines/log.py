@@ -5,7 +5,7 @@ from pathlib import Path
 
 from eval.experiment.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from pipelines.views.terminal import console
 
 HELP = """lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         folders = [folder for folder in folders if _kind(folder.parent) != "comparison"]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
-    tracking = configuration.build(configuration.composed(overrides), "tracking")
+    tracking = building.build(composition.composed(overrides), "tracking")
     for folder in folders:
         where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
         console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False, markup=False)

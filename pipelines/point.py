@@ -19,7 +19,7 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from pipelines.config import configuration
+from pipelines.config import building
 
 PARTS = (
     "dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "executor",
@@ -45,13 +45,13 @@ def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Pro
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
-    text = configuration.resolved_text(config)
+    text = building.resolved_text(config)
     return write_run(folder, outcome, experiment.dataset, identity(config), text, seconds)
 
 
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
-    return {key: value for key, value in configuration.resolved(config).items() if key not in _BESIDE}
+    return {key: value for key, value in building.resolved(config).items() if key not in _BESIDE}
 
 
 def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experiment:
@@ -61,24 +61,24 @@ def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experim
         config: composed.
         dataset: loaded before; None = as the configuration says.
     """
-    executor: Executor = configuration.build(config, "executor")
+    executor: Executor = building.build(config, "executor")
     is_apart = not isinstance(executor, NoExecutor)
     system, stages = _system(config)
     if dataset is None:
-        dataset = loaded(configuration.build(config, "dataset"), stages)
+        dataset = loaded(building.build(config, "dataset"), stages)
     embedder = system.embedder
     return Experiment(
         dataset=dataset,
         system=system,
-        replay=configuration.build(config, "replay"),
-        retrieval=configuration.build(config, "measures"),
-        retention=configuration.build(config, "retention"),
-        summary_quality=configuration.build(config, "summary_quality"),
-        latency=configuration.build(config, "latency"),
+        replay=building.build(config, "replay"),
+        retrieval=building.build(config, "measures"),
+        retention=building.build(config, "retention"),
+        summary_quality=building.build(config, "summary_quality"),
+        latency=building.build(config, "latency"),
         live_embedder=embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder,
-        arms=configuration.build(config, "arms") or {},
+        arms=building.build(config, "arms") or {},
         cache=stages,
-        apart=Apart(executor, ComposedEvaluator(configuration.resolved(config))) if is_apart else None,
+        apart=Apart(executor, ComposedEvaluator(building.resolved(config))) if is_apart else None,
     )
 
 
@@ -95,10 +95,10 @@ class ComposedEvaluator:
         return WorkspaceEvaluator(
             dataset=dataset,
             system=system,
-            replay=configuration.build(config, "replay"),
-            rankings=rankings_of(system, configuration.build(config, "arms") or {}, dataset),
-            retention=configuration.build(config, "retention"),
-            latency=configuration.build(config, "latency"),
+            replay=building.build(config, "replay"),
+            rankings=rankings_of(system, building.build(config, "arms") or {}, dataset),
+            retention=building.build(config, "retention"),
+            latency=building.build(config, "latency"),
             live_embedder=system.embedder,
             cache=stages,
         )
@@ -106,8 +106,8 @@ class ComposedEvaluator:
 
 def _system(config: DictConfig) -> tuple[System, StageCache | None]:
     """The memory system, and where its stages are kept: its embeddings then are too."""
-    system: System = configuration.build(config, "memory")
-    if not configuration.flag(config, "cache"):
+    system: System = building.build(config, "memory")
+    if not building.flag(config, "cache"):
         return system, None
     embedder = CachedEmbedder(system.embedder, cache_dir() / "embeddings")
-    return replace(system, embedder=embedder), configuration.build(config, "stages")
+    return replace(system, embedder=embedder), building.build(config, "stages")

@@ -19,7 +19,7 @@ from lcm.context.recall.recall import Recall
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.store.store import Store
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder, plugin_environment
 from pipelines.views.terminal import console
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
@@ -75,7 +75,7 @@ def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> Asked:
         LcmError: if a setting of the configuration's own shape is of no known group.
     """
     known = {"store", "json", *keys}
-    groups = configuration.groups()
+    groups = conf_folder.groups()
     words, settings, overrides = [], {}, []
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -140,9 +140,9 @@ def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
     Raises:
         LcmError: if no store was named, or it is none; none is ever made.
     """
-    above_presets = configuration.environment_overrides(asked.overrides, _PIPELINE)
-    config: DictConfig = configuration.composed([*above_presets, *asked.overrides], _PIPELINE)
-    recall: Recall = configuration.build(config, "recall")
+    above_presets = plugin_environment.environment_overrides(asked.overrides, _PIPELINE)
+    config: DictConfig = composition.composed([*above_presets, *asked.overrides], _PIPELINE)
+    recall: Recall = building.build(config, "recall")
     with opened_store(asked) as store:
         yield recall, recall.on(store)
 

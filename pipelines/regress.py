@@ -17,7 +17,7 @@ from eval.regression.side import read_side
 from eval.tracking.tracking import Log, Tracking, TrackingError
 from lcm.errors import LcmError
 from pipelines.compared_sides import Compared, compared_sides
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition, plugin_environment
 from pipelines.views.comparison_table import show_comparison
 from pipelines.views.terminal import console, progress, warn
 
@@ -55,15 +55,15 @@ def main(arguments: Sequence[str]) -> int:
     is_look = "--cfg" in arguments
     arguments = [argument for argument in arguments if not is_look or argument not in ("--cfg", "job")]
     ours, overrides = _settings(arguments)
-    given = [*configuration.environment_overrides(overrides, _PIPELINE), *overrides]
-    config = configuration.composed(given, _PIPELINE)
+    given = [*plugin_environment.environment_overrides(overrides, _PIPELINE), *overrides]
+    config = composition.composed(given, _PIPELINE)
     if is_look:
-        console().print(configuration.resolved_text(config), highlight=False, markup=False)
+        console().print(building.resolved_text(config), highlight=False, markup=False)
         return 0
     if "baseline" not in ours:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
     regression = _regression(config)
-    tracking: Tracking = configuration.build(config, "tracking")
+    tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
     into = _folder(ours.get("into"), now)
     asked = Compared(
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with tracking.logger() as log:
             comparison = _compared(asked, regression, into)
-            write_comparison(into, comparison, _flat(config), configuration.resolved_text(_judging(config)), now)
+            write_comparison(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
             show_comparison(comparison, into / MARKDOWN)
             _tell(log, into)
     finally:
@@ -97,14 +97,14 @@ def _regression(config: DictConfig) -> Regression:
 
     Limits are looked at one by one: of what does not fit its type, configuration shows the whole map of them.
     """
-    measures = configuration.resolved(_judging(config))["regress"]["measures"]
+    measures = building.resolved(_judging(config))["regress"]["measures"]
     for measure, settings in measures.items() if isinstance(measures, dict) else ():
         try:
             if settings is not None:
                 limit_of(str(measure), settings)
         except ValueError as error:
             raise LcmError(f"regress.{error}") from None
-    regression: Regression = configuration.build(config, "regress")
+    regression: Regression = building.build(config, "regress")
     return regression
 
 
@@ -155,7 +155,7 @@ def _folder(into: str | None, now: datetime) -> Path:
     if (wanted / SUMMARY).exists():
         raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
     try:
-        return configuration.made_folder(wanted, may_exist=into is not None)
+        return command_line.made_folder(wanted, may_exist=into is not None)
     except OSError as error:
         raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 
@@ -166,7 +166,7 @@ def _judging(config: DictConfig) -> DictConfig:
 
 
 def _flat(config: DictConfig) -> dict[str, Any]:
-    plain = configuration.resolved(_judging(config))["regress"]
+    plain = building.resolved(_judging(config))["regress"]
     flat: dict[str, Any] = {}
     for key, value in plain.items():
         if key == "measures":

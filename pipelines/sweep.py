@@ -18,9 +18,9 @@ from eval.sweep.results import Result
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition, explanation
+from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, launch
-from pipelines.config.configuration import Command, Multirun
 from pipelines.point import PARTS, evaluated
 from pipelines.sweep_log import SweepLog, watched
 from pipelines.views.terminal import console, progress, show_points, shown, warn
@@ -47,11 +47,11 @@ def sweep(command: Command) -> int:
     Raises:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
-    multirun = configuration.multirun(command)
+    multirun = command_line.multirun(command)
     compositions = CompositionCache(command.pipeline)
     points = checked_points(multirun.points, compositions)
     folder = _made(multirun, points)
-    tracking: Tracking = configuration.build(compositions.composed(points[0].overrides), "tracking")
+    tracking: Tracking = building.build(compositions.composed(points[0].overrides), "tracking")
     origins = _Origins(compositions)
     failed: dict[str, str] = {}
     with _alone(folder), SweepLog(tracking, folder) as logs:
@@ -105,15 +105,15 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
             config = _composed(compositions, overrides)
-            built = {part: configuration.build(config, part) for part in PARTS}
+            built = {part: building.build(config, part) for part in PARTS}
             refuse_timing(built["executor"], built["latency"].queries)
-            configuration.flag(config, "cache")
-            configuration.refuse_unused(config, overrides)
+            building.flag(config, "cache")
+            building.refuse_unused(config, overrides)
         except LcmError as error:
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
-            name = point_name(configuration.resolved(config))
+            name = point_name(building.resolved(config))
             points.setdefault(name, Point(name, label, overrides))
     if errors:
         told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
@@ -125,7 +125,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
 
 def launched(config: DictConfig) -> None:
     """A point in a process of a launcher's, maybe on another machine that sees the same folders."""
-    folder = PointFolder(configuration.run_dir())
+    folder = PointFolder(command_line.run_dir())
     if not folder.is_complete():
         _run(config, folder, lambda *_: None)
 
@@ -139,10 +139,10 @@ class _Origins:
 
     def of(self, point: Point) -> tuple[DictConfig, Origin]:
         config = _composed(self._compositions, point.overrides)
-        resolved = configuration.resolved(config)
+        resolved = building.resolved(config)
         dataset = config_hash(resolved["dataset"])
         if dataset not in self._digests:
-            self._digests[dataset] = configuration.build(config, "dataset").load().digest
+            self._digests[dataset] = building.build(config, "dataset").load().digest
         return config, origin_of(resolved, self._digests[dataset])
 
 
@@ -198,12 +198,12 @@ def _run_launched(
             failed[point.name] = config
         else:
             own = [override for override in point.overrides if not _HYDRAS.match(override)]
-            jobs.append([*own, f"hydra.sweep.subdir={configuration.quoted(point.name)}"])
-    pinned = f"hydra.sweep.dir={configuration.quoted(str(folder.resolve()))}"
+            jobs.append([*own, f"hydra.sweep.subdir={composition.quoted(point.name)}"])
+    pinned = f"hydra.sweep.dir={composition.quoted(str(folder.resolve()))}"
     waiting = [folder / point.name for point in todo if point.name not in failed]
-    with configuration.explained(command.overrides), watched(waiting, n, logs, show):
+    with composition.explained(command.overrides), watched(waiting, n, logs, show):
         if jobs:
-            launch(launched, [*configuration.presets(command), pinned], jobs, command.pipeline)
+            launch(launched, [*command_line.presets(command), pinned], jobs, command.pipeline)
     return failed
 
 
@@ -227,8 +227,8 @@ def _run(config: DictConfig, kept: PointFolder, show: Progress) -> str | None:
 
 
 def _failed(kept: PointFolder, error: Exception) -> str:
-    reason = configuration.explain(error)
-    if not isinstance(error, (LcmError, ValueError, OSError, *configuration.CONFIGURATION_ERRORS)):
+    reason = explanation.explain(error)
+    if not isinstance(error, (LcmError, ValueError, OSError, *explanation.CONFIGURATION_ERRORS)):
         reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
     if not kept.is_complete():
         kept.fail(reason)
@@ -250,7 +250,7 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
 
 
 def _composed(compositions: CompositionCache, overrides: Sequence[str]) -> DictConfig:
-    with configuration.explained(overrides):
+    with composition.explained(overrides):
         return compositions.composed(overrides)
 
 

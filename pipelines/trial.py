@@ -18,7 +18,7 @@ from eval.tuning.objective import overall
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building
 from pipelines.point import experiment_of, identity
 from pipelines.views.terminal import console, progress, warn
 
@@ -85,7 +85,7 @@ def _evaluated(
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / _TRIALS / str(trial.number)
     kept = PointFolder(folder)
-    origin = origin_of(configuration.resolved(config), search.dataset.digest)
+    origin = origin_of(building.resolved(config), search.dataset.digest)
     if not (kept.is_complete() and kept.is_of(origin)):  # else one that is gone had finished it, and not said so yet
         kept.clear()
         started = time.perf_counter()
@@ -96,7 +96,7 @@ def _evaluated(
                 outcome = experiment.run(show)
             else:
                 outcome = _run_by_folds(trial, experiment, search, kept)
-        text = configuration.resolved_text(config)
+        text = building.resolved_text(config)
         seconds = {"total": time.perf_counter() - started}
         write_run(folder, outcome, search.dataset, identity(config), text, seconds)
     summary = read_summary(folder)

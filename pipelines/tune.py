@@ -21,7 +21,7 @@ from eval.tuning.objective import measured, unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.trial_config import TrialConfigs
 from pipelines.point import PARTS, identity
 from pipelines.views.study_table import show_study
@@ -50,25 +50,25 @@ class Search:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]`."""
-    asked = configuration.command(arguments, _TUNE)
+    asked = command_line.command(arguments, _TUNE)
     if asked.is_multirun:
         raise LcmError("`lcm tune` is one study at a time, and makes its own grid of nothing: leave -m out")
     if not asked.is_run:
-        with configuration.explained(asked.overrides, _TUNE):
-            configuration.run_task(lambda config: None, asked)
+        with composition.explained(asked.overrides, _TUNE):
+            command_line.run_task(lambda config: None, asked)
         return 0
-    config = configuration.composed(asked.overrides, _TUNE)
-    settings: Study = configuration.build(config, "study")
+    config = composition.composed(asked.overrides, _TUNE)
+    settings: Study = building.build(config, "study")
     searched = _space(config)
     configs = TrialConfigs([one for one in asked.overrides if not _OURS.match(one)])
     _check(config, settings, searched, configs, asked.overrides)
-    loader: DatasetLoader = configuration.build(config, "dataset")
+    loader: DatasetLoader = building.build(config, "dataset")
     dataset = loader.load()
     folds = folds_of(dataset, settings.folds)
     named = any(one.startswith("hydra.run.dir=") for one in asked.overrides)
     stable = () if named else (f"hydra.run.dir=runs/tune/{settings.name}",)
-    folder = configuration.claimed_folder(replace(asked, overrides=(*asked.overrides, *stable)))
-    tracking: Tracking = configuration.build(config, "tracking")
+    folder = command_line.claimed_folder(replace(asked, overrides=(*asked.overrides, *stable)))
+    tracking: Tracking = building.build(config, "tracking")
     with tracking.logger() as log:
         return _tune(Search(settings, searched, configs, dataset, folds, folder), config, log)
 
@@ -84,9 +84,9 @@ def _check(
     config: DictConfig, settings: Study, searched: Space, configs: TrialConfigs, overrides: Sequence[str]
 ) -> None:
     """Refuse what cannot work before the first trial: every bound and every choice is composed and built."""
-    configuration.refuse_unused(config, configs.common)
-    built = {part: configuration.build(config, part) for part in PARTS}
-    configuration.flag(config, "cache")
+    building.refuse_unused(config, configs.common)
+    built = {part: building.build(config, part) for part in PARTS}
+    building.flag(config, "cache")
     refuse_timing(built["executor"], built["latency"].queries)
     names = measured(built["measures"], built["retention"], built["latency"])
     if problem := unmeasured(settings.wanted(), names):
@@ -107,8 +107,8 @@ def _check(
             show("checking the space", number, len(extremes))
             try:
                 point = configs.config(assignment)
-                configuration.build(point, "memory")
-                configuration.refuse_unused(point, configs.overrides(assignment))
+                building.build(point, "memory")
+                building.refuse_unused(point, configs.overrides(assignment))
             except LcmError as error:
                 raise LcmError(f"space.{key}={assignment[key]!r}: {error}") from error
 
@@ -160,7 +160,7 @@ def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
     }
     current = {dimension.key: OmegaConf.select(base, dimension.key) for dimension in search.space.dimensions}
     current = {
-        key: search.configs.chosen(key) if key in configuration.groups() else value for key, value in current.items()
+        key: search.configs.chosen(key) if key in conf_folder.groups() else value for key, value in current.items()
     }
     first = search.space.held(current) if search.settings.start else None
     known = queue.begin(setup, first)
@@ -200,7 +200,7 @@ def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> 
         reason = first_error(trials)
         raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
     best = search.configs.overrides(report.picked.assignment)
-    text = configuration.resolved_text(search.configs.config(report.picked.assignment))
+    text = building.resolved_text(search.configs.config(report.picked.assignment))
     write_study(folder, report, queue.study, best, text, _told(search))
     for trial in report.complete:
         is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)

@@ -10,7 +10,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.plugins.lossless_claw.settings import SETTINGS, Setting
-from pipelines.config import configuration
+from pipelines.config import command_line, composition, conf_folder
 from tests.support import composing
 from tests.support.roots import pipeline_of
 from tests.test_knobs import KNOBS, REASONS
@@ -38,7 +38,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def composed(*arguments: str) -> DictConfig:
     """What `lcm evaluate` composes of a command line."""
-    return configuration.composed(configuration.command(list(arguments)).overrides)
+    return composition.composed(command_line.command(list(arguments)).overrides)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
@@ -51,7 +51,7 @@ def test_a_key_stands_in_the_configuration_of_the_system(setting: Setting, key: 
     group = key.partition(".")[0]
     pipeline = pipeline_of(group)
     beside = [f"{name}={choice}" for name, choice in CHOICES.items() if pipeline_of(name) == pipeline]
-    system = [SYSTEM] if pipeline == configuration.EVALUATE else ["language_model=openai_compatible"]
+    system = [SYSTEM] if pipeline == conf_folder.EVALUATE else ["language_model=openai_compatible"]
     config = composing.composed([*system, *beside], pipeline)
     missing = object()
     assert OmegaConf.select(config, key, default=missing) is not missing
@@ -67,7 +67,7 @@ def test_turning_a_key_changes_behaviour(setting: Setting, key: str) -> None:
 
 
 def test_the_defaults_of_the_system_are_the_originals() -> None:
-    config = configuration.composed([SYSTEM])
+    config = composition.composed([SYSTEM])
     differing = {
         key: (setting.default, OmegaConf.select(config, key))
         for setting in SETTINGS
@@ -160,6 +160,6 @@ def test_no_setting_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     before = composed(SYSTEM, "language_model=openai_compatible")
     for name in ("OPENROUTER_API_KEY", "LCM_API_KEY", "LCM_SUMMARY_API_KEY"):
         monkeypatch.setenv(name, "sk-secret")
-    asked = configuration.command([SYSTEM, "language_model=openai_compatible"])
+    asked = command_line.command([SYSTEM, "language_model=openai_compatible"])
     assert "sk-secret" not in repr(asked)
-    assert configuration.composed(asked.overrides) == before
+    assert composition.composed(asked.overrides) == before

@@ -12,15 +12,15 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.memory.system import System
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from tests.support.roots import FILES, choices_of, groups_of, pipeline_of
 
-CONF = configuration.conf_dir()
+CONF = conf_folder.conf_dir()
 YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rglob("*.yaml"))]
 CHOICES = [tuple(name.split("/")) for name in YAMLS if "/" in name]
 PRESET_GROUPS = ("system", "experiment", "sweep")
 PRESETS = [(group, choice) for group, choice in CHOICES if group in PRESET_GROUPS]
-NO_PRESET = configuration.composed([])
+NO_PRESET = composition.composed([])
 
 
 def plain(name: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def parameters(node: dict[str, Any]) -> dict[str, inspect.Parameter]:
 def test_everything_of_the_default_configuration_builds() -> None:
     for key in NO_PRESET:
         if isinstance(NO_PRESET[key], DictConfig):
-            configuration.build(NO_PRESET, key)
+            building.build(NO_PRESET, key)
 
 
 @pytest.mark.parametrize("yaml", YAMLS)
@@ -101,9 +101,9 @@ def test_a_yaml_begins_with_what_it_is(yaml: str) -> None:
 
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_a_choice_composes_and_builds(group: str, choice: str) -> None:
-    config = configuration.composed([f"{group}={choice}"], pipeline_of(group))
+    config = composition.composed([f"{group}={choice}"], pipeline_of(group))
     for key in {"memory", group} & set(config):
-        assert configuration.build(config, key) is not None
+        assert building.build(config, key) is not None
 
 
 @pytest.mark.parametrize(("name", "node"), NODES)
@@ -138,7 +138,7 @@ def plainly(node: dict[str, Any]) -> dict[str, Any]:
     """The keys of a node: nested nodes as the objects that they describe, without those that refer elsewhere."""
     own = {key: value for key, value in node.items() if not refers(value)}
     return {
-        key: configuration.build(OmegaConf.create({key: value}), key)
+        key: building.build(OmegaConf.create({key: value}), key)
         if isinstance(value, dict) and "_target_" in value
         else value
         for key, value in own.items()
@@ -173,7 +173,7 @@ def test_every_group_stands_in_a_table_of_contents() -> None:
 
 @pytest.mark.parametrize(("group", "choice"), PRESETS)
 def test_a_preset_only_overrides(group: str, choice: str) -> None:
-    assert set(configuration.composed([f"{group}={choice}"])) == set(NO_PRESET)
+    assert set(composition.composed([f"{group}={choice}"])) == set(NO_PRESET)
 
 
 def overridden(system: str) -> list[str]:
@@ -195,12 +195,12 @@ SWAPS = [
 @pytest.mark.parametrize(("system", "group", "choice"), SWAPS)
 def test_a_choice_on_the_command_line_wins_over_a_system(system: str, group: str, choice: str) -> None:
     swap, preset = f"{group}={choice}", f"system={system}"
-    before, after = configuration.composed([swap, preset]), configuration.composed([preset, swap])
+    before, after = composition.composed([swap, preset]), composition.composed([preset, swap])
     assert before == after
     assert OmegaConf.to_container(after[group]) == inherited(f"{group}/{choice}")
 
 
 def test_a_choice_of_a_group_that_a_system_leaves_alone_stands_beside_it() -> None:
-    beside = configuration.composed(["system=lancedb_pro", "vector_index=hnsw"])
+    beside = composition.composed(["system=lancedb_pro", "vector_index=hnsw"])
     assert OmegaConf.to_container(beside.vector_index) == plain("vector_index/hnsw")
     assert OmegaConf.to_container(beside.ranking) == plain("ranking/lancedb_pro")

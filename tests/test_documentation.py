@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import PIPELINES
-from pipelines.config import configuration
+from pipelines.config import conf_folder
 from tests.conftest import ROOT
 from tests.lcm.retrieval.embedder.conftest import exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
@@ -88,10 +88,10 @@ def test_make_evaluate_is_what_the_readme_says_it_is() -> None:
     assert dry.splitlines()[-1].split() == [".venv/bin/lcm", "evaluate"]
 
 
-@pytest.mark.parametrize("group", configuration.groups())
+@pytest.mark.parametrize("group", conf_folder.groups())
 def test_every_choice_is_named_in_the_readme(group: str) -> None:
     (row,) = [line for line in README.splitlines() if line.startswith(f"| `{group}` |")] or [""]
-    missing = [choice for choice in configuration.groups()[group] if f"`{choice}`" not in row]
+    missing = [choice for choice in conf_folder.groups()[group] if f"`{choice}`" not in row]
     assert missing == []
 
 

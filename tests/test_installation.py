@@ -61,8 +61,8 @@ def test_the_wheel_holds_the_packages_the_configuration_and_the_licences(wheel: 
 
 def test_an_installed_copy_does_not_lean_on_the_checkout(site: Path, tmp_path: Path, root: Path) -> None:
     code = """
-import sys, pipelines.evaluate, pipelines.config.configuration, eval.dataset.sample
-print(pipelines.config.configuration.conf_dir(), eval.dataset.sample.bundled_directory())
+import sys, pipelines.evaluate, pipelines.config.conf_folder, eval.dataset.sample
+print(pipelines.config.conf_folder.conf_dir(), eval.dataset.sample.bundled_directory())
 print(*(m.__file__ for m in sys.modules.values() if m.__name__.split(".")[0] in ("lcm", "eval", "pipelines")))
 """
     paths = [Path(path) for path in python(site, tmp_path, "-c", code).split()]

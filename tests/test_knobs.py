@@ -22,7 +22,7 @@ from eval.dataset.sample import bundled_directory
 from lcm.records import ROLES
 from lcm.retrieval.embedder.export import find_export
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
-from pipelines.config import configuration
+from pipelines.config import conf_folder
 from tests.conftest import ROOT
 from tests.eval.dataset.test_beam import write_small_beam
 from tests.eval.dataset.test_dialogsum import write_small_dialogsum
@@ -638,11 +638,11 @@ class Knob:
 
 def knobs() -> Iterator[Knob]:
     """Every leaf of every YAML, but for presets and searches, which set what others define."""
-    for path in sorted(configuration.conf_dir().glob("*/*.yaml")):
+    for path in sorted(conf_folder.conf_dir().glob("*/*.yaml")):
         if path.parent.name not in ("system", "experiment", "sweep", "space"):
             own = {key: node for key, node in _plain(path).items() if key != "defaults"}
             yield from _leaves(f"{path.parent.name}/{path.stem}", "", own)
-    root = _plain(configuration.conf_dir() / "config.yaml")
+    root = _plain(conf_folder.conf_dir() / "config.yaml")
     yield from _leaves("config", "", {key: root[key] for key in root if key not in ("defaults", "hydra")})
 
 
@@ -662,7 +662,7 @@ def _leaves(place: str, path: str, node: Any) -> Iterator[Knob]:
 
 
 KNOBS = list(knobs())
-GROUPS = frozenset(configuration.groups())
+GROUPS = frozenset(conf_folder.groups())
 
 
 def _marked(knob: Knob) -> Any:
@@ -709,7 +709,7 @@ def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
     around = {**SMALL, **AROUND.get(group, {})}
     results = [
         _result(group, around | AROUND.get(f"{group}/{choice}", {}) | {group: choice})
-        for choice in configuration.groups()[group]
+        for choice in conf_folder.groups()[group]
     ]
     assert len(set(results)) == len(results)
 

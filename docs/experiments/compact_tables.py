@@ -18,7 +18,8 @@ import polars as pl
 
 from lcm.records import LEVELS
 from lcm.transcript.parquet import write_parquet
-from pipelines.config.configuration import build, composed
+from pipelines.config.building import build
+from pipelines.config.composition import composed
 
 SUMMARIZERS = ("chain", "extractive", "truncate")
 

@@ -22,13 +22,13 @@ from scipy.stats import spearmanr
 
 from eval.dataset.dataset import Dataset
 from lcm.compaction.clustering.clustering import Clustering
-from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.compaction.summarizer.centroid import Centroid
+from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.files import cache_dir
 from lcm.records import Query
-from lcm.compaction.summarizer.centroid import Centroid
-from pipelines.config import configuration
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from pipelines.config import building, composition
 
 SEED = 7
 RESAMPLES = 2000
@@ -118,15 +118,15 @@ def main(overrides: Sequence[str]) -> None:
         common = [*COMMON, f"compaction.confidence={confidence}", *overrides]
         arms = {
             (fusion, delta): cached(
-                configuration.build(
-                    configuration.composed([*common, *chosen, f"fusion.summary_delta={delta}"]), "memory"
+                building.build(
+                    composition.composed([*common, *chosen, f"fusion.summary_delta={delta}"]), "memory"
                 )
             )
             for fusion, chosen in FUSIONS.items()
             for delta in DELTAS
         }
         first = next(iter(arms.values()))
-        dataset: Dataset = configuration.build(configuration.composed(common), "dataset").load()
+        dataset: Dataset = building.build(composition.composed(common), "dataset").load()
         found: dict[tuple[str, float], list[list[float]]] = {arm: [] for arm in arms}
         summaries: list[dict[str, float]] = []
         for memory, queries in compacted(first, dataset):

@@ -24,7 +24,7 @@ from eval.experiment.run_folder import read_summary
 from lcm.memory.memory import Memory
 from lcm.protocols import Ask
 from lcm.records import AuthoredNode, Context, Query
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 BUDGETS = (1000, 2000, 4000, 8000, 16000, 32000)
 DATASETS = {
@@ -110,9 +110,9 @@ def broken(context: Context, memory: Memory, conversation_id: str, nodes: Sequen
 
 def check(name: str, overrides: Sequence[str]) -> Counter[str]:
     """Assemble a dataset's conversations; counts contexts, degraded ones, and broken laws."""
-    config = configuration.composed([*DATASETS[name], *overrides, "tracking=none"])
-    dataset: Dataset = configuration.build(config, "dataset").load()
-    system = replace(configuration.build(config, "memory"), authored=Written())
+    config = composition.composed([*DATASETS[name], *overrides, "tracking=none"])
+    dataset: Dataset = building.build(config, "dataset").load()
+    system = replace(building.build(config, "memory"), authored=Written())
     nodes = Written().nodes()
     found: Counter[str] = Counter()
     for workspace in dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts):

@@ -17,11 +17,11 @@ from eval.dataset.dialogsum import Dialogsum
 from eval.dataset.qmsum import Qmsum
 from eval.measures.rouge import ROUGE, rouge
 from eval.significance import bootstrap_means
+from lcm.compaction.summarizer.extractive import Extractive
 from lcm.protocols import Embedder, TextKind, Vectors
 from lcm.records import Message, SummaryRequest
-from lcm.compaction.summarizer.extractive import Extractive
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 LEADS = (2, 3)
 DRAWS = 40
@@ -74,7 +74,7 @@ class Case:
 
 
 def embedder(choice: str) -> Remembering:
-    return Remembering(configuration.build(configuration.composed([f"embedder={choice}"]), "embedder"))
+    return Remembering(building.build(composition.composed([f"embedder={choice}"]), "embedder"))
 
 
 def spoken(messages: Sequence[Message]) -> tuple[str, ...]:

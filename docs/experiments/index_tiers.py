@@ -30,14 +30,14 @@ from threadpoolctl import threadpool_limits
 from eval.dataset.beam import Beam
 from eval.dataset.dataset import Dataset
 from eval.dataset.locomo import Locomo
-from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.retrieval.embedder.minilm import MiniLM
-from lcm.writing.extraction.verbatim import Verbatim
 from lcm.files import cache_dir
 from lcm.protocols import VectorIndex, VectorIndexChoice, Vectors
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.minilm import MiniLM
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from lcm.writing.extraction.verbatim import Verbatim
 
 K = 10
 QUERIES = 200  # of each collection at most

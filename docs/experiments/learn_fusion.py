@@ -27,12 +27,12 @@ from system_parts import COMMON, place, run
 
 from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
-from lcm.retrieval.embedder.kept import kept
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols import Batch
+from lcm.retrieval.embedder.kept import kept
 from lcm.retrieval.ranking.pipeline import Ranking
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 Numbers = npt.NDArray[np.float64]
 L2 = 0.02
@@ -99,9 +99,9 @@ class Questions:
 
 def collected(overrides: Sequence[str], judged_by: Mapping[str, Sequence[str]]) -> Questions:
     """Every document's evidence for every question; `judged_by`: judgements -> overrides that choose them."""
-    config = configuration.composed([*COMMON, "system=unified", "fusion=learnt", *overrides])
+    config = composition.composed([*COMMON, "system=unified", "fusion=learnt", *overrides])
     datasets = {
-        name: configuration.build(configuration.composed([*COMMON, *overrides, *more]), "dataset").load()
+        name: building.build(composition.composed([*COMMON, *overrides, *more]), "dataset").load()
         for name, more in judged_by.items()
     }
     frames, documents, place = _recorded(config, next(iter(datasets.values())))
@@ -130,11 +130,11 @@ def collected(overrides: Sequence[str], judged_by: Mapping[str, Sequence[str]]) 
 
 
 def _recorded(config: DictConfig, dataset: Dataset) -> tuple[list[pl.DataFrame], pl.DataFrame, dict[str, int]]:
-    system: System = configuration.build(config, "memory")
+    system: System = building.build(config, "memory")
     ranking = system.ranking
     assert isinstance(ranking, Ranking)
     evidence = {name: stage for name, stage in ranking.stages.items() if name not in ("fusion", "limit")}
-    replay = configuration.build(config, "replay")
+    replay = building.build(config, "replay")
     recorder, documents = Recorder(), []
     workspaces = list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
     for workspace in workspaces:

@@ -20,7 +20,8 @@ from lcm.compaction.window import StoredWindow
 from lcm.records import Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.reading import read_transcripts
-from pipelines.config.configuration import build, composed
+from pipelines.config.building import build
+from pipelines.config.composition import composed
 
 WRITING = {"edit", "write"}
 SETTINGS = (

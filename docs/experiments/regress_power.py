@@ -29,12 +29,12 @@ import numpy as np
 import polars as pl
 
 from eval.dataset.dataset import Dataset
+from eval.experiment.run_folder import SUMMARY
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
 from eval.regression.side import Side, read_side
-from eval.experiment.run_folder import SUMMARY
-from pipelines.config import configuration
 from pipelines import regress
+from pipelines.config import building, composition
 from pipelines.point import evaluated
 
 COMMON = (
@@ -99,7 +99,7 @@ class Planted:
 def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0]) if arguments else Path("runs/regress_power")
     base = ran(folder / "base", ())
-    dataset: Dataset = configuration.build(configuration.composed(COMMON), "dataset").load()
+    dataset: Dataset = building.build(composition.composed(COMMON), "dataset").load()
     harmless = list(taken(harmless_changes(folder, base), base, dataset, folder / "harmless", is_harmless))
     costly = list(taken(costly_changes(folder, base), base, dataset, folder / "costly", is_costly))
     print("| planted | changes | mechanisms | loss of recall@10, points | top-10 lists that differ | flagged | "
@@ -122,7 +122,7 @@ def is_costly(change: Planted) -> bool:
 def ran(folder: Path, overrides: Sequence[str]) -> Path:
     """A real run; one that is there is not run again."""
     if not (folder / SUMMARY).exists():
-        evaluated(configuration.composed([*COMMON, *overrides]), folder, lambda *_: None)
+        evaluated(composition.composed([*COMMON, *overrides]), folder, lambda *_: None)
     return folder
 
 

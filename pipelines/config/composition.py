@@ -1,12 +1,12 @@
 """Composition: overrides become configurations, and many of one command without composing each from its files."""
 
+import json
 import os
 import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, not to Hydra's printer; read when Hydra is imported
@@ -18,51 +18,16 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
 
 from lcm.errors import LcmError
+from pipelines.config import explanation
+from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups
+from pipelines.config.explanation import CONFIGURATION_ERRORS
 
-CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
-EVALUATE = "evaluate"
-_CONFIG_NAMES = {EVALUATE: "config"}
-"""Pipeline -> its file in `conf`, where that is not named like it."""
 _PRESETS = ("system", "experiment", "sweep")
 """Groups of which nothing need be chosen."""
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
-
-
-@cache
-def conf_dir() -> Path:
-    """The `conf` folder: at the top of a checkout, inside the package `pipelines` once installed."""
-    here = Path(__file__).resolve().parents[1]
-    for path in (here / "conf", here.parent / "conf"):
-        if (path / "config.yaml").is_file():
-            return path
-    raise LcmError(f"no conf/config.yaml beside {here}: install lcm again")
-
-
-@cache
-def groups() -> dict[str, list[str]]:
-    """Every group and its choices."""
-    return {
-        folder.name: sorted(path.stem for path in folder.glob("*.yaml"))
-        for folder in sorted(conf_dir().iterdir())
-        if folder.is_dir()
-    }
-
-
-@cache
-def slots() -> frozenset[str]:
-    """The groups that choices of others refer to."""
-    texts = (path.read_text() for path in conf_dir().glob("*/*.yaml"))
-    return frozenset(name for text in texts for name in _REFERENCE.findall(text)) & groups().keys()
-
-
-def config_name(pipeline: str) -> str:
-    return _CONFIG_NAMES.get(pipeline, pipeline)
 
 
 def composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeline: str = EVALUATE) -> DictConfig:
@@ -86,6 +51,50 @@ def without_hydra(whole: DictConfig) -> DictConfig:
     with open_dict(whole):
         del whole["hydra"]
     return whole
+
+
+def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
+    """Compose the configuration without running anything.
+
+    Raises:
+        LcmError: naming the key, the value and the remedy.
+    """
+    with explained(overrides, pipeline):
+        return without_hydra(composed_whole(overrides, pipeline=pipeline))
+
+
+@contextmanager
+def explained(overrides: Sequence[str] = (), pipeline: str = EVALUATE) -> Iterator[None]:
+    """What goes wrong inside with these overrides becomes an LcmError."""
+
+    def without(key: str) -> DictConfig:
+        return chosen([override for override in overrides if override.partition("=")[0] != key], pipeline)
+
+    with explanation.explained(without, pipeline):
+        yield
+
+
+def chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
+    """The configuration with the choices that the overrides make, and nothing else of them."""
+    choosing = {"hydra.searchpath", *groups()}
+    return _composed_of(tuple(one for one in overrides if one.partition("=")[0] in choosing), pipeline)
+
+
+@lru_cache(maxsize=16)
+def _composed_of(chosen: tuple[str, ...], pipeline: str) -> DictConfig:
+    """Once for all points of a sweep that have the same mistake."""
+    parsed = OverridesParser.create().parse_overrides(list(chosen))
+    return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()], pipeline)
+
+
+def quoted(value: Any) -> str:
+    """A value as Hydra reads it back, letter by letter."""
+    if isinstance(value, list):
+        return f"[{','.join(map(quoted, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    text = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)
+    return '"' + re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + (r"\"" if found[2] else ""), text) + '"'
 
 
 class CompositionCache:

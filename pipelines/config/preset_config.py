@@ -13,7 +13,7 @@ from eval.experiment.run_folder import config_hash
 from lcm.plugins.settings.reading import Read, applied
 from lcm.plugins.settings.table import Table
 from lcm.plugins.settings.tables import TABLES
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from pipelines.config.preset_choices import Choices, Restored, restored
 from pipelines.config.preset_folder import PROTOCOL, escaped
 from pipelines.point import identity
@@ -26,23 +26,23 @@ _ROOT_TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
 
 def system_groups(config: Mapping[str, Any]) -> tuple[str, ...]:
     """The groups of a configuration that make up the memory system, in its order."""
-    known = configuration.groups()
+    known = conf_folder.groups()
     return tuple(group for group in config if group in known and group not in (*PROTOCOL, *_NO_PART))
 
 
-def with_references(overrides: Sequence[str], pipeline: str = configuration.EVALUATE) -> dict[str, Any]:
+def with_references(overrides: Sequence[str], pipeline: str = conf_folder.EVALUATE) -> dict[str, Any]:
     """A composed configuration as plain data, its references as they were written."""
     return copy.deepcopy(_composed_once(tuple(overrides), pipeline))
 
 
 @lru_cache(maxsize=64)
 def _composed_once(overrides: tuple[str, ...], pipeline: str) -> dict[str, Any]:
-    return OmegaConf.to_container(configuration.composed(overrides, pipeline))  # type: ignore[return-value]
+    return OmegaConf.to_container(composition.composed(overrides, pipeline))  # type: ignore[return-value]
 
 
 def restored_choices(config: Mapping[str, Any]) -> tuple[Restored, Choices]:
     """A resolved configuration as its choices made it, and the choices that were looked at."""
-    groups = [group for group in config if group in configuration.groups() and group not in _NO_PART]
+    groups = [group for group in config if group in conf_folder.groups() and group not in _NO_PART]
     wanted = {group: _like(group, config[group]) for group in groups}
     for table in TABLES.values():
         for group, known in table.choices.items():
@@ -57,7 +57,7 @@ def shipped_choices(wanted: Mapping[str, Collection[str]]) -> dict[str, dict[str
     while left := {group: new for group, names in wanted.items() if (new := _unknown(group, names))}:
         by_pipeline: dict[str, dict[str, str]] = {}
         for group, names in left.items():
-            pipeline = RECALL if group == RECALL else configuration.EVALUATE
+            pipeline = RECALL if group == RECALL else conf_folder.EVALUATE
             by_pipeline.setdefault(pipeline, {})[group] = names[0]
         for pipeline, chosen in by_pipeline.items():
             composed = with_references([f"{group}={name}" for group, name in chosen.items()], pipeline)
@@ -90,7 +90,7 @@ def hash_of(config: Mapping[str, Any]) -> str:
 
 def composed_of(folder: Path, *overrides: str) -> dict[str, Any]:
     """The resolved configuration that `lcm evaluate` composes with the choices of a folder."""
-    return configuration.resolved(configuration.composed([searched(folder), *overrides]))
+    return building.resolved(composition.composed([searched(folder), *overrides]))
 
 
 def searched(folder: Path) -> str:
@@ -112,7 +112,7 @@ def _worded(value: Any) -> str:
             + ",".join(f"{_SPECIAL.sub(_MARKED, str(name))}:{_worded(child)}" for name, child in value.items())
             + "}"
         )
-    return configuration.quoted(value)
+    return composition.quoted(value)
 
 
 _SPECIAL = re.compile(r"""([\\()\[\]{}:=,\s"'])""")
@@ -123,8 +123,8 @@ def _like(group: str, node: Any) -> list[str]:
     """The choices that may be of the same class: the only ones that a node can come from."""
     target = node.get("_target_") if isinstance(node, Mapping) else None
     like = []
-    for choice in configuration.groups()[group]:
-        found = _ROOT_TARGET.search((configuration.conf_dir() / group / f"{choice}.yaml").read_text())
+    for choice in conf_folder.groups()[group]:
+        found = _ROOT_TARGET.search((conf_folder.conf_dir() / group / f"{choice}.yaml").read_text())
         if found is None or target is None or found[1] == target:
             like.append(choice)
     return like

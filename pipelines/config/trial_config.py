@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from pipelines.config import configuration
+from pipelines.config import composition
 from pipelines.config.composition import CompositionCache, composed_whole
 
 _TUNE = "tune"
@@ -31,7 +31,7 @@ class TrialConfigs:
             LcmError: if it cannot be composed.
         """
         overrides = [*self.common, *_written(assignment)]
-        with configuration.explained(overrides, _TUNE):
+        with composition.explained(overrides, _TUNE):
             config = self._compositions.composed(overrides)
         with open_dict(config):
             for key in _OURS:
@@ -46,7 +46,7 @@ class TrialConfigs:
     def chosen(self, group: str) -> str | None:
         """The choice of a group where no trial makes one."""
         if self._chosen is None:
-            with configuration.explained(self.common, _TUNE):
+            with composition.explained(self.common, _TUNE):
                 choices = composed_whole(self.common, pipeline=_TUNE).hydra.runtime.choices
             self._chosen = dict(OmegaConf.to_container(choices))  # type: ignore[arg-type]
         return self._chosen.get(group)
@@ -59,4 +59,4 @@ def _written(assignment: Mapping[str, Any]) -> list[str]:
 def _plain(value: Any) -> str:
     """A value as Hydra reads it back, without quotes where none are needed."""
     is_bare = isinstance(value, str) and _BARE.fullmatch(value) and value.lower() not in _WORDS
-    return str(value) if is_bare else configuration.quoted(value)
+    return str(value) if is_bare else composition.quoted(value)

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.protocols import Admission
 from lcm.records import MEMORY_CATEGORIES, Candidate
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.composing import composed
 from tests.support.workspaces import minute
@@ -25,7 +25,7 @@ CANDIDATES = [
 ]
 CHOICES = [
     (choice, model)
-    for choice in configuration.groups()["admission"]
+    for choice in conf_folder.groups()["admission"]
     for model in (MODELS if choice.endswith("_model") else ["none"])
 ]
 
@@ -39,7 +39,7 @@ def admission(request: pytest.FixtureRequest) -> Admission:
 def built(choice: str, model: str) -> Admission:
     config = composed([f"admission={choice}"])
     config.language_model = MODELS[model]
-    return configuration.build(config, "admission")
+    return building.build(config, "admission")
 
 
 @pytest.fixture

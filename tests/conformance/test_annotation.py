@@ -7,7 +7,7 @@ import pytest
 
 from lcm.protocols import Annotation
 from lcm.records import Candidate
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 
 TEXTS = ("My name is Ada", "tomorrow we meet", "hm", "我喜欢茶", "", "the fix: always restart")
@@ -15,9 +15,9 @@ CANDIDATES = [Candidate(text, source_message_ids=(f"m{i}",)) for i, text in enum
 INSTANTS = [datetime(2026, 1, 1 + i, tzinfo=UTC) for i in range(len(TEXTS))]
 
 
-@pytest.fixture(params=configuration.groups()["annotation"])
+@pytest.fixture(params=conf_folder.groups()["annotation"])
 def annotation(request: pytest.FixtureRequest) -> Annotation:
-    return configuration.build(composed([f"annotation={request.param}"]), "annotation")
+    return building.build(composed([f"annotation={request.param}"]), "annotation")
 
 
 def test_texts_sources_and_order_stay(annotation: Annotation) -> None:

@@ -20,12 +20,12 @@ from lcm.records import Context, Message, Summary
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.context.assembly.recorded import assistant, call, result, summary, user
 from tests.support.composing import composed
 
 ROOT = Path(__file__).parents[2]
-CHOICES = configuration.groups()["assembly"]
+CHOICES = conf_folder.groups()["assembly"]
 RECORDINGS = sorted((ROOT / "tests/recordings").iterdir())
 
 WORDS = st.text(st.sampled_from('ab 東京<&"\n'), max_size=60)
@@ -36,7 +36,7 @@ BUDGETS = st.integers(0, 150)
 
 @cache
 def chosen(choice: str) -> Assembly:
-    return configuration.build(composed([f"assembly={choice}"]), "assembly")
+    return building.build(composed([f"assembly={choice}"]), "assembly")
 
 
 @st.composite

@@ -9,21 +9,21 @@ from omegaconf import DictConfig
 
 from lcm.context.authored.nodes import in_authored_order
 from lcm.protocols import Authored
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from tests.support.authored_results import FILES, write_files
 
 
-@pytest.fixture(params=configuration.groups()["authored"])
+@pytest.fixture(params=conf_folder.groups()["authored"])
 def authored(request: pytest.FixtureRequest, tmp_path: Path) -> Authored:
     config = copy.deepcopy(composed(request.param))
     if "paths" in config.authored:
         config.authored.paths = [str(tmp_path)]
-    return configuration.build(config, "authored")
+    return building.build(config, "authored")
 
 
 @cache
 def composed(choice: str) -> DictConfig:
-    return configuration.composed([f"authored={choice}"])
+    return composition.composed([f"authored={choice}"])
 
 
 def test_ids_are_unique_and_nodes_come_in_authored_order(authored: Authored, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from lcm.compaction.window import StoredWindow
 from lcm.records import CompactionReport, SummaryRequest
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
-from pipelines.config.configuration import conf_dir
+from pipelines.config import building
+from pipelines.config.conf_folder import conf_dir
 from tests.lcm.compaction.contexts import NOW, Stub, message
 from tests.support.composing import composed
 
@@ -80,7 +80,7 @@ def choice(request: pytest.FixtureRequest) -> str:
 
 @cache
 def as_written(choice: str) -> Any:
-    return configuration.build(composed([f"compaction={choice}", "embedder=hashing"]), "compaction")
+    return building.build(composed([f"compaction={choice}", "embedder=hashing"]), "compaction")
 
 
 def built(choice: str, answer: str, changes: dict[str, Any]) -> Lossless | Clustering | NoCompaction:

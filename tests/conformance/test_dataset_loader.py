@@ -14,7 +14,7 @@ from lcm.clock import EPOCH
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records import Message, Transcript
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.workspaces import system
 
@@ -37,7 +37,7 @@ REQUIRED = {"transcripts": (f"dataset.paths={json.dumps([str(bundled_directory()
 
 ALL_CASES = [
     (choice, *settings)
-    for choice in configuration.groups()["dataset"]
+    for choice in conf_folder.groups()["dataset"]
     for settings in ((), *((setting,) for setting in VARIANTS.get(choice, ())))
 ]
 """A choice, with at most one setting."""
@@ -48,7 +48,7 @@ CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM
 
 def load(choice: str, *settings: str) -> Dataset:
     config = composed([f"dataset={choice}", *REQUIRED.get(choice, ()), *settings])
-    return configuration.build(config, "dataset").load()
+    return building.build(config, "dataset").load()
 
 
 @pytest.fixture(scope="module", params=CASES, ids=" ".join)
@@ -87,7 +87,7 @@ def test_a_dataset_judges_something_or_is_named_here(case: tuple[str, ...], data
 
 
 def test_the_tables_name_only_what_exists() -> None:
-    assert {*UNJUDGED, *VARIANTS, *REQUIRED, *BUNDLED} <= set(configuration.groups()["dataset"])
+    assert {*UNJUDGED, *VARIANTS, *REQUIRED, *BUNDLED} <= set(conf_folder.groups()["dataset"])
 
 
 @pytest.mark.parametrize("unit", ["message", "session"])

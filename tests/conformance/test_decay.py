@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.protocols import Decay
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.decay.frames import rows
 from tests.support.composing import composed
 
-CHOICES = configuration.groups()["decay"]
+CHOICES = conf_folder.groups()["decay"]
 INSTANTS = st.one_of(
     st.none(),
     st.datetimes(datetime(1990, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
@@ -36,7 +36,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @cache
 def decay(choice: str) -> Decay:
-    return configuration.build(composed([f"decay={choice}"]), "decay")
+    return building.build(composed([f"decay={choice}"]), "decay")
 
 
 def judged(choice: str, documents: list[dict[str, Any]]) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcm.protocols import Deduplication
 from lcm.records import ACTIONS, MEMORY_CATEGORIES
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 from tests.support.composing import composed
 
@@ -28,7 +28,7 @@ CATEGORIES = st.sampled_from([*MEMORY_CATEGORIES, "other"])
 COSINES = st.sampled_from([1.0, 0.96, 0.9, 0.6, 0.5, 0.0, -1.0])
 CHOICES = [
     (choice, model)
-    for choice in configuration.groups()["deduplication"]
+    for choice in conf_folder.groups()["deduplication"]
     for model in (MODELS if choice == "model" else ["none"])
 ]
 MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
@@ -43,7 +43,7 @@ def deduplication(request: pytest.FixtureRequest) -> Deduplication:
 def built(choice: str, model: str) -> Deduplication:
     config = composed([f"deduplication={choice}"])
     config.language_model = MODELS[model]
-    return configuration.build(config, "deduplication")
+    return building.build(config, "deduplication")
 
 
 @MANY

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lcm.protocols import Embedder
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
 from tests.support.composing import composed
 
@@ -18,13 +18,13 @@ STAND_INS = {
 """Choices that need a folder, and what points them to one."""
 
 
-@pytest.fixture(params=configuration.groups()["embedder"])
+@pytest.fixture(params=conf_folder.groups()["embedder"])
 def embedder(request: pytest.FixtureRequest, minilm_cache: Path, build_model: BuildModel) -> Embedder:  # noqa: F811
     overrides = [f"embedder={request.param}"]
     if request.param in STAND_INS:
         model = build_model()
         overrides += [override.format(model=model) for override in STAND_INS[request.param]]
-    return configuration.build(composed(overrides), "embedder")
+    return building.build(composed(overrides), "embedder")
 
 
 def test_rows_have_unit_length(embedder: Embedder) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.protocols import Extraction
 from lcm.writing.extraction.llm import Llm
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.language_models import Quoting
 from tests.support.workspaces import transcript
@@ -16,11 +16,11 @@ from tests.support.workspaces import transcript
 def built(choice: str, annotation: str = "none") -> Extraction:
     """The choice, with a language model that quotes where it needs one."""
     overrides = [f"extraction={choice}", f"annotation={annotation}", "language_model=none"]
-    extraction = configuration.build(composed(overrides), "extraction")
+    extraction = building.build(composed(overrides), "extraction")
     return replace(extraction, language_model=Quoting()) if isinstance(extraction, Llm) else extraction
 
 
-@pytest.fixture(params=configuration.groups()["extraction"])
+@pytest.fixture(params=conf_folder.groups()["extraction"])
 def extraction(request: pytest.FixtureRequest) -> Extraction:
     return built(request.param)
 
@@ -58,7 +58,7 @@ def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
     assert extraction.extract(messages, len(messages)) == []
 
 
-@pytest.mark.parametrize("annotation", configuration.groups()["annotation"])
+@pytest.mark.parametrize("annotation", conf_folder.groups()["annotation"])
 @pytest.mark.parametrize("choice", ["verbatim", "window"])
 @pytest.mark.parametrize("cuts", [(0, 1, 8), (0, 3, 4, 8), tuple(range(9))])
 def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:

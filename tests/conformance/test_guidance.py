@@ -6,7 +6,7 @@ import pytest
 
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.protocols import Guidance
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import messages
 from tests.support.composing import composed
 from tests.support.guidance_results import SAID
@@ -15,9 +15,9 @@ from tests.support.workspaces import minute
 HEARD = messages(*SAID, "", "\udcff", "you must \U0001f600")
 
 
-@pytest.fixture(params=configuration.groups()["guidance"])
+@pytest.fixture(params=conf_folder.groups()["guidance"])
 def guidance(request: pytest.FixtureRequest) -> Guidance:
-    found: Guidance = configuration.build(composed([f"guidance={request.param}", "embedder=hashing"]), "guidance")
+    found: Guidance = building.build(composed([f"guidance={request.param}", "embedder=hashing"]), "guidance")
     return found
 
 

@@ -5,17 +5,17 @@ from itertools import product
 import pytest
 
 from lcm.protocols import Recovery, Signals
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.recovery.turns import NOW
 from tests.support.composing import composed
 from tests.support.recovery_results import PROMPTS, answers, lost_turns
 
-CHOICES = configuration.groups()["recovery"]
+CHOICES = conf_folder.groups()["recovery"]
 
 
 @pytest.fixture(params=CHOICES, scope="module")
 def recovery(request: pytest.FixtureRequest) -> Recovery:
-    found: Recovery = configuration.build(composed([f"recovery={request.param}", "embedder=hashing"]), "recovery")
+    found: Recovery = building.build(composed([f"recovery={request.param}", "embedder=hashing"]), "recovery")
     return found
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from lcm.protocols import Reinforcement
 from lcm.retrieval.reinforcement.use import USE_SCHEMA
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.support.composing import composed
 
-CHOICES = configuration.groups()["reinforcement"]
+CHOICES = conf_folder.groups()["reinforcement"]
 TIERS = ["peripheral", "working", "core"]
 DOCUMENTS = st.lists(
     st.fixed_dictionaries(
@@ -36,7 +36,7 @@ USED = st.lists(st.integers(0, 15).map(lambda i: f"d{i}"), max_size=12)
 @cache
 def reinforcement(choice: str, decay: str) -> Reinforcement:
     config = composed([f"reinforcement={choice}", f"decay={decay}"])
-    return configuration.build(config, "reinforcement")
+    return building.build(config, "reinforcement")
 
 
 def frame(documents: list[dict[str, Any]]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols import Source
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
@@ -22,9 +22,9 @@ def memory() -> Iterator[Memory]:
         yield opened
 
 
-@pytest.fixture(params=configuration.groups()["source"])
+@pytest.fixture(params=conf_folder.groups()["source"])
 def source(request: pytest.FixtureRequest) -> Source:
-    return configuration.build(composed([f"source={request.param}"]), "source")
+    return building.build(composed([f"source={request.param}"]), "source")
 
 
 def candidates(memory: Memory, source: Source, **change: object) -> object:

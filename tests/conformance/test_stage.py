@@ -20,7 +20,7 @@ import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 from lcm.protocols import Batch, Stage
 from lcm.retrieval.ranking.stages.raw_score import RawScore
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
 from tests.support.workspaces import lived_in, questions
@@ -31,16 +31,16 @@ CROSS_ENCODER = "lcm.retrieval.reranker.cross_encoder.CrossEncoder"
 def stage_nodes() -> dict[str, Any]:
     """Every stage of every ranking, arm, fusion, reranker and decay choice, by its target and settings."""
     hybrid = composed(["ranking=hybrid"])
-    configs = [composed([f"ranking={choice}"]) for choice in configuration.groups()["ranking"]]
-    configs += [composed([f"arms={choice}"]) for choice in configuration.groups()["arms"]]
+    configs = [composed([f"ranking={choice}"]) for choice in conf_folder.groups()["ranking"]]
+    configs += [composed([f"arms={choice}"]) for choice in conf_folder.groups()["arms"]]
     for group in ("fusion", "reranker", "decay"):
-        for choice in configuration.groups()[group]:
+        for choice in conf_folder.groups()[group]:
             config = copy.deepcopy(hybrid)
-            config[group] = OmegaConf.load(configuration.conf_dir() / group / f"{choice}.yaml")
+            config[group] = OmegaConf.load(conf_folder.conf_dir() / group / f"{choice}.yaml")
             configs.append(config)
     nodes: dict[str, Any] = {}
     for config in configs:
-        whole = OmegaConf.create({key: configuration.resolved(config)[key] for key in ("ranking", "arms")})
+        whole = OmegaConf.create({key: building.resolved(config)[key] for key in ("ranking", "arms")})
         for node in stages_in(whole):
             nodes.setdefault(str(OmegaConf.to_container(node)), node)
     return nodes
@@ -111,7 +111,7 @@ def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
         node.directory = request.getfixturevalue("cross_encoder")
     if "api_key_env" in node:  # without a key no service is asked
         monkeypatch.delenv(node.api_key_env, raising=False)
-    return configuration.build(OmegaConf.create({"stage": node}), "stage")
+    return building.build(OmegaConf.create({"stage": node}), "stage")
 
 
 def test_a_stage_adds_no_row(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:

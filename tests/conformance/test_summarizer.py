@@ -8,12 +8,12 @@ import pytest
 
 from lcm.protocols import Summarizer
 from lcm.records import SummaryRequest
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support.composing import composed
 
-CHOICES = configuration.groups()["summarizer"]
+CHOICES = conf_folder.groups()["summarizer"]
 GROUP = "summarizer" if "summarizer" in composed([]) else "+summarizer"
 WORDS = (
     "[2026-01-05 09:07 UTC]\nthe parser was renamed to reader.py.\n\n"
@@ -57,7 +57,7 @@ def settings_of(choice: str, url: str, request: pytest.FixtureRequest) -> list[s
 
 
 def built(choice: str, *settings: str) -> Any:
-    return configuration.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
+    return building.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
 
 
 @pytest.fixture(params=CHOICES)

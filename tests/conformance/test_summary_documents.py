@@ -3,14 +3,14 @@
 import pytest
 
 from lcm.protocols import SummaryDocuments
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.lcm.memory.test_folded_documents import fold, opened
 from tests.support.composing import composed
 
 
-@pytest.fixture(params=configuration.groups()["summary_documents"])
+@pytest.fixture(params=conf_folder.groups()["summary_documents"])
 def summary_documents(request: pytest.FixtureRequest) -> SummaryDocuments:
-    found: SummaryDocuments = configuration.build(composed([f"summary_documents={request.param}"]), "summary_documents")
+    found: SummaryDocuments = building.build(composed([f"summary_documents={request.param}"]), "summary_documents")
     return found
 
 

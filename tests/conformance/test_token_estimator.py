@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols import TokenEstimator
-from pipelines.config import configuration
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 
-CHOICES = configuration.groups()["token_estimator"]
+CHOICES = conf_folder.groups()["token_estimator"]
 
 
 @cache
 def estimator(choice: str) -> TokenEstimator:
-    return configuration.build(composed([f"token_estimator={choice}"]), "token_estimator")
+    return building.build(composed([f"token_estimator={choice}"]), "token_estimator")
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -18,13 +18,13 @@ from sqlalchemy.engine import Engine
 import eval.tuning.study_folder  # noqa: F401 - loaded before children are made
 import pipelines.trial  # noqa: F401 - likewise
 from pipelines import tune
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 matplotlib.use("Agg")
 
 
 def main() -> None:
-    configuration.build(configuration.composed(["embedder=hashing"], "tune"), "memory")  # Hydra looks for its plug-ins
+    building.build(composition.composed(["embedder=hashing"], "tune"), "memory")  # Hydra looks for its plug-ins
     for line in sys.stdin:
         asked = json.loads(line)
         children = []

@@ -9,12 +9,12 @@ import polars as pl
 from lcm.clock import EPOCH
 from lcm.protocols import Batch
 from lcm.store.documents import DOCUMENT_SCHEMA
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 
 @cache
 def component(override: str, key: str) -> Any:
-    return configuration.build(configuration.composed([override]), key)
+    return building.build(composition.composed([override]), key)
 
 
 def documents_batch(document_ids: list[str]) -> Batch:

@@ -13,7 +13,7 @@ import pytest
 from allpairspy import AllPairs
 
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from pipelines.point import evaluated
 from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
@@ -22,7 +22,7 @@ from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.local_server import said, served
 
-CONF = configuration.conf_dir()
+CONF = conf_folder.conf_dir()
 APART = {
     "answerer": "of another command's table of contents",
     "recall": "likewise",
@@ -123,8 +123,8 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     overrides = [*chosen, *tiny(mix, tmp_path, built_t5, build_model), *ours, "retention.budgets=[1000]"]
     folder = tmp_path / "run"
     try:
-        config = configuration.composed(overrides)
-        configuration.refuse_unused(config, overrides)
+        config = composition.composed(overrides)
+        building.refuse_unused(config, overrides)
         summary = evaluated(config, folder, lambda *_: None)
     except (LcmError, ValueError) as error:  # what `lcm` tells in its one line
         assert "\n" not in str(error)

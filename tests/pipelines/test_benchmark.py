@@ -12,7 +12,7 @@ from eval.benchmark import vector_search
 from eval.benchmark.timing import Target
 from pipelines import benchmark
 from pipelines.cli import BAD_INPUT, INTERNAL_ERROR, PIPELINES
-from pipelines.config import configuration
+from pipelines.config import composition
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
 from tests.pipelines.conftest import Lcm
 
@@ -133,7 +133,7 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
 
 
 def test_every_comparison_can_be_left_out(lcm: Lcm) -> None:
-    assert set(configuration.composed([], "benchmark")["comparisons"]) == set(NAMES)
+    assert set(composition.composed([], "benchmark")["comparisons"]) == set(NAMES)
     finished = lcm("benchmark", *NOTHING)
     assert finished.code == 0, finished.stderr
     found = figures(finished.place)

@@ -24,7 +24,7 @@ from lcm.errors import LcmError
 from lcm.writing.admission.amac import FEATURES
 from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED, _Once
-from pipelines.config import configuration
+from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.views import terminal
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
@@ -189,16 +189,16 @@ def test_a_corrupted_transcript_is_told_with_its_line(
 
 @pytest.mark.parametrize("override", ["~ranking.stages.limit", "ranking.stages.limit=null"])
 def test_a_stage_can_be_taken_out(lcm: Lcm, override: str) -> None:
-    (point,) = configuration.overrides_of_points(configuration.command([*QUICK, override]))
-    ranking = configuration.build(configuration.composed(point), "ranking")
+    (point,) = command_line.overrides_of_points(command_line.command([*QUICK, override]))
+    ranking = building.build(composition.composed(point), "ranking")
     assert ranking.stages.get("limit") is None
     assert lcm("evaluate", *QUICK, override).code == 0
 
 
 def test_options_and_overrides_come_in_any_order() -> None:
-    command = configuration.command(["embedder=hashing", "-m", "fusion=weighted_sum,reciprocal_rank", "arms=none"])
+    command = command_line.command(["embedder=hashing", "-m", "fusion=weighted_sum,reciprocal_rank", "arms=none"])
     assert command.is_multirun
-    assert configuration.overrides_of_points(command) == [
+    assert command_line.overrides_of_points(command) == [
         ("embedder=hashing", "fusion=weighted_sum", "arms=none"),
         ("embedder=hashing", "fusion=reciprocal_rank", "arms=none"),
     ]
@@ -244,7 +244,7 @@ def test_every_pipeline_has_help(lcm: Lcm, pipeline: str) -> None:
 
 def test_help_of_evaluate_lists_every_group_and_choice(lcm: Lcm) -> None:
     said = lcm("evaluate", "--help").stdout
-    for group, choices in configuration.groups().items():
+    for group, choices in conf_folder.groups().items():
         assert not choices or f"{group}: {', '.join(choices)}\n" in said
 
 
@@ -302,7 +302,7 @@ def wait_for(path: Path, timeout_s: float = 60) -> None:
 
 def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
     wanted = tmp_path / "runs" / "12-00-00"
-    made = [configuration.made_folder(wanted) for _ in range(3)]
+    made = [command_line.made_folder(wanted) for _ in range(3)]
     assert [folder.name for folder in made] == ["12-00-00", "12-00-00-2", "12-00-00-3"]
 
 
@@ -387,7 +387,7 @@ def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureF
 
 def test_explained_errors_keep_their_cause() -> None:
     with pytest.raises(LcmError) as caught:
-        configuration.build(configuration.composed(["fusion.dense_weight=-1"]), "memory")
+        building.build(composition.composed(["fusion.dense_weight=-1"]), "memory")
     assert caught.value.__cause__ is not None
 
 

@@ -7,15 +7,15 @@ import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
 from pipelines.cli import BAD_INPUT
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from tests.pipelines.conftest import Lcm
 
-CHOICES = configuration.groups()["dataset"]
+CHOICES = conf_folder.groups()["dataset"]
 
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_dataset_is_told_with_licence_origin_and_the_way_to_get_it(lcm: Lcm, choice: str) -> None:
-    card = configuration.build(configuration.composed([f"dataset={choice}"]), "dataset").card
+    card = building.build(composition.composed([f"dataset={choice}"]), "dataset").card
     said = lcm("datasets", choice).stdout
     assert said.startswith(f"dataset={choice}\n")
     for fact in (card.title, card.licence, card.origin, card.how_to_get):

@@ -12,7 +12,7 @@ from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.registry import fetch_run, logged_run, run_of_alias
 from lcm.errors import LcmError
 from pipelines import export, import_preset
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from pipelines.config.preset_config import composed_of, hash_of
 from pipelines.export import Source, read_command
 from pipelines.point import evaluated, identity
@@ -30,7 +30,7 @@ TURNED = {
 
 
 def exported(to: Path, *overrides: str, name: str = "turned", targets: tuple[str, ...] = ("yaml",)) -> dict[str, Any]:
-    config = configuration.resolved(configuration.composed(overrides))
+    config = building.resolved(composition.composed(overrides))
     return export.export(Source(config, {"kind": "overrides", "overrides": list(overrides)}), to, name, targets)
 
 
@@ -43,8 +43,8 @@ def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> 
     overrides = (f"system={system}", *TURNED[system])
     provenance = exported(tmp_path / "preset", *overrides)
     again = composed_of(tmp_path / "preset", "experiment=turned", *provenance["overrides_beside"])
-    config = configuration.composed(overrides)
-    assert again == configuration.resolved(config)
+    config = composition.composed(overrides)
+    assert again == building.resolved(config)
     assert hash_of(again) == provenance["config_hash"] == config_hash(identity(config))
     assert composed_of(tmp_path / "preset", "system=turned")["memory"] == again["memory"]
 
@@ -57,7 +57,7 @@ def test_a_preset_can_still_be_swapped_and_turned(tmp_path: Path) -> None:
     text = (tmp_path / "system" / "turned.yaml").read_text()
     assert set(yaml.safe_load(text)) == {"defaults"}
     place = f"hydra.searchpath=['file://{tmp_path}']"
-    config = configuration.resolved(configuration.composed([place, "system=turned", "decay=weibull_slow"]))
+    config = building.resolved(composition.composed([place, "system=turned", "decay=weibull_slow"]))
     assert config["ranking"]["stages"]["fusion"]["dense_weight"] == 0.61
     assert config["ranking"]["stages"]["decay"]["decay"] == config["decay"]
     assert config["decay"]["beta_core"] == 0.8
@@ -116,7 +116,7 @@ def test_a_file_of_a_plugin_becomes_overrides_that_compose(tmp_path: Path) -> No
     path = tmp_path / "lancedb_pro.json"
     path.write_text(json.dumps(document))
     found = import_preset.imported_plugin([path])
-    config = configuration.resolved(configuration.composed(found.overrides))
+    config = building.resolved(composition.composed(found.overrides))
     assert config == found.config
     assert config["fusion"]["dense_weight"] == 0.6
     assert config["reranker"]["_target_"].endswith("NoReranker")
@@ -224,7 +224,7 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = ("embedder=hashing", "arms=none", "latency.queries=0", "retention.budgets=[]", "cache=false")
-    config = configuration.composed([*quick, "measures.resamples=20", "fusion.dense_weight=0.6"])
+    config = composition.composed([*quick, "measures.resamples=20", "fusion.dense_weight=0.6"])
     evaluated(config, tmp_path / "run", lambda *_: None)
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     told = [f"tracking.uri={uri}", "target=yaml,lancedb_pro"]

@@ -12,7 +12,7 @@ from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.registry import promote, register
 from lcm.errors import LcmError
 from pipelines import regress
-from pipelines.config import configuration
+from pipelines.config import composition
 from pipelines.point import evaluated
 from tests.support.run_folders import write_run_folder
 
@@ -148,7 +148,7 @@ def test_the_configuration_can_be_looked_at(here: Path, capsys: pytest.CaptureFi
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run of the bundled sample."""
     folder = tmp_path_factory.mktemp("sample") / "base"
-    config = configuration.composed(["embedder=hashing", "arms=none", "latency.queries=0", "retention.budgets=[]"])
+    config = composition.composed(["embedder=hashing", "arms=none", "latency.queries=0", "retention.budgets=[]"])
     evaluated(config, folder, lambda *_: None)
     return folder
 

@@ -19,7 +19,7 @@ from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
 from pipelines import cli, sweep
 from pipelines.cli import BAD_INPUT, INTERRUPTED
-from pipelines.config import configuration
+from pipelines.config import command_line, conf_folder
 from pipelines.config.composition import CompositionCache
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
@@ -27,7 +27,7 @@ from tests.pipelines.test_evaluate import numbers, start
 
 SMALL = (*QUICK, "retention.budgets=[]")
 COMMAND = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
-READY = sorted(path.stem for path in (configuration.conf_dir() / "sweep").glob("*.yaml"))
+READY = sorted(path.stem for path in (conf_folder.conf_dir() / "sweep").glob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -261,8 +261,8 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
 
 @pytest.mark.parametrize("ready", READY)
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
-    command = configuration.command(["-m", f"sweep={ready}", "embedder=hashing"])
-    wanted = configuration.multirun(command).points
+    command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
+    wanted = command_line.multirun(command).points
     built = sweep.checked_points(wanted, CompositionCache())
     assert 5 < len(built) == len(wanted)
 

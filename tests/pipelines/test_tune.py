@@ -12,7 +12,7 @@ import yaml
 
 from eval.sweep.point_folder import POINT
 from pipelines import cli, trial
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from pipelines.config.trial_config import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
@@ -82,7 +82,7 @@ def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) ->
     )
     assert again.summary["measures"]["recall@10"]["value"] == best["recall@10"].item()
     assert shlex.join(["lcm", "evaluate", *overrides]) in (folder(done) / "study.md").read_text()
-    own_config = configuration.resolved(configuration.composed([*overrides, "arms=none", "latency.queries=0"]))
+    own_config = building.resolved(composition.composed([*overrides, "arms=none", "latency.queries=0"]))
     kept = yaml.safe_load((folder(done) / "config.yaml").read_text())
     assert {key: kept[key] for key in ("memory", "fusion", "dataset")} == {
         key: own_config[key] for key in ("memory", "fusion", "dataset")
@@ -225,14 +225,14 @@ def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str, beside
     from pipelines.tune import _check, _space
 
     overrides = ["embedder=hashing", f"space={space}", *beside]
-    config = configuration.composed(overrides, "tune")
-    settings = configuration.build(config, "study")
+    config = composition.composed(overrides, "tune")
+    settings = building.build(config, "study")
     _check(config, settings, _space(config), TrialConfigs(["embedder=hashing", *beside]), overrides)
 
 
 def test_all_ready_spaces_are_tried() -> None:
     mark = test_every_bound_and_choice_of_a_ready_space_can_be_built.pytestmark[0]
-    assert sorted(name for name, _ in mark.args[1]) == configuration.groups()["space"]
+    assert sorted(name for name, _ in mark.args[1]) == conf_folder.groups()["space"]
 
 
 def test_help_tells_of_the_command(lcm: Lcm) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building
 
 FILES = {
     "AGENTS.md": b"# Rules\n\n- Quote the file.\n  - Quote the line.\n\nYou must be brief.\n\nNo problem, thanks.\n",
@@ -30,6 +30,6 @@ def authored(config: DictConfig) -> Any:
         if "paths" in config.authored and not config.authored.paths:
             config.authored.paths = [str(write_files(Path(folder)))]
         try:
-            return configuration.build(config, "authored").nodes()
+            return building.build(config, "authored").nodes()
         except LcmError as error:
             return str(error).replace(folder, "")

@@ -13,7 +13,7 @@ from lcm.protocols import Compaction
 from lcm.records import Message, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION
 from tests.support.context_results import digest, reports_of, state
 
@@ -72,7 +72,7 @@ def _squeezed(request: SummaryRequest) -> SummaryResult:
 
 def clustered(config: DictConfig) -> object:
     """Reports, and the store afterwards, of a talk that is lived through, of all at once, and as far as a target."""
-    compaction: Compaction = configuration.build(config, "compaction")
+    compaction: Compaction = building.build(config, "compaction")
     return _lived(compaction), _at_once(compaction, None), _at_once(compaction, 1500)
 
 

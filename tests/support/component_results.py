@@ -26,7 +26,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.writing.admission.intake import Intake
 from lcm.writing.extraction.llm import Llm
-from pipelines.config import configuration
+from pipelines.config import building
 from pipelines.point import experiment_of, identity
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.lcm.retrieval.reranker.conftest import batch, frame
@@ -135,12 +135,12 @@ def _measured(config: DictConfig) -> object:
 
 
 def _loaded(config: DictConfig) -> object:
-    loaded: Dataset = configuration.build(config, "dataset").load()
+    loaded: Dataset = building.build(config, "dataset").load()
     return loaded.transcripts, loaded.queries, loaded.qrels.rows(), loaded.groups, loaded.notes
 
 
 def _embedded(config: DictConfig) -> object:
-    embedder = configuration.build(config, "embedder")
+    embedder = building.build(config, "embedder")
     texts = ["abc def", "", *(words for _, words in SPECIAL), "a long word list " * 300]
     windows = embedder.windows(texts)
     pieces = [piece for text in windows for piece in text]
@@ -152,7 +152,7 @@ def _neighbours(config: DictConfig) -> object:
     rng = np.random.default_rng(0)
     vectors, queries = _unit(rng.standard_normal((800, 48))), _unit(rng.standard_normal((20, 48)))
     ids = [f"d{i}" for i in range(len(vectors))]
-    index = configuration.build(config, "vector_index").build(48)
+    index = building.build(config, "vector_index").build(48)
     index.add(ids[:300], vectors[:300])
     index.add(ids[300:], vectors[300:])
     tiers = index.search_tiers(queries, 10) if isinstance(index, Tiered) else None
@@ -165,7 +165,7 @@ def _unit(vectors: np.ndarray) -> Vectors:
 
 def _found(config: DictConfig) -> object:
     texts = {message.message_id: message.content for message in transcript(300).messages}
-    index = configuration.build(config, "text_index").build()
+    index = building.build(config, "text_index").build()
     index.add(list(texts), list(texts.values()))
     queries = [text for text, _ in QUESTIONS]
     return index.search(queries, 10), index.search(queries, 10, list(texts)[:200])
@@ -175,8 +175,8 @@ def _logged(config: DictConfig) -> object:
     """The database and the experiment that hold the run afterwards."""
     database = Path(config.tracking.uri.removeprefix("sqlite:///"))
     folder = database.parent / "run"
-    write_run(folder, outcome(config), dataset(), identity(config), configuration.resolved_text(config), {})
-    said = configuration.build(config, "tracking").log(folder)
+    write_run(folder, outcome(config), dataset(), identity(config), building.resolved_text(config), {})
+    said = building.build(config, "tracking").log(folder)
     client = MlflowClient(config.tracking.uri)
     run = client.get_run(re.search(r"run (\w+)", said)[1])
     return database.name, client.get_experiment(run.info.experiment_id).name
@@ -185,7 +185,7 @@ def _logged(config: DictConfig) -> object:
 def _ranked(config: DictConfig) -> object:
     """What the ranking answers over a long life, and of every kind of document; one of several paths also without its
     lexical branch."""
-    ranking = configuration.build(config, "ranking")
+    ranking = building.build(config, "ranking")
     ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, RoutedRanking) else [ranking]
     return [
         memory.rank(asked, way).rows()
@@ -195,12 +195,12 @@ def _ranked(config: DictConfig) -> object:
 
 
 def _answered_by_arms(config: DictConfig) -> object:
-    arms = {name: arm for name, arm in configuration.build(config, "arms").items() if hasattr(arm, "rank")}
+    arms = {name: arm for name, arm in building.build(config, "arms").items() if hasattr(arm, "rank")}
     return [(name, _life().rank(questions(), arm).rows()) for name, arm in arms.items()]
 
 
 def _candidates(config: DictConfig) -> object:
-    source = configuration.build(config, "source")
+    source = building.build(config, "source")
     return [
         source.candidates(part).rows()
         for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
@@ -248,7 +248,7 @@ def _reranked(config: DictConfig) -> object:
     )
     around_it = batch(queries, dict.fromkeys(queries, (1.0, 0.0)), vectors, texts)
     with served(_liking) as asked:
-        after = configuration.build(config, "reranker")(given, around_it)
+        after = building.build(config, "reranker")(given, around_it)
     return after.select("query_id", "document_id", "score").rows(), sorted(map(repr, asked))
 
 
@@ -274,7 +274,7 @@ def _replied(config: DictConfig) -> object:
         return Answer({"choices": [{"message": {"content": "so it is"}, "finish_reason": "length"}]})
 
     with served(busy_at_first) as asked:
-        model = configuration.build(config, "language_model")
+        model = building.build(config, "language_model")
         replies = [_said(model) for _ in range(2)]
         kept = list((cache_dir() / "replies").glob("*.json"))
     return replies, asked, len(kept)
@@ -288,7 +288,7 @@ def _said(model: Any) -> str:
 
 
 def _decayed(config: DictConfig) -> object:
-    decay = configuration.build(config, "decay")
+    decay = building.build(config, "decay")
     judged = _used().with_columns(multiplier=decay.multiplier(), strength=decay.strength())
     return judged.select("multiplier", "strength").rows()
 
@@ -329,18 +329,18 @@ def _reinforced(config: DictConfig) -> object:
         confidence=importances,
         temporal_type=["dynamic" if importance < 0.5 else "static" for importance in importances],
     )
-    reinforcement = configuration.build(config, "reinforcement")
+    reinforcement = building.build(config, "reinforcement")
     return reinforcement.after_recall([f"d{i}" for i in range(90, 96)], documents, NOW).rows()
 
 
 def _annotated(config: DictConfig) -> object:
     texts = ("hm", "The meeting is tomorrow", "I prefer green tea", "To fix it, always restart", "Ada's birthday")
     candidates = [Candidate(text, (f"m{i}",)) for i, text in enumerate(texts)]
-    return configuration.build(config, "annotation").annotate(candidates, [minute(0)] * len(texts))
+    return building.build(config, "annotation").annotate(candidates, [minute(0)] * len(texts))
 
 
 def _extracted(config: DictConfig) -> object:
-    extraction = configuration.build(config, "extraction")
+    extraction = building.build(config, "extraction")
     if isinstance(extraction, Llm):
         extraction = replace(extraction, language_model=Listing())
     return extraction.extract(transcript().messages)
@@ -360,7 +360,7 @@ ADMITTED_BESIDE = (
 def _admitted(config: DictConfig) -> object:
     """Action, score, features, and the audit without the settings that it repeats, for a candidate a category."""
     config.language_model = {"_target_": "tests.support.language_models.Weighing"}
-    intake = Intake(configuration.build(config, "admission"), configuration.build(config, "deduplication"))
+    intake = Intake(building.build(config, "admission"), building.build(config, "deduplication"))
     heard = ("The kettle broke on Monday", "nothing of it, " * 300, "and more of nothing, " * 60)
     found = []
     for category in ("cases", *MEMORY_CATEGORIES, "other"):
@@ -404,7 +404,7 @@ TAKEN_IN: tuple[tuple[Sequence[tuple[Document, float]], Sequence[tuple[Candidate
 def _deduplicated(config: DictConfig) -> object:
     """What becomes of each candidate: the action, the document that it is about, the texts that come of it."""
     config.language_model = {"_target_": "tests.support.language_models.Picking"}
-    intake = Intake(configuration.build(config, "admission"), configuration.build(config, "deduplication"))
+    intake = Intake(building.build(config, "admission"), building.build(config, "deduplication"))
     found = []
     for known, arriving in TAKEN_IN:
         table = Table().holding(*known)
@@ -416,14 +416,14 @@ def _deduplicated(config: DictConfig) -> object:
 
 
 def _scoped(config: DictConfig) -> object:
-    scopes = configuration.build(config, "scopes")
+    scopes = building.build(config, "scopes")
     agents = (None, "ann", "bo")
     return [(scopes.accessible(agent), scopes.readable(agent), scopes.default_write(agent)) for agent in agents]
 
 
 def _executed(config: DictConfig) -> object:
     """What comes of three items, in any order."""
-    return sorted(configuration.build(config, "executor").map(range, [3, 1, 2]))
+    return sorted(building.build(config, "executor").map(range, [3, 1, 2]))
 
 
 def _folded(config: DictConfig) -> object:

@@ -6,15 +6,15 @@ from functools import cache
 
 from omegaconf import DictConfig
 
-from pipelines.config import configuration
+from pipelines.config import composition, conf_folder
 
 
-def composed(overrides: Sequence[str], pipeline: str = configuration.EVALUATE) -> DictConfig:
-    """As `configuration.composed`; whoever gets it may change it."""
+def composed(overrides: Sequence[str], pipeline: str = conf_folder.EVALUATE) -> DictConfig:
+    """As `composition.composed`; whoever gets it may change it."""
     config: DictConfig = pickle.loads(_composed(tuple(overrides), pipeline))  # a quarter of a deep copy's time
     return config
 
 
 @cache
 def _composed(overrides: tuple[str, ...], pipeline: str) -> bytes:
-    return pickle.dumps(configuration.composed(overrides, pipeline))
+    return pickle.dumps(composition.composed(overrides, pipeline))

@@ -16,7 +16,7 @@ from lcm.protocols import Ask, Compaction
 from lcm.records import CompactionReport, Message, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out, window
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
@@ -79,9 +79,9 @@ REQUESTS = (
 def summarized(config: DictConfig) -> object:
     """Results, and what a language model was asked for them; it has no words for the last request."""
     if config.summarizer._target_.endswith(".T5"):  # its export lies in the cache; and letters are tokens to it
-        return repr(configuration.build(config, "summarizer").summarize(SHORT))
+        return repr(building.build(config, "summarizer").summarize(SHORT))
     with served(_shortening) as asked:
-        results = configuration.build(config, "summarizer").summarize(REQUESTS)
+        results = building.build(config, "summarizer").summarize(REQUESTS)
     return repr(results), sorted(map(repr, asked))
 
 
@@ -117,7 +117,7 @@ class Refusing:
 
 def compacted(config: DictConfig) -> object:
     """Reports, and the store afterwards, of contexts that are lived through, swept, pressed, refused and late."""
-    compaction: Compaction = configuration.build(config, "compaction")
+    compaction: Compaction = building.build(config, "compaction")
     return [_run(compaction) for _run in (_lived, _turned, _swept, _gapped, _pressed_under, _refused, _late)]
 
 
@@ -289,7 +289,7 @@ PROMPTS = ("", "the invoice of the harbour", "東京の会議", "text of the typ
 
 def assembled(config: DictConfig) -> object:
     """Contexts of several budgets and prompts."""
-    assembly = configuration.build(config, "assembly")
+    assembly = building.build(config, "assembly")
     asks = [Ask(budget, prompt) for budget in (0, 500, 6_000, 9_000, 90_000) for prompt in PROMPTS]
     items = _shown()
     contexts = assembly.assemble(items, asks)
@@ -324,4 +324,4 @@ def _shown() -> list[Message | Summary]:
 def counted(config: DictConfig) -> Any:
     """Tokens of texts of several scripts."""
     texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31, "😀" * 4, "", "встреча завтра в три"]
-    return configuration.build(config, "token_estimator").count(texts)
+    return building.build(config, "token_estimator").count(texts)

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from lcm.errors import LcmError
 from lcm.protocols import Ask, Assembly
 from lcm.records import AuthoredNode, Message, Recalled
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.context.assembly.recorded import NOW, assistant, call, result, user
 from tests.lcm.context.assembly.remembered import node, recalled
 
@@ -28,7 +28,7 @@ AUTHORED: tuple[Sequence[AuthoredNode], ...] = (
 
 def continued(config: DictConfig) -> object:
     """A context of each budget and prompt beside nothing authored, much that is soft, and much that is hard."""
-    assembly: Assembly = configuration.build(config, "assembly")
+    assembly: Assembly = building.build(config, "assembly")
     answer = _answer()
     asks = [Ask(budget, prompt, answer, NOW) for budget in BUDGETS for prompt in PROMPTS]
     return [_shown(assembly, items, ask, nodes) for items in _talks() for nodes in AUTHORED for ask in asks]

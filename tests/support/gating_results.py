@@ -5,7 +5,7 @@ from dataclasses import replace
 from omegaconf import DictConfig
 
 from lcm.records import ROLES
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.workspaces import minute
 
@@ -23,7 +23,7 @@ COSINES = ((0.95, False), (0.78, False), (0.75, False), (0.88, True), (0.81, Tru
 
 def gated(config: DictConfig) -> object:
     """Of every text by every role: whether it is promoted, its score and signals, and how stable it is."""
-    admission = configuration.build(config, "admission")
+    admission = building.build(config, "admission")
     table = Table().holding(
         *(
             (document(f"d{i}", "the like", role="user", is_durable=is_durable), cosine)

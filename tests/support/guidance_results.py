@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from lcm.protocols import Guidance
 from lcm.records import ROLES
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.writing.admission.tables import messages
 from tests.support.workspaces import minute
 
@@ -31,7 +31,7 @@ WEIGHTS = (None, 0.1, 0.3, 0.9)
 
 def guided(config: DictConfig) -> object:
     """The shards of every text by every role."""
-    guidance: Guidance = configuration.build(config, "guidance")
+    guidance: Guidance = building.build(config, "guidance")
     heard = [
         replace(message, role=role, envelope={} if weight is None else {"stability_weight": weight})
         for message in messages(*SAID)

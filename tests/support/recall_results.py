@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from lcm.context.recall.recall import Recall
 from lcm.context.recall.tools import Tools
 from lcm.store.store import Store
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.context.recall.dags import START, fold, talk
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.support.local_server import said, served
@@ -32,7 +32,7 @@ QUESTION = "Which blue kettle broke near the garden of the harbour, and who repa
 
 def recalled(config: DictConfig) -> object:
     """What each tool tells, of the owner and of a borrower."""
-    recall: Recall = configuration.build(config, "recall")
+    recall: Recall = building.build(config, "recall")
     with Store() as store:
         leaves, top = _folded(store)
         reader = recall.on(store)
@@ -61,7 +61,7 @@ def recalled(config: DictConfig) -> object:
 def answered(config: DictConfig) -> object:
     """An answer, and what a language model was asked for it; it always wants to see one summary more."""
     with served(_wanting_more) as asked, Store() as store:
-        recall: Recall = configuration.build(config, "recall")
+        recall: Recall = building.build(config, "recall")
         _folded(store)
         found = recall.expand_query(recall.on(store), QUESTION, lambda: START, query="crew")
         return found, asked

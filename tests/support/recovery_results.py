@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from lcm.protocols import Recovery, Signals
 from lcm.records import Recalled
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import NOW, summary, turn
 
 PROMPTS = (
@@ -44,7 +44,7 @@ _OTHER = ("bread tasted fine", "ducks swam far away", "nobody minded", "clouds")
 
 def recovered(config: DictConfig) -> object:
     """Signals of answers, reserves, and orders of turns under small and large reserves."""
-    recovery: Recovery = configuration.build(config, "recovery")
+    recovery: Recovery = building.build(config, "recovery")
     said = [
         recovery.signals(answer, has_session)
         for answer in answers(config.embedder.dim)

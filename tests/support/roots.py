@@ -4,9 +4,9 @@ from functools import cache
 
 from omegaconf import OmegaConf
 
-from pipelines.config import configuration
+from pipelines.config import conf_folder
 
-FILES = {configuration.EVALUATE: "config", "recall": "recall", "compact": "compact", "tune": "tune"}
+FILES = {conf_folder.EVALUATE: "config", "recall": "recall", "compact": "compact", "tune": "tune"}
 """Commands, or families of them, and their files in `conf`; a group of several is that of the first."""
 
 
@@ -16,7 +16,7 @@ def choices_of(file: str) -> list[tuple[str, str]]:
     A group under another name than its own is none of them.
     """
     found = []
-    for entry in OmegaConf.to_container(OmegaConf.load(configuration.conf_dir() / f"{file}.yaml"))["defaults"]:
+    for entry in OmegaConf.to_container(OmegaConf.load(conf_folder.conf_dir() / f"{file}.yaml"))["defaults"]:
         if isinstance(entry, dict):
             found += [(group, choice) for group, choice in entry.items() if " " not in group and "@" not in group]
         elif entry != "_self_":
@@ -32,4 +32,4 @@ def groups_of(pipeline: str) -> frozenset[str]:
 
 def pipeline_of(group: str) -> str:
     """The command whose configuration holds a group; `evaluate` for the keys of its root."""
-    return next((pipeline for pipeline in FILES if group in groups_of(pipeline)), configuration.EVALUATE)
+    return next((pipeline for pipeline in FILES if group in groups_of(pipeline)), conf_folder.EVALUATE)

@@ -18,7 +18,7 @@ from lcm.records import JournalEntry, Message, Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.rendering.storage_shape import wording
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.plugins.lossless_claw.session_files import NOW, chain, entry, said, shown, write
 from tests.support.context_results import digest
 from tests.support.workspaces import system
@@ -33,7 +33,7 @@ HEARTBEAT = (
 
 def followed(config: DictConfig) -> object:
     """What is stored and shown of sessions under the rules."""
-    rules: SessionRules = configuration.build(config, "session")
+    rules: SessionRules = building.build(config, "session")
     preparer = MessagePreparer(rules, Utf16Units(), wording)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session.jsonl"

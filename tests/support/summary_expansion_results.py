@@ -4,7 +4,7 @@ from omegaconf import DictConfig
 
 from lcm.protocols import Expansion
 from lcm.retrieval.source.candidates import branch, describe, merge
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.retrieval.summary_expansion.test_opened_summaries import workspace
 
 ANSWERS = ({"low": 0.8, "c": 0.5}, {"high": 0.8}, {"vague": 0.8, "low": 0.4})
@@ -13,7 +13,7 @@ ANSWERS = ({"low": 0.8, "c": 0.5}, {"high": 0.8}, {"vague": 0.8, "low": 0.4})
 
 def expanded(config: DictConfig) -> object:
     """The documents of each answer afterwards, and their scores."""
-    stage, batch = configuration.build(config, "summary_expansion"), workspace()
+    stage, batch = building.build(config, "summary_expansion"), workspace()
     found = []
     for answer in ANSWERS:
         pool = branch([(list(answer), list(answer.values()))], "cosine", "dense_rank")

@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 
 from eval.cache.stage_cache import StageCache
 from eval.experiment.experiment import Outcome
-from pipelines.config import configuration
+from pipelines.config import composition
 from tests.support.component_results import outcome
 
 SYSTEMS = {
@@ -25,7 +25,7 @@ SYSTEMS = {
 
 def configured(place: Path, *overrides: str) -> DictConfig:
     cheap = ("embedder=hashing", "latency.queries=0", "retention.budgets=[200]", "measures.resamples=5")
-    return configuration.composed([*cheap, f"stages.directory={place}", *overrides])
+    return composition.composed([*cheap, f"stages.directory={place}", *overrides])
 
 
 def assert_equal(one: Outcome, other: Outcome) -> None:

@@ -25,7 +25,7 @@ from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.retrieval.source.recent import Recent
-from pipelines.config import configuration
+from pipelines.config import composition
 from tests.support.workspaces import minute, queries, system, transcript
 
 
@@ -208,5 +208,5 @@ def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(
     (told,) = _over_budget(values)
     assert told.startswith("1 of 3 contexts cost more than the budget of 10 tokens")
     named = [pattern.removesuffix(".*") for pattern in re.findall(r"assembly\.([\w.*]+)", told)]
-    keys = configuration.composed([f"assembly={choice}"]).assembly
+    keys = composition.composed([f"assembly={choice}"]).assembly
     assert any(fnmatch(key, pattern) for key in keys for pattern in named)

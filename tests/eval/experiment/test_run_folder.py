@@ -20,7 +20,7 @@ from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
 from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
-from pipelines.config import configuration
+from pipelines.config import composition
 from pipelines.point import identity
 
 Git = Callable[..., str]
@@ -102,7 +102,7 @@ def test_the_hash_tells_values_apart(other: dict[str, Any]) -> None:
 
 
 def hashed(*overrides: str) -> str:
-    return config_hash(identity(configuration.composed(overrides)))
+    return config_hash(identity(composition.composed(overrides)))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,12 @@ def test_what_may_change_a_number_is_part_of_the_identity(override: str) -> None
 
 
 def test_a_setting_counts_by_its_value_and_not_by_who_set_it() -> None:
-    fusion = configuration.composed([]).fusion
+    fusion = composition.composed([]).fusion
     assert hashed(f"fusion.dense_weight={fusion.dense_weight}") == hashed()
 
 
 def test_a_reference_counts_as_what_it_refers_to() -> None:
-    plain = identity(configuration.composed([]))
+    plain = identity(composition.composed([]))
     assert plain["memory"]["ranking"]["stages"]["fusion"] == plain["fusion"]
 
 

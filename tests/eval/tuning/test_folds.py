@@ -17,7 +17,7 @@ from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.folds import Fold, folds_of, part_of, pooled, shared
 from eval.tuning.objective import Objective
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import composition
 from pipelines.point import experiment_of
 
 OVERRIDES = (
@@ -40,7 +40,7 @@ def dataset() -> Dataset:
 
 @pytest.fixture(scope="module")
 def experiment(dataset: Dataset) -> Experiment:
-    return experiment_of(configuration.composed(OVERRIDES), dataset)
+    return experiment_of(composition.composed(OVERRIDES), dataset)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from lcm.protocols import Admission, Assessment, Neighbours, Vectors
 from lcm.records import Candidate, Message
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from tests.lcm.compaction.contexts import NOW, Stub, conversation
 from tests.support.workspaces import system, transcript
 
@@ -55,8 +55,8 @@ class UsersAlone:
 
 def gate() -> Admission:
     """The gate of libravdb memory."""
-    config = configuration.composed(["system=libravdb", "embedder=hashing"])
-    admission: Admission = configuration.build(config, "admission")
+    config = composition.composed(["system=libravdb", "embedder=hashing"])
+    admission: Admission = building.build(config, "admission")
     return admission
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import LcmError
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from pipelines.point import identity
 from tests.lcm.retrieval.reranker.loopback import Answer, serving
 
@@ -34,13 +34,13 @@ def test_a_key_reaches_the_server_and_neither_the_configuration_nor_what_is_kept
 ) -> None:
     with serving(lambda _: Answer({"content": [{"text": "yes"}]})) as server:
         settings = [f"base_url={server.url}", *place]
-        config = configuration.composed(
+        config = composition.composed(
             ["language_model=openai_compatible", *(f"language_model.model.{setting}" for setting in settings)]
         )
-        model = configuration.build(config, "language_model")
+        model = building.build(config, "language_model")
         assert model.reply("", "hello") == "yes"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    written = [configuration.resolved_text(config), str(identity(config)), repr(model), caplog.text]
+    written = [building.resolved_text(config), str(identity(config)), repr(model), caplog.text]
     (recording,) = (tmp_path / "cache" / "replies").iterdir()
     for text in (*written, recording.read_text()):
         assert KEY not in text
@@ -57,5 +57,5 @@ def test_a_key_reaches_the_server_and_neither_the_configuration_nor_what_is_kept
 )
 def test_a_key_in_the_configuration_is_refused_without_showing_it(override: str) -> None:
     with pytest.raises(LcmError, match=r"^language_model\.model\.api_key") as raised:
-        configuration.build(configuration.composed(["language_model=openai_compatible", override]), "language_model")
+        building.build(composition.composed(["language_model=openai_compatible", override]), "language_model")
     assert KEY not in str(raised.value)

@@ -14,7 +14,7 @@ from lcm.memory.scopes.scopes import Scopes
 from lcm.memory.system import System
 from lcm.records import Message, Query, Transcript
 from lcm.retrieval.ranking.routed import RoutedRanking
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute
 
@@ -37,7 +37,7 @@ written = st.lists(
 @cache
 def memory_system(*overrides: str) -> System:
     config = composed(["system=lancedb_pro", "embedder=hashing", "vector_index=exact", *overrides])
-    system: System = configuration.build(config, "memory")
+    system: System = building.build(config, "memory")
     return system
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import DictConfig, OmegaConf
 
-from pipelines.config import composition, configuration
+from pipelines.config import composition
 from pipelines.config.composition import CompositionCache
 
 SETTINGS = (
@@ -32,9 +32,9 @@ def told(composed: DictConfig) -> tuple[str, bool | None]:
 def outcome(compositions: CompositionCache | None, overrides: list[str]) -> object:
     """The configuration, or the message of the error."""
     try:
-        with configuration.explained(overrides):
+        with composition.explained(overrides):
             if compositions is None:
-                return told(configuration.composed(overrides))
+                return told(composition.composed(overrides))
             return told(compositions.composed(overrides))
     except Exception as error:
         return type(error).__name__, str(error)

@@ -4,16 +4,16 @@ import pytest
 from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 
-from pipelines.config import configuration
+from pipelines.config import composition, conf_folder
 from pipelines.config.instantiation import RefusedError, instantiated, is_ours
 from pipelines.point import PARTS
 
-SYSTEMS = [None, *configuration.groups()["system"]]
+SYSTEMS = [None, *conf_folder.groups()["system"]]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_parts_equal_those_that_hydra_makes(system: str | None) -> None:
-    config = configuration.composed(["embedder=hashing", *([f"system={system}"] if system else [])])
+    config = composition.composed(["embedder=hashing", *([f"system={system}"] if system else [])])
     for part in PARTS:
         plain = OmegaConf.to_container(config[part], resolve=True)
         assert is_ours(plain), part

@@ -18,7 +18,7 @@ from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 _SAID_FROM = parse_instant("2026-01-05T09:00:00Z")
 _SUMMARISED_FROM = parse_instant("2026-02-01T00:00:00Z")
@@ -27,7 +27,7 @@ _TOKENS = Utf16Units()
 
 @cache
 def recall() -> Recall:
-    return configuration.build(configuration.composed(["recall=lossless_claw"], "recall"), "recall")
+    return building.build(composition.composed(["recall=lossless_claw"], "recall"), "recall")
 
 
 def fts_query_sanitizing(case: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
 from lcm.records import SummaryRequest
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from tests.golden.adapters.lossless_claw.tokens import text_of
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 
@@ -56,9 +56,9 @@ def summary_extraction(case: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _llm() -> Any:
     """As configured."""
-    group = "summarizer" if "summarizer" in configuration.composed([]) else "+summarizer"
+    group = "summarizer" if "summarizer" in composition.composed([]) else "+summarizer"
     chosen = [f"{group}=llm", "language_model=openai_compatible", "language_model.model.retries=0"]
-    built = configuration.build(configuration.composed(chosen), "summarizer")
+    built = building.build(composition.composed(chosen), "summarizer")
     assert isinstance(built, Llm)
     return built
 

@@ -15,7 +15,7 @@ from lcm.protocols import Ask
 from lcm.records import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from tests.lcm.context.assembly.recorded import NOW, assistant, call, result, summary, user
 from tests.lcm.context.assembly.remembered import node, recalled
 
@@ -164,7 +164,7 @@ def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_
     talk = [(assistant if i % 2 else user)("x" * 100, f"t{i}") for i in range(80)]
     shown = {}
     for choice in ("libravdb", "libravdb_1_4_4"):
-        assembly = configuration.build(configuration.composed(["system=libravdb", f"assembly={choice}"]), "assembly")
+        assembly = building.build(composition.composed(["system=libravdb", f"assembly={choice}"]), "assembly")
         [context] = assembly.assemble(talk, [Ask(4000, "key", [recalled("r")])])
         shown[choice] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
     # A turn's entry costs 40 tokens: 4 turns always, more than the 128 of a tail, whose boundary stands before u76.

@@ -16,7 +16,7 @@ from lcm.protocols import Ask
 from lcm.records import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.transcript.rendering.storage_shape import wording
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
 
 FEW = settings(max_examples=30)
@@ -31,7 +31,7 @@ class Wide:
 
 @cache
 def chosen(choice: str) -> Continuity:
-    made: Continuity = configuration.build(configuration.composed([f"assembly={choice}"]), "assembly")
+    made: Continuity = building.build(composition.composed([f"assembly={choice}"]), "assembly")
     return replace(made, recovery=RawTurnRecovery(Wide()))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcm.plugins.lancedb_pro.admission_settings import PRESETS, normalised
 from lcm.writing.admission.utility import Fixed
-from pipelines.config import configuration
+from pipelines.config import building, composition
 
 ANYTHING = st.none() | st.booleans() | st.floats() | st.integers(-5, 500) | st.text(max_size=5) | st.just("0.5")
 KEYS = ("preset", "enabled", "utilityMode", "rejectThreshold", "admitThreshold", "noveltyCandidatePoolSize", "weights")
@@ -19,7 +19,7 @@ PLUGIN_WEIGHTS = ("utility", "confidence", "novelty", "recency", "typePrior")
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_presets_are_those_of_the_configuration(name: str) -> None:
     choice = name.replace("-", "_")
-    amac = configuration.build(configuration.composed([f"admission={choice}"]), "admission")
+    amac = building.build(composition.composed([f"admission={choice}"]), "admission")
     assert amac == PRESETS[name].component(Fixed())
 
 

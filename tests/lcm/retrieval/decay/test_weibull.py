@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.retrieval.decay.weibull import Weibull
-from pipelines.config import configuration
+from pipelines.config import building, composition, conf_folder
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 
 LN2 = math.log(2)
-PRESETS = sorted((configuration.conf_dir() / "decay").glob("weibull*.yaml"))
+PRESETS = sorted((conf_folder.conf_dir() / "decay").glob("weibull*.yaml"))
 ANY_NUMBER = st.one_of(st.none(), st.floats())
 
 
@@ -140,7 +140,7 @@ def test_nothing_that_comes_out_is_no_number(**memory: object) -> None:
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
 def test_a_preset_says_its_true_half_lives(preset) -> None:
     said = re.search(r"^# static (.*); dynamic (.*)\.$", preset.read_text(), re.MULTILINE)
-    decay = configuration.build(configuration.composed([f"decay={preset.stem}"]), "decay")
+    decay = building.build(composition.composed([f"decay={preset.stem}"]), "decay")
     for temporal_type, part in zip(("static", "dynamic"), said.groups(), strict=True):
         half_lives = {tier: float(days) for tier, days in re.findall(r"(\w+) ([\d.]+)", part)}
         assert set(half_lives) == {"core", "working", "peripheral"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lcm.protocols import Recovery, Signals
 from lcm.records import SCOPE_CLASSES, Recalled
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import DIM, NOW, overlay, summary, turn, turns
 from tests.support.composing import composed
 
@@ -32,7 +32,7 @@ QUESTIONS = (
 
 @cache
 def choice(name: str) -> Recovery:
-    recovery: Recovery = configuration.build(composed([f"recovery={name}", "embedder=hashing"]), "recovery")
+    recovery: Recovery = building.build(composed([f"recovery={name}", "embedder=hashing"]), "recovery")
     return recovery
 
 

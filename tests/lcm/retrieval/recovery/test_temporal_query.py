@@ -11,7 +11,7 @@ from lcm.retrieval.recovery.anchors import anchor_density
 from lcm.retrieval.recovery.slots import Slots
 from lcm.retrieval.recovery.temporal_query import TemporalQueries
 from lcm.retrieval.terms import Terms
-from pipelines.config import configuration
+from pipelines.config import building, composition
 from tests.lcm.retrieval.recovery.turns import read
 
 
@@ -58,7 +58,7 @@ def test_a_comparison_may_name_more_or_fewer_than_two() -> None:
 
 
 def test_words_that_name_no_event_can_be_left_out() -> None:
-    queries = configuration.build(configuration.composed(["recovery=corrected"]), "recovery").queries
+    queries = building.build(composition.composed(["recovery=corrected"]), "recovery").queries
     found = queries.read("Which came first, the regatta or the harvest supper?", Terms())
     assert found.slots == (("regatta",), ("harvest", "supper"))
 

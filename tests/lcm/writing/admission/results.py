@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from lcm.protocols import Admission, Deduplication
 from lcm.records import MEMORY_CATEGORIES
-from pipelines.config import configuration
+from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document, messages
 from tests.support.workspaces import minute
 
@@ -83,4 +83,4 @@ def judged(config: DictConfig) -> object:
 
 def _with_a_model(config: DictConfig, group: str) -> object:
     config.language_model = {"_target_": f"{Counting.__module__}.{Counting.__name__}"}
-    return configuration.build(config, group)
+    return building.build(config, group)

@@ -1,0 +1,97 @@
+"""Building: nodes of a configuration become components; what one refuses is told with its key."""
+
+import copy
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import get_object, instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from lcm.errors import LcmError
+from pipelines.config import unused
+from pipelines.config.conf_folder import groups, slots
+from pipelines.config.explanation import explained, flat, written_as
+from pipelines.config.instantiation import RefusedError, instantiated, is_ours
+from pipelines.config.setting_types import expected, fits, misfits
+
+
+def build(config: DictConfig, key: str) -> Any:
+    """The object that the node `key` describes: the one place where configuration becomes objects.
+
+    Raises:
+        LcmError: naming every setting of the wrong type, or the first that its component refuses.
+    """
+    with explained():
+        if config.get(key) is None:
+            choices = groups().get(key)
+            remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
+            raise LcmError(f"{key} is missing: {remedy}")
+        plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
+        wrong = {written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
+        if wrong:
+            raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
+        if is_ours(plain):
+            try:
+                return instantiated(plain, key, get_object)
+            except RefusedError as error:
+                raise LcmError(_refused(error, error.path, config)) from error
+        try:
+            # `_convert_: all`: components get plain lists and dicts. A copy: Hydra resolves references in place.
+            return instantiate(copy.deepcopy(config)[key], _convert_="all")
+        except InstantiationException as error:
+            found = re.search(r"full_key: (\S+)", str(error))
+            raise LcmError(_refused(error, found.group(1) if found else key, config)) from error
+
+
+def _refused(error: Exception, where: str, config: DictConfig) -> str:
+    """What a component says of its settings, with the key at which they are written."""
+    path = written_as(config, where)
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    message = flat(cause) if cause is not error else flat(error).split(" full_key:")[0]
+    node = OmegaConf.select(config, path)
+    setting = re.split(r"\W", message)[0]
+    if not (isinstance(node, DictConfig) and setting in node):
+        return f"{path}: {message}"
+    return written_as(config, f"{path}.{setting}") + message.removeprefix(setting)
+
+
+def component(path: str) -> Any:
+    """The class or function that a dotted path names.
+
+    Raises:
+        LcmError: if there is none.
+    """
+    try:
+        return get_object(path)
+    except (ImportError, ValueError) as error:
+        raise LcmError(f"{path!r} names no class: {flat(error)}; is its folder on PYTHONPATH?") from error
+
+
+def flag(config: DictConfig, key: str) -> bool:
+    """A setting that is true or false."""
+    value = config[key]
+    if not fits(value, bool):
+        raise LcmError(f"{key} must be {expected(bool)}, got {value!r}")
+    return bool(value)
+
+
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """The configuration with every interpolation worked out, as plain data."""
+    return OmegaConf.to_container(config, resolve=True)  # type: ignore[return-value]
+
+
+def resolved_text(config: DictConfig) -> str:
+    return OmegaConf.to_yaml(config, resolve=True)
+
+
+def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
+    """Refuse what was asked for and what nothing in the configuration takes up, and what is taken up and not there.
+
+    Raises:
+        LcmError: naming the override or the part.
+    """
+    unused.refuse(OmegaConf.to_container(config), overrides, slots())  # type: ignore[arg-type]

@@ -1,0 +1,124 @@
+"""Explanation: what Hydra, OmegaConf and components complain of, as one line with key, value and remedy."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from lcm.errors import LcmError
+from pipelines.config.conf_folder import EVALUATE, groups
+
+CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
+_ELSEWHERE = {
+    "answerer": "`lcm expand-query`",
+    "space": "`lcm tune`",
+    "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
+}
+"""Group -> the commands that it belongs to, where that is not all."""
+
+Choosing = Callable[[str], DictConfig]
+"""The configuration that a command chooses, with nothing set of what is asked for at a key that it may not have."""
+
+
+@contextmanager
+def explained(chosen: Choosing | None = None, pipeline: str = EVALUATE) -> Iterator[None]:
+    """What goes wrong inside becomes an LcmError that names the key, the value and the remedy."""
+    try:
+        yield
+    except CONFIGURATION_ERRORS as error:
+        raise LcmError(explain(error, chosen, pipeline)) from error
+
+
+def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str = EVALUATE) -> str:
+    """One line: the key, the value, and what to do; `chosen` is what the nearest key is looked up in."""
+    if isinstance(error, OverrideParseException):
+        reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
+        return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; name a path that can be used"
+    text = str(error)
+    if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
+        return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"
+    if isinstance(error, MissingConfigException) and error.options is not None:
+        return _choice(error)
+    if isinstance(error, ConfigCompositionException):
+        cause = error.__cause__ or error
+        return _unknown_key(f"{text} {cause}", chosen, pipeline) or flat(cause if error.__cause__ else error)
+    if isinstance(error, MissingMandatoryValue):
+        return f"{error.full_key} has no value: give it one with {error.full_key}=VALUE"
+    if isinstance(error, OmegaConfBaseException):
+        key = getattr(error, "full_key", None)
+        message = _unknown_key(text, chosen, pipeline) or flat(error)
+        return f"{key}: {message}" if key and str(key) not in message else message
+    return flat(error)
+
+
+def _choice(error: MissingConfigException) -> str:
+    group, _, choice = str(error.missing_cfg_file).rpartition("/")
+    options = ", ".join(sorted(str(option) for option in error.options or ()))
+    return f"{group}={choice}: no such choice; choose one of: {options}"
+
+
+def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | None:
+    """A misspelt key or group, with the nearest that exist."""
+    match = re.search(r"Could not override '([^']+)'|Key '([^']+)' is not in struct", text)
+    if match is None or choosing is None:
+        return None
+    full = re.search(r"full_key: (\S+)", text)
+    key = full.group(1) if full else str(match.group(1) or match.group(2))
+    chosen = choosing(key)
+    keys = [path for path in paths("", OmegaConf.to_container(chosen)) if not path.endswith("_target_")]
+    written = written_as(chosen, key)
+    if written != key:
+        node = written.rpartition(".")[0]
+        settings = ", ".join(path for path in keys if path.rpartition(".")[0] == node)
+        keys_of_it = f", with the keys {settings}" if settings else ", which has no keys"
+        return f"{key}: no such key; what stands there is configured as {node}{keys_of_it}"
+    above = key.rpartition(".")[0]
+    if key in _ELSEWHERE and key not in chosen:
+        return f"{key} is nothing that `lcm {pipeline}` uses: it belongs to {_ELSEWHERE[key]}"
+    if above in groups() and set(chosen.get(above) or {}) == {"_target_"}:
+        choices = ", ".join(groups()[above])
+        return f"{key}: no such key; the {above} that is chosen has none. Choose another with {above}=CHOICE: {choices}"
+    if above and OmegaConf.select(chosen, above) == {}:
+        return f"{key}: no such key yet; add an entry to {above} with +{key}=VALUE"
+    # Never the key itself: in a multirun another point may have it.
+    known = sorted({*groups(), *keys} - {key})
+    near = [path for path in known if path.endswith(f".{key}")][:3]
+    near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
+    return f"{key}: no such key; {remedy}"
+
+
+def written_as(config: DictConfig, path: str) -> str:
+    """The key at which a setting is written: `memory.ranking.order` is there because `ranking.order` is."""
+    node: Any = OmegaConf.to_container(config, resolve=False)
+    names = path.split(".")
+    for i, name in enumerate(names):
+        node = node.get(name) if isinstance(node, dict) else None
+        reference = re.fullmatch(r"\$\{([\w.]+)\}", node) if isinstance(node, str) else None
+        if reference is not None:
+            return written_as(config, ".".join([reference[1], *names[i + 1 :]]))
+    return path
+
+
+def paths(prefix: str, node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for name, child in node.items():
+            path = f"{prefix}.{name}" if prefix else str(name)
+            yield path
+            yield from paths(path, child)
+
+
+def flat(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
