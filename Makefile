@@ -9,12 +9,18 @@ SOURCE := lcm eval pipelines tests
 export HNSWLIB_NO_NATIVE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: evaluate test check format clean
+.PHONY: evaluate test test-rest test-all check format clean
 
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
-test: $(STAMP)  ## the whole test suite
+test: $(STAMP)  ## what a change is likely to break, in five minutes
+	$(BIN)/python -m pytest -n 2 -m "not full"
+
+test-rest: $(STAMP)  ## what `make test` leaves out
+	$(BIN)/python -m pytest -n 2 -m full
+
+test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)  ## lint and types

@@ -12,8 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 from lcm.plugins.lossless_claw.settings import SETTINGS, Setting
 from pipelines.config import command_line, composition, conf_folder
 from tests.support import composing
+from tests.support.knobs.knob import KNOBS
+from tests.support.knobs.reasons import REASONS
 from tests.support.roots import pipeline_of
-from tests.test_knobs import KNOBS, REASONS
 
 SYSTEM = "system=lossless_claw"
 CHOICES = {

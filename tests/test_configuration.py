@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.memory.system import System
 from pipelines.config import building, composition, conf_folder
+from tests.support.composing import inherited, plain
 from tests.support.roots import FILES, choices_of, groups_of, pipeline_of
 
 CONF = conf_folder.conf_dir()
@@ -21,27 +22,6 @@ CHOICES = [tuple(name.split("/")) for name in YAMLS if "/" in name]
 PRESET_GROUPS = ("system", "experiment", "sweep")
 PRESETS = [(group, choice) for group, choice in CHOICES if group in PRESET_GROUPS]
 NO_PRESET = composition.composed([])
-
-
-def plain(name: str) -> dict[str, Any]:
-    """A YAML as it is written."""
-    return OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"))
-
-
-def inherited(name: str) -> dict[str, Any]:
-    """A YAML of a component, laid over those that its defaults name: of its group, or of any as a part of it."""
-    own = plain(name)
-    group = name.partition("/")[0]
-    below = []
-    for base in own.pop("defaults", []):
-        if isinstance(base, dict):  # {/GROUP@PATH: CHOICE}
-            ((place, choice),) = base.items()
-            other, _, path = place.removeprefix("/").partition("@")
-            below.append(OmegaConf.create())
-            OmegaConf.update(below[-1], path, inherited(f"{other}/{choice}"))
-        elif base != "_self_":
-            below.append(inherited(f"{group}/{base}"))
-    return OmegaConf.to_container(OmegaConf.merge(*below, own))
 
 
 def nodes(name: str, node: Any) -> Iterator[tuple[str, dict[str, Any]]]:

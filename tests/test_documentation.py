@@ -31,7 +31,7 @@ def command_lines() -> list[list[str]]:
     return [lines for lines in found if lines]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("minilm")
 @pytest.mark.parametrize("lines", command_lines(), ids=lambda lines: lines[0])
 def test_the_commands_of_a_block_of_the_readme_run(

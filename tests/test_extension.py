@@ -46,7 +46,7 @@ def recall(measures: dict[str, Any]) -> float:
     return measures["recall@1"]["value"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_added_is_what_is_measured(outside: Path, tmp_path: Path) -> None:
     done = evaluate(outside, *ADDED, f"hydra.run.dir={tmp_path}/run")
     assert done.returncode == 0, done.stderr
@@ -60,14 +60,14 @@ def test_what_is_added_is_what_is_measured(outside: Path, tmp_path: Path) -> Non
     assert recall(found["measures"]) == 2 / 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_setting_of_an_added_stage_can_be_changed(outside: Path, tmp_path: Path) -> None:
     done = evaluate(outside, *ADDED, "ranking.stages.long_enough.min_tokens=2", f"hydra.run.dir={tmp_path}/run")
     assert done.returncode == 0, done.stderr
     assert recall(summary(tmp_path / "run")["measures"]) == 3 / 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_multirun_takes_what_is_added(outside: Path, tmp_path: Path) -> None:
     added = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking,hybrid")
     done = evaluate(outside, "-m", *added, f"hydra.sweep.dir={tmp_path}/sweep")
@@ -77,14 +77,14 @@ def test_a_multirun_takes_what_is_added(outside: Path, tmp_path: Path) -> None:
     assert measured == [2 / 3, 3 / 3]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_misspelt_key_of_what_is_added_is_explained(outside: Path) -> None:
     done = evaluate(outside, *ADDED, "embedder.alphabt=xyz")
     assert done.returncode == 2
     assert done.stderr.startswith("lcm: embedder.alphabt: no such key; did you mean embedder.alphabet")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_choice_that_is_not_there_is_told_what_is(outside: Path) -> None:
     done = evaluate(outside, "ranking=mine")
     assert done.returncode == 2

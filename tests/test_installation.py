@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]  # one worker builds, once
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("wheel")]  # one worker builds, once
 
 
 def run(*command: str, **options: object) -> str:

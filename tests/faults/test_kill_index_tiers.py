@@ -17,7 +17,7 @@ POINTS = 120
 RECALL = 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path: Path) -> None:
     before = tmp_path / "before"
     filled(OLD).save(before / "index")

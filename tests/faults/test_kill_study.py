@@ -70,7 +70,7 @@ def folders(place: Path) -> set[int]:
     return {int(folder.name) for folder in (place / "runs" / "tune" / "study" / "trials").iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_study_killed_five_times_makes_every_trial_once_and_those_it_would_have_made(
     children: Children, tmp_path: Path
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_study_killed_five_times_makes_every_trial_once_and_those_it_would_hav
     assert summary == json.loads((whole / "runs" / "tune" / "study" / "summary.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_make_the_trials_together_though_one_is_killed(children: Children, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     ended = children(shared, 150, 0, arguments=[*ARGUMENTS, f"study.trials={FEW}"])

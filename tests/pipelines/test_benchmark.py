@@ -90,7 +90,7 @@ def figures(place: Path) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_comparison_curve_and_peak_is_measured_and_kept(
     lcm: Lcm,
     build_model: BuildModel,  # noqa: F811

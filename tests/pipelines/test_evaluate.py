@@ -212,7 +212,7 @@ def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_
     assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, tmp_path / "cache", overrides))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("minilm")
 def test_equal_runs_with_a_model_are_equal_to_the_bit(
     lcm: Lcm,
@@ -242,7 +242,7 @@ def start(place: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> None:
     quick = [override for override in QUICK if not override.startswith("tracking")]

@@ -17,7 +17,7 @@ from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
 
 APART = [
-    pytest.param("local", marks=pytest.mark.slow),
+    pytest.param("local", marks=pytest.mark.full),
     pytest.param("ray", marks=RAY_OF_TWO),
 ]
 SYSTEM = (*QUICK, "arms=controls", "compaction=lossless", "compaction.budget_tokens=1000", "retention.budgets=[1000]")

@@ -218,7 +218,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
         exported(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -250,7 +250,7 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     assert (made / "system" / "made.yaml").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_a_preset_that_is_logged_later_is_whole(tmp_path: Path) -> None:
     exported(tmp_path / "ours", "system=lancedb_pro", "decay.beta_core=0.9")

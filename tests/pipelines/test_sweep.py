@@ -289,7 +289,7 @@ def test_joblib_gives_the_same_numbers(lcm: Lcm, once: tuple[Path, str]) -> None
     assert_same(once, lcm(*COMMAND, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("ray")
 def test_ray_gives_the_same_numbers(lcm: Lcm, once: tuple[Path, str]) -> None:
     import ray
@@ -330,7 +330,7 @@ def complete(place: Path) -> int:
     return len(list(place.glob("sweep/*/summary.json")))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path) -> None:
     weights = [round(0.02 * i, 2) for i in range(30)]

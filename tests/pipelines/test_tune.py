@@ -43,7 +43,7 @@ def trials(done: Finished) -> pl.DataFrame:
     return pl.read_parquet(folder(done) / "study.parquet")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) -> None:
     own = [one for one in QUICK if not one.startswith("tracking")]
     done = lcm("tune", *own, *WEIGHTS, BY_COST, "study.trials=5")
@@ -90,7 +90,7 @@ def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) ->
     assert not {"study", "space"} & set(kept)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_study_goes_on_with_more_trials_and_refuses_another_space(lcm: Lcm) -> None:
     first = lcm("tune", *QUICK, *WEIGHTS, "study.trials=2")
     assert first.code == 0, first.stderr
@@ -106,7 +106,7 @@ def test_a_study_goes_on_with_more_trials_and_refuses_another_space(lcm: Lcm) ->
     assert "(the configuration beside the space differs)" in changed.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_equal_configurations_are_evaluated_once(lcm: Lcm) -> None:
     space = "+space.source={choices: [hybrid, dense]}"
     done = lcm("tune", *QUICK, *ONE_WEIGHT, "space.fusion.dense_weight=null", space, "study.trials=4")
@@ -120,7 +120,7 @@ def test_equal_configurations_are_evaluated_once(lcm: Lcm) -> None:
         assert values["recall@10"].n_unique() == 1, source
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_else(
     lcm: Lcm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,7 @@ def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_
     assert len(ran) == 1 + 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_poor_trial_is_stopped_after_its_first_folds_and_a_whole_one_is_a_run(lcm: Lcm) -> None:
     done = lcm("tune", *QUICK, *WEIGHTS, "study.trials=9", "study.pruner=median", "study.sampler=random")
     assert done.code == 0, done.stderr
@@ -159,7 +159,7 @@ def test_a_poor_trial_is_stopped_after_its_first_folds_and_a_whole_one_is_a_run(
     assert kept["counts"]["workspaces"] == 4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trial.experiment_of
 

@@ -36,7 +36,7 @@ def test_an_id_is_told_from_a_name() -> None:
     assert not is_run_id("memory@champion")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_a_run_is_one_version_and_an_alias_moves(uri: str) -> None:
     run_id = run_of(uri)
@@ -46,7 +46,7 @@ def test_a_run_is_one_version_and_an_alias_moves(uri: str) -> None:
     assert run_of_alias(uri, "memory", "champion") == run_id
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_what_is_not_there_is_told_of_in_one_line(uri: str, tmp_path: Path) -> None:
     run_id = run_of(uri)

@@ -24,7 +24,7 @@ from eval.tracking.tracking import TrackingError
 from pipelines import cli
 from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("mlflow")]
 
 NAMES = [prefix + name for prefix, name in product(("", "session."), DEFAULT_NAMES)]
 PATIENCE_S = 15

@@ -290,7 +290,7 @@ with Store(sys.argv[1]) as store:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_write_one_file_in_turns(tmp_path: Path, root: Path) -> None:
     path = tmp_path / "shared.db"
     writers = [

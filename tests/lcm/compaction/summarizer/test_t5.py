@@ -81,7 +81,7 @@ def generated_by_torch(torch_model, text, beams, length_penalty):
     return summary.strip(), kept.mean().item() if len(kept) else None
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("beams", "length_penalty"), [(1, 1.0), (4, 1.0), (3, -0.5)])
 def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, beams, length_penalty):
     t5 = T5(model=str(tiny_t5.trained), beams=beams, length_penalty=length_penalty)

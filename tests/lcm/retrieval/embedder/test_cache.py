@@ -157,7 +157,7 @@ def writer(directory: Path, count: int) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
     both = [writer(tmp_path, 3000) for _ in range(2)]
     for process in both:
@@ -168,7 +168,7 @@ def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
     assert embedder.asked == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_writer_leaves_whole_rows(tmp_path: Path) -> None:
     process = writer(tmp_path, 100_000)
     assert process.stdout is not None
@@ -186,7 +186,7 @@ def test_a_killed_writer_leaves_whole_rows(tmp_path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_five_thousand_rows_are_read_in_less_than_three_tenths_of_a_second(tmp_path: Path) -> None:
     texts = [f"text {i}" for i in range(5000)]
     CachedEmbedder(Hashing(), tmp_path).embed(texts, "document")

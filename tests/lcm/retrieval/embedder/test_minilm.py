@@ -43,7 +43,7 @@ SENTENCES = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_export_once(exported_by_two: tuple[Path, list[str]]) -> None:
     cache, outputs = exported_by_two
     names = {output.splitlines()[-1] for output in outputs}
@@ -57,7 +57,7 @@ def test_two_processes_export_once(exported_by_two: tuple[Path, list[str]]) -> N
     }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_int8_stays_near_fp32(minilm_cache: Path) -> None:
     int8 = MiniLM().embed(SENTENCES, "document")
     fp32 = MiniLM(precision="fp32").embed(SENTENCES, "document")
@@ -67,7 +67,7 @@ def test_int8_stays_near_fp32(minilm_cache: Path) -> None:
     assert MiniLM().name != MiniLM(precision="fp32").name
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_related_sentences_are_near_and_others_are_not(minilm_cache: Path) -> None:
     rows = MiniLM().embed(SENTENCES[:4], "document")
     assert rows.shape == (4, 384)
@@ -76,7 +76,7 @@ def test_related_sentences_are_near_and_others_are_not(minilm_cache: Path) -> No
     assert abs(rows[0] @ rows[2]) < 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_published_cosine_is_reproduced(minilm_cache: Path) -> None:
     # The quick start of the documentation of sentence-transformers prints these similarities of all-MiniLM-L6-v2.
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
@@ -86,7 +86,7 @@ def test_a_published_cosine_is_reproduced(minilm_cache: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_are_bit_equal_in_any_order_batch_thread_count_and_process(minilm_cache: Path) -> None:
     rows = MiniLM(threads=1).embed(SENTENCES, "document")
     backwards = MiniLM(threads=3).embed(SENTENCES[::-1], "query")
@@ -100,7 +100,7 @@ def test_rows_are_bit_equal_in_any_order_batch_thread_count_and_process(minilm_c
     assert done.stdout.strip() == rows[SENTENCES.index("Yes.")].tobytes().hex()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_long_texts_are_cut_into_windows_of_the_model(minilm_cache: Path) -> None:
     embedder = MiniLM()
     text = " ".join(SENTENCES) * 3
@@ -117,7 +117,7 @@ def test_long_texts_are_cut_into_windows_of_the_model(minilm_cache: Path) -> Non
     assert half[0].tobytes() != half[1].tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_damaged_export_is_made_again(
     minilm_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,7 +146,7 @@ def fake_export(cache: Path, target: Path) -> None:
         shutil.copy(exported / name, target / name)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_exported_directory_serves_where_nothing_is_installed(
     minilm_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +210,7 @@ def test_the_cache_of_the_hub_comes_before_the_installed_package(tmp_path: Path)
     assert f"{snapshot}/model.safetensors is not all-MiniLM-L6-v2" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_failed_export_is_told_in_one_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

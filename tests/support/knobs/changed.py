@@ -1,0 +1,345 @@
+"""What a knob is turned to where the rule for its type gives nothing that can matter."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eval.dataset.sample import bundled_directory
+from lcm.retrieval.embedder.export import find_export
+from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
+from tests.conftest import ROOT
+from tests.support.knobs.families import (
+    AUTHORED,
+    CLUSTERINGS,
+    CONTINUITIES,
+    GATES,
+    LANCEDB_PRO,
+    LOSSLESS,
+    POOLS,
+    RECALLS,
+    RECOVERIES,
+    SESSIONS,
+    TIERS,
+)
+from tests.support.knobs.small_datasets import SMALL_DATASETS
+
+
+def _copy(name: str, here: Path) -> str:
+    return str(shutil.copytree(here / name, here / "copy"))
+
+
+def profiles(path: Path, old: str, **others: str) -> str:
+    """A file of key profiles, each with its key."""
+    path.write_text(json.dumps({name: {"api_key": key} for name, key in {"old": old, **others}.items()}))
+    return str(path)
+
+
+TEMPORAL_PATTERNS = (
+    *("how many days", "how long", "before or after", "since or between", "first or earlier", "when did"),
+)
+LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 3}}
+
+CHANGED: Mapping[str, Any] = {
+    "config:stages.directory": lambda here: str(here / "stages"),
+    **{
+        f"admission/{name}:admit_threshold": 0.95  # never below the other
+        for name in ("balanced", "balanced_model", "conservative", "high_recall")
+    },
+    "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
+    "admission/high_recall:reject_threshold": 0.5,  # likewise
+    **{
+        f"admission/{name}:{key}": value
+        for name in GATES
+        for key, value in {
+            "promotion": "always",
+            "roles": ["assistant"],
+            "turn_hits": 2,
+            "threshold": 0.6,
+            "token_estimator.rounding": "up",
+            "role_stability.assistant": 0.9,
+            "role_stability.system": 0.9,
+            "role_stability.tool": 0.9,
+        }.items()
+    },
+    "admission/gating:patterns": "original",
+    "admission/libravdb:patterns": "corrected",
+    "annotation/rules:fallback": "patterns",
+    "arms/controls:bm25.order": [],
+    "arms/controls:bm25.stages.score.column": "cosine",
+    "arms/controls:dense.order": [],
+    "arms/controls:dense.stages.score.column": "bm25",
+    "arms/controls:last_n.order": [],
+    "arms/controls:last_n.stages": LIMITED,
+    "arms/controls:random.order": [],
+    "arms/controls:random.stages": LIMITED,
+    "arms/controls:whole_history.order": [],
+    "arms/controls:whole_history.stages": LIMITED,
+    "arms/controls:whole_history.source.pool_size": 7,
+    **{
+        f"authored/{name}:{key}": value
+        for name in AUTHORED
+        for key, value in {
+            "paths": [str(ROOT / "README.md")],
+            "adapter": "obsidian",
+            "include": ["a*"],
+            "exclude": ["notes/w*"],
+            "max_file_bytes": 50,
+            "max_hard_tokens": 3,
+        }.items()
+    },
+    "authored/files:joins": "glued",
+    "authored/files:line_ends": "unix",
+    "authored/libravdb:joins": "spaced",
+    "authored/libravdb:line_ends": "any",
+    **{f"assembly/{name}:timezone": "Asia/Tokyo" for name in LOSSLESS},
+    **{f"assembly/{name}:max_budget_tokens": 1000 for name in LOSSLESS},
+    **{f"assembly/{name}:shares.hard_fraction": 0.1 for name in CONTINUITIES},  # 0 is all of it, and so is 1
+    "assembly/continuity:shares.oversized_hard": "degrade",
+    "assembly/continuity:shares.soft_claim": "used",
+    "assembly/continuity:tail.bundles": "none",
+    "assembly/continuity:rendering": "twice",
+    **{
+        f"assembly/{name}:{key}": value
+        for name in ("libravdb", "libravdb_1_4_4")
+        for key, value in {
+            "shares.oversized_hard": "refuse",
+            "shares.soft_claim": "reserved",
+            "tail.budget_fraction": 0.9,
+            "tail.bundles": "none",
+            "rendering": "once",
+        }.items()
+    },
+    "assembly/lossless:eviction": "relevance",
+    "assembly/lossless:relevance_terms": "ascii_json",
+    "assembly/lossless:tool_pairing": "lenient",
+    "assembly/lossless:protection": "results",
+    "assembly/lossless_claw:eviction": "chronological",
+    "assembly/lossless_claw:fresh_tail_max_tokens": 4000,
+    "assembly/lossless_claw:relevance_terms": "words",
+    "assembly/lossless_claw:tool_pairing": "strict",
+    "assembly/lossless_claw:protection": "pairs",
+    **{
+        f"compaction/{name}:{key}": value
+        for name in LOSSLESS
+        for key, value in {
+            "condensed_min_fanout_hard": 3,
+            "incremental_max_depth": 0,
+            "timezone": "Asia/Tokyo",
+            "sweep_deadline_seconds": 60.0,
+            "until_under_deadline_seconds": 150.0,
+        }.items()
+    },
+    **{
+        f"compaction/{name}:{key}": value
+        for name in CLUSTERINGS
+        for key, value in {
+            "bundles": "none",
+            "min_turns": 9,
+            "tail_budget_tokens": 1000,
+            "confidence": "embedding",
+            "counting": "context",
+            "prior": "standing_before",
+            "technicality_of": "all_turns",
+        }.items()
+    },
+    "compaction/clustering:counting": "original",
+    "compaction/clustering:prior": "made_before",
+    "compaction/libravdb_1_4_4:confidence": "backend",
+    "compaction/libravdb_1_4_4:technicality_of": "scored_turns",
+    "compaction/lossless:source_text": "content",
+    "compaction/lossless:condensation_scan": "first_run",
+    "compaction/lossless:hard_fanout": "never",
+    "compaction/lossless:condensed_previous": "none",
+    "compaction/lossless:growth": "allowed",
+    "compaction/lossless_claw:min_leaf_tokens": 2000,
+    "compaction/lossless_claw:source_text": "labelled",
+    "compaction/lossless_claw:condensation_scan": "every_run",
+    "compaction/lossless_claw:hard_fanout": "overflow",
+    "compaction/lossless_claw:condensed_previous": "preceding",
+    "compaction/lossless_claw:growth": "never",
+    "config:latency.queries": 3,
+    "executor/ray:address": "local",
+    "executor/ray:num_cpus": 2,
+    "executor/ray:runtime_env": {"env_vars": {"WEATHER": "fair"}},
+    **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
+    "config:retention.rouge_threshold": 1.0,
+    "dataset/beam:size": "500K",
+    "dataset/locomo:evidence": "repaired",
+    "dataset/longmemeval:protocol": "all",
+    "dataset/qmsum:marks": "keep",
+    "dataset/sample:directory": lambda here: str(bundled_directory()),
+    "dataset/transcripts:format": "chat",
+    "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
+    "deduplication/model:min_score": 0.9,
+    "deduplication/rule:min_score": 0.9,  # what is farther away is of no topic
+    "deduplication/model:profile_min_score": 0.7,  # no score is below 1/3
+    "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
+    "embedder/minilm:precision": "fp32",
+    "embedder/minilm:threads": 1,
+    "embedder/nomic:directory": lambda here: str(here / "another"),
+    "embedder/nomic:file": "another.onnx",
+    "embedder/nomic:pooling": "cls",
+    "embedder/nomic:threads": 1,
+    "embedder/nomic:truncate_dim": 8,
+    "embedder/onnx:directory": lambda here: str(here / "another"),
+    "embedder/onnx:file": "another.onnx",
+    "embedder/onnx:pooling": "cls",
+    "embedder/onnx:threads": 1,
+    "embedder/onnx:truncate_dim": 8,
+    "extraction/llm:max_chars": 300,
+    "extraction/llm:min_messages": 20,
+    "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
+    "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
+    "language_model/openai_compatible:mode": "live",
+    "language_model/openai_compatible:model.api_key_env": "ANOTHER_KEY",
+    "language_model/openai_compatible:model.api_key_file": lambda here: str(here / "key"),
+    "language_model/openai_compatible:model.base_url": "${oc.env:LCM_TEST_SERVER}/v2",
+    "language_model/openai_compatible:model.model": "another",
+    "language_model/openai_compatible:model.profile": "new",
+    "language_model/openai_compatible:model.profiles": lambda here: profiles(here / "others.json", "sk-refused-3"),
+    "fusion/weighted_sum:floor_from": 0.85,
+    "fusion/two_pass:terms": "ascii",
+    "fusion/two_pass:guidance": "together",
+    "fusion/two_pass_libravdb:terms": "unicode",
+    "fusion/two_pass_libravdb:guidance": "apart",
+    **{
+        f"guidance/{name}:{key}": 0.9  # half of it protects nothing either
+        for name in ("corrected", "libravdb")
+        for key in ("assistant_stability", "other_stability")
+    },
+    "guidance/corrected:booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"},
+    "ranking/lancedb_pro:mode": "vector",
+    "ranking/lancedb_pro:stages.dense_only.column": "cosine",
+    "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
+    "ranking/lancedb_pro:stages.hard_min_score.threshold": 0.5,  # few documents score less than the default
+    "ranking/lancedb_pro:stages.min_score.threshold": 0.5,
+    "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
+    **{f"ranking/{name}:hybrid.order": ["dense_score", "lexical_score", "fusion"] for name in LANCEDB_PRO},
+    **{f"ranking/{name}:vector.order": ["dense_score", "dense_only"] for name in LANCEDB_PRO},
+    **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
+    "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
+    "ranking/libravdb:stages.hops.theta_hop": 0.4,
+    "ranking/libravdb:order": ["dense_score", "lexical_score", "fusion"],
+    "ranking/neighbours:order": ["scores", "fusion"],
+    "ranking/unified:order": ["scores", "words", "vectors", "likeness", "speakers", "times", "form", "fusion"],
+    **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
+    **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time
+    "recall/default:order": "time",
+    "recall/default:summary_times": "made",
+    "recall/default:subtree": "derived",
+    "recall/default:distilled": "ids",
+    "recall/default:message_fallback": "shallow",
+    "recall/lossless_claw:order": "relevance",
+    "recall/lossless_claw:summary_times": "covered",
+    "recall/lossless_claw:subtree": "sources",
+    "recall/lossless_claw:distilled": "words",
+    "recall/lossless_claw:message_fallback": "always",
+    **{
+        f"recovery/{name}:{key}": value
+        for name in RECOVERIES
+        for key, value in {
+            "compared_by.words": "ascii",
+            "queries.events.short_terms": 6,  # up to edge_terms the terms are one slot anyway
+            "queries.events.extra_stop_words": [],
+            **{f"queries.weights.{pattern}": 0.1 for pattern in TEMPORAL_PATTERNS},
+            "queries.full_weight": 10.0,
+            "temporal.least_gain": 0.9,
+            "queries.threshold": 0.9,
+            "reserve.comparison_factor": 1.0,
+        }.items()
+    },
+    "recovery/libravdb:compared_by.words": "unicode",
+    "recovery/libravdb:queries.events.extra_stop_words": ["came"],
+    "reinforcement/recall:maintained": 10,
+    **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
+    "reranker/cross_encoder:activation": "none",
+    "reranker/cross_encoder:directory": lambda here: str(here / "another"),
+    "reranker/cross_encoder:file": "another.onnx",
+    "reranker/cross_encoder:max_tokens": 16,
+    "reranker/cross_encoder:threads": 1,
+    # Both leave 0.8 to a weak document that is not returned, so less of one of them alone shows in nothing.
+    "reranker/remote:blend.unreturned_weight": 0.9,
+    "reranker/remote:blend.weak_floor_unreturned": 0.9,
+    "reranker/remote:api_key_env": "ANOTHER_KEY",
+    "reranker/remote:endpoint": "${oc.env:LCM_TEST_SERVER}/v2",
+    "reranker/remote:fallback.window": 1,
+    "reranker/remote:model": "another",
+    "reranker/remote:provider": "tei",
+    "scopes/default:agent_access": {"ann": ["custom:x"]},
+    "scopes/default:default": "custom:x",
+    "scopes/default:definitions": {"custom:x": None},
+    "scopes/default:shared": ["custom:x"],
+    **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
+    **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
+    **{
+        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}
+        for name in SESSIONS
+    },
+    "session/default:bootstrap_max_tokens": 6000,
+    "session/default:large_file_threshold_tokens": 25_000,
+    "session/default:reconciliation": "content",
+    "session/default:branches": "in_file_order",
+    "session/default:import_cap_share": 0.01,
+    "session/lossless_claw:reconciliation": "entry_ids",
+    "session/lossless_claw:branches": "apart",
+    **{f"source/by_scope:{pool}_pool_size": 3 for pool in POOLS},
+    "source/dense:pool_size": 7,
+    "source/hybrid:dense_pool_size": 7,
+    "source/hybrid:lexical_pool_size": 7,
+    "source/lexical:pool_size": 7,
+    "source/recent:pool_size": 7,
+    "source/shuffled:pool_size": 7,
+    "summarizer/chain:order": ["truncate"],
+    "summarizer/extractive:code_share": 1.0,
+    "summarizer/extractive:speaker": 0.0,
+    "summarizer/llm:custom_instructions": "Name every ship.",
+    "summarizer/t5:model": lambda here: str(here / "untrained"),
+    "summarizer/t5:precision": "int8",
+    "summarizer/t5:beams": 3,
+    "summarizer/t5:max_new_tokens": 4,
+    "summarizer/t5:max_input_tokens": 32,
+    "summarizer/t5:prefix": "the garden. ",
+    "summarizer/t5:threads": 1,
+    "summarizer/truncate:marker": "[cut]",
+    "text_index/bm25s:stemmer": "none",
+    "text_index/bm25s:stop_words": "none",
+    "text_index/fts5:stop_words": "none",
+    "summary_expansion/bounded:policy.confidence_threshold": 0.95,
+    "summary_expansion/bounded:policy.token_budget": 15,
+    "summary_documents/replacing:covered": "searchable",
+    "summary_documents/searchable:covered": "hidden",
+    "token_estimator/code_points:rounding": "up",
+    "token_estimator/code_points_up:rounding": "down",
+    "token_estimator/script_chars:alphabet_units": 3.0,
+    "token_estimator/script_chars:other_units": 5.0,
+    "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
+    "vector_index/hnsw:exact_below": 100,
+    **{f"vector_index/{name}:seed": 2 for name in ("hnsw", *TIERS)},  # the generator of hnswlib takes 0 for 1
+    **{
+        f"vector_index/{name}:{key}": value
+        for name in TIERS
+        for key, value in {
+            "widths": [8, 24, None],
+            "exit_thresholds": [0.5, 0.5],
+            "exit_by": "best_score",
+            "rescoring": "none",
+            "candidates": 150,  # 50 for 10 results in any case
+            "rotation": "pca",
+            "rotation_from": 1000,  # more than there are
+            "rotation_growth": 5.0,
+            "flat_below": 100,
+            "exact_below": 100,
+        }.items()
+    },
+    "vector_index/hnsw_tiers_pca:widths": [8, None],
+    "vector_index/hnsw_tiers_pca:exit_thresholds": [-0.35],
+    "vector_index/hnsw_tiers_pca:rotation": "none",
+    "vector_index/libravdb:exit_by": "margin",
+    "vector_index/libravdb:exit_thresholds": [0.86, 0.86],
+    "vector_index/libravdb:rescoring": "full_width",
+    "vector_index/libravdb:tiers_from": 10_000,
+}
+"""Knob -> another value, or how to make one, where `another` has none or none that can matter here."""

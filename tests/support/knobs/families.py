@@ -1,0 +1,41 @@
+"""Choices that are one class, and configurations that several knobs are turned in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+GATES = ("gating", "libravdb")
+POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
+LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
+
+LOSSLESS = ("lossless", "lossless_claw")
+SESSIONS = RECALLS = ("default", "lossless_claw")
+CONTINUITIES = ("continuity", "libravdb", "libravdb_1_4_4")
+AUTHORED = ("files", "libravdb")
+RECOVERIES = ("corrected", "libravdb", "semantic_slots")
+LEXICAL_RECOVERIES = ("corrected", "libravdb")
+CLUSTERINGS = ("clustering", "libravdb", "libravdb_1_4_4")
+TIERS = ("hnsw_tiers", "hnsw_tiers_pca", "libravdb")
+TINY = {
+    "compaction": "lossless",
+    "compaction.budget_tokens": 1000,
+    "compaction.fresh_tail_count": 4,
+    "compaction.leaf_chunk_tokens": 300,
+    "compaction.min_leaf_tokens": 0,
+    "compaction.leaf_target_tokens": 200,
+    "summarizer": "extractive",
+}
+"""Compaction for a conversation of some 2,500 tokens."""
+
+NARROW: Mapping[str, Any] = {
+    "vector_index.widths": [8, 24, None],
+    "vector_index.exit_thresholds": [-0.35, 0.0],
+    "vector_index.tiers_from": 0,
+    "vector_index.flat_below": 0,
+    "vector_index.exact_below": 0,
+    "vector_index.m": 4,
+    "vector_index.ef": 20,
+}
+"""Index tiers of the few short vectors of these tests."""
+ROTATION = ("rotation_from", "rotation_growth")
+
+SERVER = {"language_model": "openai_compatible", "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}

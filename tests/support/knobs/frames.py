@@ -1,0 +1,119 @@
+"""The settings around a knob that let it matter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lcm.records import ROLES
+from tests.support.knobs.families import CLUSTERINGS, GATES, NARROW, RECOVERIES, ROTATION, SERVER, SESSIONS, TIERS, TINY
+
+FRAMES: Mapping[str, Mapping[str, Any]] = {
+    **{
+        f"admission/{name}:role_stability.{role}": {"admission.roles": list(ROLES)}
+        for name in GATES
+        for role in ROLES
+        if role != "user"
+    },
+    "answerer/llm": SERVER,
+    "assembly/continuity:tail.budget_tokens": {"assembly.tail.budget_fraction": None},
+    "assembly/lossless:relevance_terms": {"assembly.eviction": "relevance"},
+    **{f"compaction/{name}": {"guidance": "libravdb"} for name in CLUSTERINGS},
+    **{f"compaction/{name}:min_turns": {"compaction.tail_budget_tokens": 0} for name in CLUSTERINGS},
+    **{f"compaction/{name}:prior_context_tokens": {"compaction.session_token_budget": 300} for name in CLUSTERINGS},
+    **{
+        f"compaction/libravdb_1_4_4:{key}": {"compaction.preservation_threshold": 0.0}  # the words are the model's own
+        for key in (*("counting", "tighter_target_tokens", "tighter_density", "last_target_tokens", "last_density"),)
+    },
+    **{
+        f"compaction/{name}:{key}": {"compaction.confidence": "embedding"}
+        for name in ("clustering", "libravdb")
+        for key in ("preservation_threshold", "embedding_share", "backend_share")
+    },
+    "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
+    "config:retention.budgets": TINY,
+    "config:retention.rouge_threshold": {**TINY, "retention.budgets": [500]},
+    "config:summary_quality.target_tokens": TINY,
+    "config:cache": {"latency.queries": 0},
+    "config:latency.warmup_queries": {"latency.queries": 3},
+    "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
+    "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
+    "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
+    "ranking/unified": {"fusion": "unified"},
+    "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
+    "guidance/corrected:booster_threshold": {
+        "guidance.booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"}
+    },
+    **{
+        f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
+        for stage, keys in {
+            "recency_boost": ("half_life_days", "weight", "clamp_future"),
+            "importance_weight": ("base_weight", "importance_weight"),
+            "time_decay": (
+                *("half_life_days", "floor_ratio", "dynamic_divisor", "reinforcement_factor"),
+                *("max_half_life_multiplier", "access_half_life_days", "clamp_future"),
+            ),
+        }.items()
+        for key in keys
+    },
+    **{
+        f"ranking/libravdb:stages.{stage}": {
+            "source": "libravdb",  # leaves something out that can be added
+            "recovery": "libravdb",
+            "recovery.failure.min_top_k": 1,
+            "recovery.failure.min_mean_confidence": 1.0,
+            "ranking.stages.limit.n": 100,
+        }
+        for stage in ("hops.eta", "hops.theta_hop", "recovery.user_k")
+    },
+    "ranking/libravdb:stages.recovery.session_k": {
+        "source": "libravdb",
+        "recovery": "libravdb",
+        "recovery.failure.min_top_k": 1,
+        "recovery.failure.min_mean_confidence": 1.0,
+        "ranking.stages.limit.n": 2,  # what the answer holds is fetched anew beside it
+    },
+    **{
+        f"recovery/{name}:{key}": value
+        for name in RECOVERIES
+        for key, value in {
+            # where the other pattern alone makes a question one about time
+            "queries.weights.when did": {"recovery.queries.weights.first or earlier": 0.0},
+            "puts_pair_first": {"recovery.puts_chosen_first": False},
+        }.items()
+    },
+    **{
+        f"recovery/libravdb:temporal.{key}": {"recovery.puts_chosen_first": True}
+        for key in ("least_gain", "most_chosen", "new_slot_bonus")
+    },
+    "reinforcement/recall": {"decay": "weibull"},
+    "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
+    **{f"session/{name}:skip_stateless": {"session.stateless_patterns": ["agent:*:subagent:**"]} for name in SESSIONS},
+    **{
+        f"session/default:{key}": {"session.large_file_threshold_tokens": 25_000}
+        for key in ("every_tool_result", "large_file_summarizer")
+    },
+    "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
+    "summarizer/llm": SERVER,
+    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}},
+    # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.
+    "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
+    "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},
+    "vector_index/hnsw": {"vector_index.exact_below": 0, "vector_index.m": 4, "vector_index.ef": 20},
+    "vector_index/hnsw_tiers": NARROW,
+    "vector_index/hnsw_tiers_pca": {
+        **NARROW,
+        "vector_index.widths": [8, None],
+        "vector_index.exit_thresholds": [-0.35],
+    },
+    "vector_index/libravdb": {**NARROW, "vector_index.exit_thresholds": [0.86, 0.55]},
+    "vector_index/hnsw_tiers:rescoring": {"vector_index.exit_by": "best_score"},
+    "vector_index/hnsw_tiers_pca:rescoring": {"vector_index.exit_by": "best_score"},
+    **{f"vector_index/{name}:{key}": {"vector_index.rotation": "pca"} for name in TIERS for key in ROTATION},
+    **{
+        f"vector_index/libravdb:{key}": {
+            "vector_index.rescoring": "full_width",
+            "vector_index.exit_thresholds": [-0.35, 0.0],
+        }
+        for key in ("candidates", "exit_by")
+    },
+}
+"""Knob, or all knobs of a choice -> settings around it that let it matter."""

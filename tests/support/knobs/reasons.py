@@ -1,0 +1,51 @@
+"""Why some knobs change no number."""
+
+from collections.abc import Mapping
+
+from tests.support.knobs.families import GATES
+from tests.support.knobs.small_datasets import SMALL_DATASETS
+
+REASONS: Mapping[str, str] = {
+    **{f"admission/{name}:token_estimator.empty_tokens": "in an empty text nothing is counted" for name in GATES},
+    "arms/controls:last_n.order": "this arm has no stage",
+    "arms/controls:random.order": "this arm has no stage",
+    "arms/controls:whole_history.order": "this arm has no stage",
+    "config:cache": "rows from the cache are those of the embedder, bit for bit",
+    **{
+        f"config:stages.{key}": "where and how much is kept changes no number"
+        for key in ("directory", "max_gib", "memory_gib")
+    },
+    "config:latency.warmup_queries": "asked first and not counted",
+    **{
+        f"dataset/{name}:directory": "where the files lie; their digests are pinned"
+        for name in (*SMALL_DATASETS, "sample")
+    },
+    "dataset/transcripts:format": "the format that is detected and the same one named read the same",
+    "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
+    **{
+        f"decay/{name}:stale_threshold": "nothing asks yet which documents are stale"
+        for name in ("weibull", "weibull_fast", "weibull_slow")
+    },
+    "embedder/minilm:directory": "where the weights lie",
+    "embedder/minilm:threads": "a row depends on nothing but its text",
+    "embedder/nomic:threads": "a row depends on nothing but its text",
+    "embedder/onnx:threads": "a row depends on nothing but its text",
+    **{f"executor/{name}:workers": "results do not depend on how many work at once" for name in ("local", "ray")},
+    "executor/ray:address": "nor on which machines",
+    "executor/ray:num_cpus": "nor on how many processors each has",
+    "executor/ray:runtime_env": "what workers find besides: nothing here asks for it",
+    "language_model/openai_compatible:model.api_key_file": "tried where every key before it was refused",
+    "language_model/openai_compatible:model.timeout_seconds": "how long a server may take, not what it replies",
+    **{
+        f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
+        for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
+    },
+    "recovery/semantic_slots:puts_pair_first": "it seeks no pair",
+    "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
+    "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
+    "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
+    "summarizer/llm:workers": "a summary does not depend on those asked for beside it",
+    "summarizer/t5:batch_size": "a summary depends on nothing but its request",
+    "summarizer/t5:threads": "a summary depends on nothing but its request",
+    "tracking/mlflow:timeout_s": "how long a server may take, not what it is told",
+}

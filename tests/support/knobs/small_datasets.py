@@ -1,0 +1,22 @@
+"""Small files in the format of each published dataset."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.eval.dataset.test_beam import write_small_beam
+from tests.eval.dataset.test_dialogsum import write_small_dialogsum
+from tests.eval.dataset.test_longmemeval import write_small_longmemeval
+from tests.eval.dataset.test_personamem import write_small_personamem
+from tests.eval.dataset.test_qmsum import write_small_qmsum
+from tests.support.small_locomo import write_small_locomo
+
+SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
+    "beam": write_small_beam,
+    "dialogsum": write_small_dialogsum,
+    "locomo": write_small_locomo,
+    "longmemeval": write_small_longmemeval,
+    "personamem": write_small_personamem,
+    "qmsum": write_small_qmsum,
+}
