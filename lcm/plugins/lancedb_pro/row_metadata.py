@@ -1,6 +1,6 @@
 """The lifecycle metadata of a plugin's row, under the plugin's own names. Instants are epoch milliseconds.
 
-Source: memory-lancedb-pro, smart-metadata and access-tracker.
+Source: memory-lancedb-pro, smart-metadata and access-tracker; isMemoryActiveAt and isMemoryExpired.
 """
 
 import json
@@ -123,6 +123,16 @@ def lifecycle(
         "last_accessed_at_ms": parsed["last_accessed_at"] or created,
         "temporal_type": parsed.get("memory_temporal_type"),
     }
+
+
+def is_active(valid_from: float, invalidated_at: float | None, at_ms: float) -> bool:
+    """Say whether a row exists by then, and no other stands in its place; 0 = never invalidated."""
+    return valid_from <= at_ms and (not invalidated_at or invalidated_at > at_ms)
+
+
+def is_expired(valid_until: float | None, at_ms: float) -> bool:
+    """Say whether the time of a row has run out: at `valid_until` itself already."""
+    return valid_until is not None and valid_until <= at_ms
 
 
 def _instant_or(timestamp_ms: float | None, now_ms: float) -> float:

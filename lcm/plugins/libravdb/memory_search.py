@@ -13,7 +13,6 @@ from urllib.parse import quote, unquote
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import parse_agent_id
-from lcm.plugins.libravdb.namespace import durable_namespace
 from lcm.protocols import ShowsTail
 from lcm.records import Query
 from lcm.writing.dream.promotion import is_dream_of
@@ -149,6 +148,18 @@ class Bridge:
         if key not in memory.store.conversations()["conversation_id"]:
             return ()
         return tuple(assembly.tail_message_ids(memory.store.context_records(key), 0))
+
+
+def durable_namespace(
+    user_id: str | None, session_key: str | None, agent_id: str | None, fallback: str | None = None
+) -> str:
+    """Whose durable memory it is: the first that is not blank of the user's id, the session's key, the agent's id and
+    the fallback; else "default"."""
+    named = ((user_id, ""), (session_key, "session-key:"), (agent_id, "agent-id:"), (fallback, ""))
+    for value, prefix in named:
+        if value is not None and value.strip():
+            return prefix + value.strip()
+    return "default"
 
 
 def _text(params: Mapping[str, Any], key: str) -> str | None:

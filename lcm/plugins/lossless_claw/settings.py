@@ -22,6 +22,14 @@ _MIN_BOOTSTRAP_TOKENS, _BOOTSTRAP_SHARE = 6000, 0.3
 _OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
 """Variables of this project, which are no setting of the plugin."""
 
+_WHERE_NOT_ABOVE_ZERO = {
+    "leaf_chunk_tokens": 20000,
+    "leaf_min_fanout": 8,
+    "condensed_min_fanout": 4,
+    "condensed_min_fanout_hard": 2,
+}
+"""What the plugin's compaction takes instead of a number that is not above 0."""
+
 _LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LEADING_INT = re.compile(r"[+-]?[0-9]+")
 _WHOLE_NUMBER = re.compile(
@@ -174,7 +182,8 @@ def resolve(
 def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
     """The keys of our configuration that the environment sets, by their dotted names.
 
-    A leaf chunk without a bound of the first import moves that bound too.
+    A leaf chunk without a bound of the first import moves that bound too; of compaction they are the numbers that the
+    plugin counts with, as `counted_with` says.
     """
     overrides: dict[str, Any] = {}
     for setting in SETTINGS:
@@ -184,7 +193,26 @@ def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
     chunk = overrides.get("compaction.leaf_chunk_tokens")
     if chunk is not None:
         overrides.setdefault("session.bootstrap_max_tokens", bootstrap_tokens(chunk))
-    return overrides
+    fields = {key.partition(".")[2]: value for key, value in overrides.items() if key.startswith("compaction.")}
+    return overrides | {f"compaction.{name}": value for name, value in counted_with(fields).items()}
+
+
+def counted_with(fields: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers that the plugin's compaction counts with where its settings hold these; other fields are left out.
+
+    Fractions are rounded down. Chunk and fanouts not above 0 are the default; a fresh tail not above 0 is none;
+    a negative depth is unlimited.
+    """
+    found = {
+        name: math.floor(fields[name]) if 0 < fields[name] < math.inf else default
+        for name, default in _WHERE_NOT_ABOVE_ZERO.items()
+        if name in fields
+    }
+    if (tail := fields.get("fresh_tail_count")) is not None:
+        found["fresh_tail_count"] = math.floor(tail) if 0 < tail < math.inf else 0
+    if (depth := fields.get("incremental_max_depth")) is not None:
+        found["incremental_max_depth"] = -1 if depth < 0 else math.floor(depth) if 0 < depth < math.inf else 0
+    return found
 
 
 def variable_of(yaml_key: str) -> str:

@@ -1,10 +1,9 @@
-"""memory-lancedb-pro's vectors of metadata and validity onto `lcm.writing.lifecycle`."""
+"""memory-lancedb-pro's vectors of metadata and validity onto its row metadata and `lcm.writing.lifecycle`."""
 
 from typing import Any
 
 from lcm.plugins.lancedb_pro import legacy_category as legacy
 from lcm.plugins.lancedb_pro import row_metadata as metadata
-from lcm.plugins.lancedb_pro import validity
 from lcm.writing.lifecycle import fact_key as keys
 from lcm.writing.lifecycle import relations, support
 
@@ -61,8 +60,8 @@ def support_info(case: dict[str, Any]) -> dict[str, Any]:
 def validity_window(case: dict[str, Any]) -> dict[str, bool]:
     at = case["at_ms"]
     return {
-        "active": validity.is_active(case["valid_from"], case["invalidated_at"], at),
-        "expired": validity.is_expired(case["valid_until"], at),
+        "active": metadata.is_active(case["valid_from"], case["invalidated_at"], at),
+        "expired": metadata.is_expired(case["valid_until"], at),
     }
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 from lcm.clock import EPOCH
 from lcm.plugins.libravdb import daemon_environment as daemon
-from lcm.plugins.libravdb import namespace
 from lcm.plugins.libravdb.memory_search import Bridge
+from lcm.plugins.libravdb.memory_search import durable_namespace as namespace_of
 from lcm.records import JournalEntry
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store
 
 
 def durable_namespace(case: dict[str, Any]) -> dict[str, str]:
-    found = namespace.durable_namespace(case["user_id"], case["session_key"], case["agent_id"], case["fallback"])
+    found = namespace_of(case["user_id"], case["session_key"], case["agent_id"], case["fallback"])
     return {"namespace": found}
 
 

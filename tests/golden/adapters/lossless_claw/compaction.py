@@ -22,12 +22,12 @@ from lcm.compaction.lossless.planning import (
 )
 from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.progress import Progress
-from lcm.compaction.settings import resolved
 from lcm.compaction.summary_id import summary_id as id_of
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.javascript import trim, utf16_length
+from lcm.plugins.lossless_claw.settings import counted_with
 from lcm.records import Message, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
@@ -217,7 +217,7 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
     given = {name: value for name, value in case["config"].items() if name in known}
     if not budget_tokens > 0:  # everything is above its threshold, 0
         given |= {"budget_tokens": 1, "context_threshold": 0}
-    return Lossless(**{**values, **given, **resolved(given)})
+    return Lossless(**{**values, **given, **counted_with(given)})
 
 
 def laid_out(case: dict[str, Any]) -> tuple[Lossless, StoredWindow]:

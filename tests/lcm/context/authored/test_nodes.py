@@ -1,8 +1,8 @@
 """Nodes: which tier a block is of, and what it carries."""
 
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.context.authored.digest import cache_key
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
+from lcm.plugins.libravdb.authored_digest import cache_key
 from lcm.records import AuthoredNode
 
 TEXT = """\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.plugins.lancedb_pro.row_metadata import access, build, lifecycle, parse, reinforced
+from lcm.plugins.lancedb_pro.row_metadata import access, build, is_active, is_expired, lifecycle, parse, reinforced
 
 NOW = 1_775_000_000_000
 HOUR = 3_600_000
@@ -165,3 +165,18 @@ def test_the_lifecycle_of_a_row_without_an_instant_begins_now() -> None:
         parsed({"memory_temporal_type": "dynamic"}), importance=0.0, timestamp_ms=float("inf"), now_ms=NOW
     )
     assert (found["created_at_ms"], found["importance"], found["temporal_type"]) == (NOW, 0.0, "dynamic")
+
+
+def test_a_document_stands_from_its_beginning_until_just_before_its_end() -> None:
+    assert [is_active(10, 20, at) for at in (9, 10, 19, 20)] == [False, True, True, False]
+
+
+def test_without_an_end_a_document_stands_forever() -> None:
+    assert is_active(10, None, 10**15)
+    assert is_active(10, 0, 10**15)
+
+
+def test_a_document_expires_at_its_last_instant() -> None:
+    assert [is_expired(20, at) for at in (19, 20, 21)] == [False, True, True]
+    assert not is_expired(None, 10**15)
+    assert is_expired(0, 1)

@@ -8,8 +8,7 @@ from lcm.context.assembly.continuity import Continuity
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
-from lcm.plugins.libravdb.memory_search import Bridge, read_file
-from lcm.plugins.libravdb.namespace import durable_namespace
+from lcm.plugins.libravdb.memory_search import Bridge, durable_namespace, read_file
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 

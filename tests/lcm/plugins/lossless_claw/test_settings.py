@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lcm.plugins.lossless_claw.settings import SETTINGS, resolve, yaml_overrides
+from lcm.plugins.lossless_claw.settings import SETTINGS, counted_with, resolve, yaml_overrides
 from tests.conftest import ROOT
 
 
@@ -73,3 +73,37 @@ def test_the_preset_of_sessions_holds_the_plugins_defaults() -> None:
         for key in setting.yaml_keys:
             if key.startswith("session."):
                 assert preset[key.removeprefix("session.")] == setting.yaml_value(resolved[setting.name]), key
+
+
+def test_fractions_are_rounded_down_and_what_is_not_above_zero_is_the_default() -> None:
+    assert counted_with({"leaf_chunk_tokens": 12.9, "leaf_min_fanout": 0, "condensed_min_fanout": -1}) == {
+        "leaf_chunk_tokens": 12,
+        "leaf_min_fanout": 8,
+        "condensed_min_fanout": 4,
+    }
+    assert counted_with({"leaf_min_fanout": 1, "condensed_min_fanout": 1.9}) == {
+        "leaf_min_fanout": 1,
+        "condensed_min_fanout": 1,
+    }
+    assert counted_with({"leaf_chunk_tokens": float("nan"), "condensed_min_fanout_hard": 0}) == {
+        "leaf_chunk_tokens": 20000,
+        "condensed_min_fanout_hard": 2,
+    }
+
+
+def test_no_tail_and_no_depth_are_zero_and_a_negative_depth_has_no_limit() -> None:
+    assert counted_with({"fresh_tail_count": -1, "incremental_max_depth": -7}) == {
+        "fresh_tail_count": 0,
+        "incremental_max_depth": -1,
+    }
+    assert counted_with({"fresh_tail_count": 3.9, "incremental_max_depth": 2.5}) == {
+        "fresh_tail_count": 3,
+        "incremental_max_depth": 2,
+    }
+
+
+def test_a_variable_of_compaction_is_the_number_that_the_plugin_counts_with() -> None:
+    assert yaml_overrides({"LCM_LEAF_MIN_FANOUT": "0", "LCM_INCREMENTAL_MAX_DEPTH": "-7"}) == {
+        "compaction.leaf_min_fanout": 8,
+        "compaction.incremental_max_depth": -1,
+    }

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lcm.plugins.settings.markdown import settings_table
 from lcm.plugins.settings.tables import TABLES
+from tests.support.settings_markdown import settings_table
 
 
 @pytest.mark.parametrize("name", TABLES)

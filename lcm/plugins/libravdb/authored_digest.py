@@ -1,4 +1,4 @@
-"""What tells whether an authored file has changed.
+"""What the plugin tells by whether an authored file has changed, and whether its blocks are known.
 
 Source: libravdb memory 1.4.4.
 """
