@@ -145,8 +145,7 @@ class Replay:
 
     def _append(self, conversation_id: str, talk: "_Talk | None", turn: Sequence[Message]) -> "_Talk":
         self._begin()
-        preparer = self._parts.preparer
-        self._store.append(conversation_id, [*map(preparer.prepared, turn)], preparer.token_estimator, preparer.wording)
+        self._parts.preparer.append(self._store, conversation_id, turn)
         self._uncommitted += len(turn)
         if talk is None:
             talk = _Talk(conversation_id, 0, "", turn[0].created_at, None)

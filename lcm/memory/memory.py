@@ -179,8 +179,7 @@ class Memory:
         if not system.session.writes(conversation_id, conversation_id):
             return CompactionReport(conversation_id, False, "session excluded", 0, 0)
         with self.store.serialised(conversation_id):
-            heard = [self._preparer.prepared(message) for message in messages]
-            self.store.append(conversation_id, heard, system.token_estimator, system.assembly.wording)
+            self._preparer.append(self.store, conversation_id, messages)
             if system.compaction.reads_admission:
                 self.catch_up()
             window = self._window(conversation_id)

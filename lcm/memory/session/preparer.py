@@ -1,8 +1,7 @@
-"""Messages on their way into the store: named, their large texts taken out, put behind those that are there."""
+"""Messages on their way into the store: their large texts noted, their tokens counted, put behind what is there."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,15 +9,15 @@ from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols import TokenEstimator
 from lcm.records import Message
-from lcm.store.messages import Wording, append
-from lcm.store.session_rows import SessionRow, free_ids
+from lcm.store.messages import Wording
+from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePreparer:
-    """With what a session listens."""
+    """Prepares what a session says for the store, and puts it there."""
 
     rules: SessionRules
     token_estimator: TokenEstimator
@@ -34,6 +33,16 @@ class MessagePreparer:
         return intercepted(
             message, threshold, self.token_estimator, explore, every_tool_result=self.rules.every_tool_result
         )
+
+    def append(self, store: Store, conversation_id: str, messages: Sequence[Message]) -> list[Message]:
+        """Put a turn behind a conversation, which is made if need be; gives the messages as stored.
+
+        Raises:
+            StoreError: if a message id is taken; nothing is written.
+        """
+        prepared = list(map(self.prepared, messages))
+        store.append(conversation_id, prepared, self.token_estimator, self.wording)
+        return prepared
 
     def count(self, messages: Sequence[Message]) -> list[int]:
         return self.token_estimator.count([self.wording(message) for message in messages])
@@ -53,26 +62,3 @@ def live_message(
         parts=said.parts,
         envelope=said.envelope,
     )
-
-
-def hear(
-    connection: sqlite3.Connection,
-    session: SessionRow,
-    session_id: str,
-    messages: Sequence[Message],
-    preparer: MessagePreparer,
-) -> tuple[Message, ...]:
-    """Put messages behind those of the conversation, inside the caller's transaction; gives them as stored."""
-    (stored,) = connection.execute(
-        "SELECT coalesce(max(seq), 0) FROM messages WHERE conversation_id = ?", (session.conversation,)
-    ).fetchone()
-    wanted = [
-        message.message_id or f"{session.conversation_id}:{seq}"
-        for seq, message in enumerate(messages, start=stored + 1)
-    ]
-    named = [
-        preparer.prepared(replace(message, message_id=name, session_id=session_id))
-        for message, name in zip(messages, free_ids(connection, wanted), strict=True)
-    ]
-    append(connection, session.conversation_id, named, preparer.token_estimator, preparer.wording)
-    return tuple(named)

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lcm.javascript import trim
-from lcm.memory.session.preparer import MessagePreparer, hear
+from lcm.memory.session.preparer import MessagePreparer
 from lcm.plugins.lossless_claw.heartbeats import heartbeat_ids
 from lcm.plugins.lossless_claw.reconciliation import abandoned, compared
 from lcm.plugins.lossless_claw.session_file import (
@@ -23,6 +23,7 @@ from lcm.plugins.lossless_claw.session_file import (
     identity_hash,
     read_session,
 )
+from lcm.plugins.lossless_claw.turn import append_named
 from lcm.records import Message
 from lcm.store.messages import read_messages
 from lcm.store.session_rows import (
@@ -81,11 +82,12 @@ def bootstrap(
     state = file_state(path)
     with store.serialised(key or session_id), store.writing() as connection:
         session = open_session(connection, session_id, key, now)
-        return _Bootstrap(connection, session, session_id, path, state, preparer, now).run()
+        return _Bootstrap(store, connection, session, session_id, path, state, preparer, now).run()
 
 
 @dataclass(frozen=True, slots=True)
 class _Bootstrap:
+    store: Store
     connection: sqlite3.Connection
     session: SessionRow
     session_id: str
@@ -113,7 +115,7 @@ class _Bootstrap:
     def _first_import(self, read: SessionMessages) -> BootstrapReport:
         kept = self._newest(read.live)
         if kept:
-            hear(self.connection, self.session, self.session_id, kept, self.preparer)
+            append_named(self.store, self.session, self.session_id, kept, self.preparer)
         hidden = self._hide_heartbeats()
         self._mark()
         self._check(read.live)
@@ -134,7 +136,7 @@ class _Bootstrap:
         hidden = self._follow_branch(read)
         if not missing:
             return self._unchanged(UP_TO_DATE, hidden)
-        hear(self.connection, self.session, self.session_id, missing, self.preparer)
+        append_named(self.store, self.session, self.session_id, missing, self.preparer)
         hidden += self._hide_heartbeats()
         self._mark()
         return self._report(True, len(missing), RECONCILED, hidden)

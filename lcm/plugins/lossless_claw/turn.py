@@ -4,16 +4,16 @@ Source: lossless-claw 0.6.3; there a turn that says nothing new is not looked at
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lcm.javascript import trim
-from lcm.memory.session.preparer import MessagePreparer, hear, live_message
+from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.plugins.lossless_claw.heartbeats import acknowledges, heartbeat_ids
 from lcm.plugins.lossless_claw.session_file import identity
 from lcm.records import Message
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import hidden_ids, hide, open_session
+from lcm.store.session_rows import SessionRow, free_ids, hidden_ids, hide, open_session
 from lcm.store.store import Store
 
 
@@ -47,7 +47,7 @@ def ingest(
         return 0
     with store.serialised(key or session_id), store.writing() as connection:
         session = open_session(connection, session_id, key, now)
-        return len(hear(connection, session, session_id, messages, preparer))
+        return len(append_named(store, session, session_id, messages, preparer))
 
 
 def ingest_turn(
@@ -70,7 +70,7 @@ def ingest_turn(
     Args:
         store: where to.
         messages: as the host holds them; `live_message` makes them of its own.
-        ears: with what to listen.
+        preparer: prepares them, by the session's rules.
         now: dates what is hidden, and messages without an instant.
         session_id: the session's.
         session_key: what outlives it; empty: the id serves.
@@ -90,18 +90,40 @@ def ingest_turn(
         stored = read_messages(connection, session.conversation_id)
         visible = [message for message in stored if message.message_id not in hidden]
         before, new = messages[:pre_prompt_message_count], messages[pre_prompt_message_count:]
-        batch = [] if is_heartbeat else _unheard(visible, before, new)
+        said = [] if is_heartbeat else _not_replayed(visible, before, new)
         if auto_compaction_summary and not is_heartbeat:
-            batch.insert(0, live_message({"role": "user", "content": auto_compaction_summary}, session_id, now))
-        heard = hear(connection, session, session_id, batch, preparer)
+            said.insert(0, live_message({"role": "user", "content": auto_compaction_summary}, session_id, now))
+        added = append_named(store, session, session_id, said, preparer)
         gone = 0
-        if preparer.rules.prune_heartbeat_turns and acknowledges(heard):
-            gone = hide(connection, session.conversation, heartbeat_ids([*visible, *heard]), now)
-        is_due = gone == 0 and bool(visible or heard)
-        return TurnReport(session.conversation_id, len(heard), gone, is_due)
+        if preparer.rules.prune_heartbeat_turns and acknowledges(added):
+            gone = hide(connection, session.conversation, heartbeat_ids([*visible, *added]), now)
+        is_due = gone == 0 and bool(visible or added)
+        return TurnReport(session.conversation_id, len(added), gone, is_due)
 
 
-def _unheard(stored: Sequence[Message], before: Sequence[Message], new: Sequence[Message]) -> list[Message]:
+def append_named(
+    store: Store, session: SessionRow, session_id: str, messages: Sequence[Message], preparer: MessagePreparer
+) -> list[Message]:
+    """Put messages behind those of a session; gives them as stored.
+
+    One without an id is named by its place, and one whose id is taken gets a number.
+    """
+    with store.writing() as connection:
+        (last,) = connection.execute(
+            "SELECT coalesce(max(seq), 0) FROM messages WHERE conversation_id = ?", (session.conversation,)
+        ).fetchone()
+        wanted = [
+            message.message_id or f"{session.conversation_id}:{seq}"
+            for seq, message in enumerate(messages, start=last + 1)
+        ]
+        named = [
+            replace(message, message_id=name, session_id=session_id)
+            for message, name in zip(messages, free_ids(connection, wanted), strict=True)
+        ]
+        return preparer.append(store, session.conversation_id, named)
+
+
+def _not_replayed(stored: Sequence[Message], before: Sequence[Message], new: Sequence[Message]) -> list[Message]:
     """What of a turn is not the replay of all that is stored.
 
     Where the host names all of that as said before the turn, the turn says the same words again.

@@ -12,12 +12,12 @@ import sys
 from lcm.memory.session.preparer import live_message
 from lcm.plugins.lossless_claw.turn import ingest_turn
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import NOW, ears
+from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer
 
 with Store(sys.argv[1]) as store:
     for number in range(25):
         said = live_message({"role": "user", "content": f"{sys.argv[2]} {number}"}, sys.argv[2], NOW)
-        ingest_turn(store, [said], ears(), NOW, sys.argv[2], "shared")
+        ingest_turn(store, [said], preparer(), NOW, sys.argv[2], "shared")
 """
 
 BOOTSTRAPPER = """
@@ -25,11 +25,11 @@ import sys
 from pathlib import Path
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import NOW, ears
+from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer
 
 with Store(sys.argv[1]) as store:
     for _ in range(10):
-        bootstrap(store, Path(sys.argv[2]), ears(), NOW, "s", "shared")
+        bootstrap(store, Path(sys.argv[2]), preparer(), NOW, "s", "shared")
 """
 
 
