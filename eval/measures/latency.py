@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 import numpy as np
+import polars as pl
 
 from lcm.memory.memory import Memory
 from lcm.protocols import Embedder
@@ -66,12 +67,12 @@ class _Timed:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._indexes = memory.indexes
+        self._indexes = memory.live.indexes
 
     def __enter__(self) -> Self:
         self._dense = _Stopwatch(self._indexes.vector_index)
         self._lexical = _Stopwatch(None)
-        self._memory.indexes = cast(Indexes, _TimedIndexes(self._indexes, self._dense, self._lexical))
+        self._memory.live.indexes = cast(Indexes, _TimedIndexes(self._indexes, self._dense, self._lexical))
         # The recorded dataset is the harness's, not the memory's: the garbage collector need not walk it each time.
         gc.collect()
         gc.freeze()
@@ -79,7 +80,7 @@ class _Timed:
 
     def __exit__(self, *_: object) -> None:
         gc.unfreeze()
-        self._memory.indexes = self._indexes
+        self._memory.live.indexes = self._indexes
 
     def ask(self, query: Query, embedder: Embedder) -> dict[str, float]:
         self._dense.milliseconds = self._lexical.milliseconds = 0.0
@@ -108,8 +109,8 @@ class _TimedIndexes:
     vector_index: "_Stopwatch"
     lexical: "_Stopwatch"
 
-    def text_index(self, scopes: Sequence[str] | None) -> "_Stopwatch":
-        self.lexical.index = self.indexes.text_index(scopes)
+    def text_index(self, scopes: Sequence[str] | None, documents: pl.DataFrame) -> "_Stopwatch":
+        self.lexical.index = self.indexes.text_index(scopes, documents)
         return self.lexical
 
     def __getattr__(self, name: str) -> Any:

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
 from lcm.errors import StoreError
+from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records import Query, Transcript
@@ -75,24 +76,25 @@ class WorkspaceReplay:
     ) -> Iterator[ReplayCheckpoint]:
         asked = {query.query_id: query for query in self.queries}
         first = {number: place for place, (number, _, _) in reversed(list(enumerate(index)))}
-        mine: dict[int, Memory] = {}
 
-        def copied(number: int) -> tuple[Memory, int]:
+        def copied(number: int) -> Memory:
             try:
-                memory = Memory.open_copy(self.system, folder / f"{number}.db")
+                return Memory.open_copy(self.system, folder / f"{number}.db")
             except StoreError as error:  # another process has made room since
                 _log.warning("%s: played again", error)
-                memory = self._played_to(first[number])
-            return memory, len(memory.documents) * _BYTES_A_DOCUMENT
+                return self._played_to(first[number])
 
+        def documents(number: int) -> tuple[LiveDocuments, int]:
+            live = copied(number).live
+            return live, len(live.frame) * _BYTES_A_DOCUMENT
+
+        @lru_cache(maxsize=1)
         def opened(number: int) -> Memory:
-            assert self.cache is not None
-            if self.is_left_as_it_is:
-                memory = self.cache.at_hand("opened", f"{self.key}-{number}", lambda: copied(number))
-            else:
-                memory = mine.setdefault(number, mine.get(number) or copied(number)[0])
-            memory.system = self.system  # the same but for what it answers and shows with
-            return memory
+            if self.cache is None or not self.is_left_as_it_is:
+                return copied(number)
+            # Other systems of this process have the same documents: they answer and show differently.
+            live = self.cache.at_hand("opened", f"{self.key}-{number}", partial(documents, number))
+            return Memory(self.system, live.store, live=live)
 
         for number, query_ids, incidents in index:
             yield ReplayCheckpoint(

@@ -1,6 +1,7 @@
-"""The documents of a workspace in memory, and which of them a query may see."""
+"""The rows of a workspace's documents in the order of time, and which of them a query may see."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import datetime
 
 import polars as pl
@@ -14,16 +15,16 @@ _MOST_CHUNKS = 32
 
 
 class DocumentTimeline:
-    """The store's documents, by `valid_from`; who changes the store says so."""
+    """The rows of documents by `valid_from`, ties in the order of adding."""
 
     def __init__(self, documents: pl.DataFrame) -> None:
-        """Take a snapshot; ratings that are no number, which only a foreign hand can store, are replaced."""
+        """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
         self.frame, self.sanitised = _sanitised(documents)
         self.ids: set[str] = set(documents["document_id"])
         self._starts: list[datetime] = documents["valid_from"].to_list()
         self._ends: list[datetime] = self._ended()
 
-    def follow(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    def take_in(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         """Take in rows that were stored or have ended since: the result is what the whole store would give.
 
         Args:
@@ -55,21 +56,42 @@ class DocumentTimeline:
         """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
         return bisect_right(self._starts, at), bisect_right(self._ends, at)
 
-    def visible(self, at: datetime) -> pl.DataFrame:
-        """The documents that stood then."""
+    def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """Every document of these scopes, None = all: those that have ended too."""
+        return _of_scopes(self.frame, scopes)
+
+    def visible(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """The documents of these scopes that stood then."""
         begun, ended = self.moment(at)
         documents = self.frame.head(begun)
         if ended:
             documents = documents.filter(pl.col("invalidated_at").is_null() | (pl.col("invalidated_at") > at))
-        return documents
+        return _of_scopes(documents, scopes)
 
-    def with_use(self, use: pl.DataFrame) -> "DocumentTimeline":
-        """The same documents after use: columns document_id, access_count, last_accessed_at, decay_tier."""
-        return DocumentTimeline(self.frame.update(use, on="document_id", include_nulls=True))
+    def folded(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """The documents of messages of these scopes that had ended by then without another in their place."""
+        begun, ended = self.moment(at)
+        if not ended:
+            return self.frame.clear()
+        documents = self.frame.head(begun)
+        folded = documents.filter(
+            pl.col("kind") == "message",
+            pl.col("invalidated_at") <= at,
+            ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
+        )
+        return _of_scopes(folded, scopes)
+
+    def note_use(self, use: pl.DataFrame) -> None:
+        """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
+        self.frame = self.frame.update(use, on="document_id", include_nulls=True)
 
     def _ended(self) -> list[datetime]:
         ends: list[datetime] = self.frame["invalidated_at"].drop_nulls().sort().to_list()
         return ends
+
+
+def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.DataFrame:
+    return documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
 
 
 def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lcm.clock import END_OF_CLOCKS, EPOCH
+from lcm.clock import EPOCH
 from lcm.memory.comparison_set import ComparisonSet
-from lcm.protocols import Vectors
+from lcm.protocols import TokenEstimator, Vectors
 from lcm.records import Candidate, Decision, Document, Message
 from lcm.retrieval.indexes import Indexes, mean_vector
 from lcm.store.store import Store
@@ -33,13 +33,13 @@ class IngestPlan:
     incidents: Counter[str] = field(default_factory=Counter)
 
 
-def arrive(
+def plan_ingest(
     conversation_id: str,
     messages: Sequence[Message],
     candidates: Sequence[Candidate],
     intake: Intake,
     indexes: Indexes,
-    compared: Callable[[], ComparisonSet],
+    comparison_set: Callable[[], ComparisonSet],
 ) -> IngestPlan:
     """Decide on every candidate; nothing is written yet.
 
@@ -49,7 +49,7 @@ def arrive(
         candidates: what extraction made of what is new in it.
         intake: admission and deduplication.
         indexes: embed the candidates.
-        compared: gives the documents that the candidates may be compared with, where they are.
+        comparison_set: gives the documents that the candidates may be compared with, where they are.
     """
     wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
     sources = {message.message_id: message for message in messages if message.message_id in wanted}
@@ -66,7 +66,7 @@ def arrive(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    around = Surroundings(messages, compared(), document_of, embed)
+    around = Surroundings(messages, comparison_set(), document_of, embed)
     plan = IngestPlan()
     for places in _extractions(candidates):
         taken = intake.take_in(
@@ -97,32 +97,13 @@ def arrive(
     return plan
 
 
-def write(plan: IngestPlan, conversation_id: str, store: Store, tokens: Sequence[int]) -> None:
-    """Write what was decided, inside the caller's transaction; `tokens` are those of the documents' texts."""
+def write_plan(plan: IngestPlan, conversation_id: str, store: Store, token_estimator: TokenEstimator) -> None:
+    """Write what was decided, inside the caller's transaction."""
+    tokens = token_estimator.count([document.text for document in plan.documents])
     store.add_documents([replace(d, tokens=n) for d, n in zip(plan.documents, tokens, strict=True)])
     store.end_documents(plan.ends)
     store.annotate_documents(plan.notes)
     store.add_decisions(conversation_id, plan.decisions)
-
-
-def dated(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
-    """The messages, each with the latest instant so far: what was said later is not known earlier.
-
-    An instant outside the years 1970-2099 is that of a clock that was not set, and counts as none.
-
-    Returns:
-        The messages, and the ids of those whose instant was passed over.
-    """
-    latest = EPOCH
-    found, unset = [], []
-    for message in messages:
-        instant = message.created_at
-        if instant is not None and not EPOCH <= instant < END_OF_CLOCKS:
-            unset.append(message.message_id)
-            instant = None
-        latest = max(latest, instant or latest)
-        found.append(message if message.created_at == latest else replace(message, created_at=latest))
-    return found, unset
 
 
 def _extractions(candidates: Sequence[Candidate]) -> list[list[int]]:

@@ -34,17 +34,16 @@ class Indexes:
         self._vector_choice, self._text_choice = vector_index, text_index
         self.vector_index = vector_index.build(embedder.dim)
         self._text: dict[ScopeSet, TextIndex] = {None: text_index.build()}
-        self._documents = pl.DataFrame()
         self._saved: Path | None = None
 
-    def text_index(self, scopes: Sequence[str] | None) -> TextIndex:
-        """The text index over the documents of these scopes."""
+    def text_index(self, scopes: Sequence[str] | None, documents: pl.DataFrame) -> TextIndex:
+        """The text index over the documents of these scopes; `documents` are all of the workspace."""
         key = None if scopes is None else frozenset(scopes)
         if key not in self._text:
             if len(self._text) >= _MOST_SCOPE_SETS:
                 del self._text[next(kept for kept in self._text if kept is not None)]
             self._text[key] = self._text_choice.build()
-            _add_words(self._text[key], self._documents, key)
+            _add_words(self._text[key], documents, key)
         return self._text[key]
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
@@ -54,22 +53,13 @@ class Indexes:
         ends = np.cumsum([len(windows) for windows in pieces])
         return np.split(rows, ends[:-1]) if texts else []
 
-    def add(self, new: pl.DataFrame, vectors: Sequence[Vectors] | None, documents: pl.DataFrame) -> None:
-        """Take in documents.
-
-        Args:
-            new: those that the indexes lack.
-            vectors: of each of them; None where the vector index holds them already.
-            documents: all of the workspace.
-        """
-        self._documents = documents
-        if new.is_empty():
+    def add(self, documents: pl.DataFrame, vectors: Sequence[Vectors]) -> None:
+        """Take in documents that the indexes lack, with the vectors of each: one row a window."""
+        if documents.is_empty():
             return
-        if vectors is not None:
-            owners = [i for i, rows in zip(new["document_id"], vectors, strict=True) for _ in rows]
-            self.vector_index.add(owners, np.concatenate(vectors))
-        for scopes, index in self._text.items():
-            _add_words(index, new, scopes)
+        owners = [i for i, rows in zip(documents["document_id"], vectors, strict=True) for _ in rows]
+        self.vector_index.add(owners, np.concatenate(vectors))
+        self._add_words(documents)
 
     def fill(self, documents: pl.DataFrame, path: Path | None) -> None:
         """Take in all documents of a workspace that was opened, with the vectors kept beside its file if they fit."""
@@ -80,16 +70,16 @@ class Indexes:
                 _log.warning("%s: made again from the store", error)
             if len(self.vector_index) == len(documents):
                 self._saved = file
-                self.add(documents, None, documents)
+                self._add_words(documents)
                 return
             self.vector_index = self._vector_choice.build(self.embedder.dim)
-        self.add(documents, self.embed(embedded_texts(documents)), documents)
+        self.add(documents, self.embed(embedded_texts(documents)))
 
-    def save(self, path: Path) -> None:
-        """Keep the vectors beside the workspace's file."""
-        if not 0 < len(self.vector_index) == len(self._documents):
+    def save(self, path: Path, documents: pl.DataFrame) -> None:
+        """Keep the vectors of the documents, all of the workspace, beside its file."""
+        if not 0 < len(self.vector_index) == len(documents):
             return
-        file = self._vector_file(path, self._documents)
+        file = self._vector_file(path, documents)
         if file != self._saved:
             self.vector_index.save(file)
             # An index may have several files.
@@ -98,10 +88,14 @@ class Indexes:
                 if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
                     stale.unlink(missing_ok=True)
 
-    def copy_to(self, path: Path) -> None:
-        """Keep the vectors beside a file that holds the same documents."""
-        if 0 < len(self.vector_index) == len(self._documents):
-            self.vector_index.save(self._vector_file(path, self._documents))
+    def copy_to(self, path: Path, documents: pl.DataFrame) -> None:
+        """Keep the vectors beside another file, which holds the same documents."""
+        if 0 < len(self.vector_index) == len(documents):
+            self.vector_index.save(self._vector_file(path, documents))
+
+    def _add_words(self, documents: pl.DataFrame) -> None:
+        for scopes, index in self._text.items():
+            _add_words(index, documents, scopes)
 
     def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:
         """Named by what it must hold, so that a stale one is simply not found."""

@@ -29,7 +29,7 @@ def source(request: pytest.FixtureRequest) -> Source:
 
 def candidates(memory: Memory, source: Source, **change: object) -> object:
     asked = [replace(query, **change) for query in queries()]
-    (batch,) = memory._batches(asked, Ranking(source), None)
+    (batch,) = memory.batches(asked, Ranking(source), None)
     return source.candidates(batch), batch
 
 
@@ -71,7 +71,7 @@ def test_a_source_is_deterministic(memory: Memory, source: Source) -> None:
 
 def test_a_source_answers_each_query_alone(source: Source) -> None:
     with lived_in() as memory:
-        (together,) = memory._batches(questions(), Ranking(source), None)
-        alone = [memory._batches([query], Ranking(source), None)[0] for query in questions()]
+        (together,) = memory.batches(questions(), Ranking(source), None)
+        alone = [memory.batches([query], Ranking(source), None)[0] for query in questions()]
         apart = pl.concat([source.candidates(batch) for batch in alone])
         assert source.candidates(together).equals(apart)

@@ -70,7 +70,7 @@ def prepared_once() -> Iterator[tuple[pl.DataFrame, Batch]]:
     """A frame as a stage late in a pipeline sees it, over documents of many lives: every score there, some missing."""
     with lived_in() as memory:
         ranking = memory.system.ranking
-        (batch,) = memory._batches(questions(), ranking, None)
+        (batch,) = memory.batches(questions(), ranking, None)
         frame = ranking._candidates(batch)
         for name in ("dense_score", "lexical_score"):
             frame = ranking.stages[name](frame, batch)

@@ -204,7 +204,7 @@ def _candidates(config: DictConfig) -> object:
     return [
         source.candidates(part).rows()
         for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
-        for part in memory._batches(asked, Ranking(source), None)
+        for part in memory.batches(asked, Ranking(source), None)
     ]
 
 

@@ -124,7 +124,7 @@ def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
     source = Oracle().ranking(data).source
     assert isinstance(source, Evidence)
     assert not source.needs_vectors
-    (batch,) = memory._batches(queries(), Ranking(source), None)
+    (batch,) = memory.batches(queries(), Ranking(source), None)
     frame = source.candidates(batch)
     assert dict(frame.schema) == CANDIDATE_SCHEMA
     assert frame["query_id"].to_list() == ["q0", "q0", "q1", "q1", "q1", "q1", "q2"]

@@ -10,6 +10,7 @@ import pytest
 
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.errors import LcmError
+from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols import Ask, Assessment, Neighbours, Vectors
@@ -97,7 +98,7 @@ def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
         hidden = [["talk:0"], ["talk:1"], ["talk:2"]]
 
         def turns(query: Query) -> list[list[str]]:
-            (batch,) = memory._batches([query], memory.system.ranking, None)
+            (batch,) = memory.batches([query], memory.system.ranking, None)
             found = [] if batch.turns is None else batch.turns["source_message_ids"].to_list()
             assert not {tuple(one) for one in found} & {tuple(one) for one in batch.documents["source_message_ids"]}
             assert batch.allowed == batch.documents["document_id"].to_list()
@@ -133,8 +134,9 @@ def test_what_another_document_supersedes_is_not_recovered() -> None:
         later = replace(memory.store.document(old), document_id="doc_new", valid_from=minute(20), supersedes=old)
         memory.store.add_documents([later])
         memory.store.end_documents([(old, minute(20))])
-        memory._grow({"doc_new": memory.system.embedder.embed([later.text], "document")})
-        (batch,) = memory._batches([ASKED], memory.system.ranking, None)
+        vectors = memory.system.embedder.embed([later.text], "document")
+        memory.live.apply(DocumentChange({"doc_new": vectors}, [old]))
+        (batch,) = memory.batches([ASKED], memory.system.ranking, None)
         assert old not in batch.documents["document_id"] and batch.turns is None
 
 
@@ -261,7 +263,7 @@ def test_what_was_not_promoted_is_found_from_its_own_session_alone() -> None:
         assert together["query_id"].unique(maintain_order=True).to_list() == ["q", "own"]
         assert together.filter(query_id="q").height == 1
         assert set(together["scope_class"]) == {"session", "durable"}
-        (batch,) = memory._batches([ASKED], memory.system.ranking, None)
+        (batch,) = memory.batches([ASKED], memory.system.ranking, None)
         assert batch.turns is not None and len(batch.turns) == 7
 
 

@@ -85,7 +85,7 @@ def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -
         memory.take_turn("one", [replace(said(1)[0], message_id="late", created_at=minute(400))])
         memory.catch_up()
         assert_frame_equal(memory.documents, memory.store.documents())
-        early, _ = memory._known.moment(minute(5))
+        early, _ = memory.live.moment(minute(5))
         assert early == (memory.documents["valid_from"] <= minute(5)).sum() == 12
 
 

@@ -140,9 +140,9 @@ class Broken:
 def test_words_answer_where_the_query_cannot_be_embedded() -> None:
     with Memory.open(system()) as memory:
         memory.ingest(transcript())
-        memory.system = replace(memory.system, embedder=Broken())
-        ranked = memory.rank(queries())
-        assert memory.incidents == {"dense branch failed": len(queries())}
+        broken = Memory(replace(memory.system, embedder=Broken()), memory.store, live=memory.live)
+        ranked = broken.rank(queries())
+        assert broken.incidents == {"dense branch failed": len(queries())}
         assert memory.documents.join(ranked, on="document_id").height == len(ranked) > 0
 
 
@@ -355,4 +355,4 @@ def test_text_indexes_of_scopes_grow_and_are_made_again() -> None:
         memory.ingest(replace(talk("Goats eat hay", "Goats eat grass")))
         for known in scopes[::-1]:
             assert len(memory.search("goats grass", minute(60), scopes=known)) == 2
-        assert len(memory.indexes._text) <= 16
+        assert len(memory.live.indexes._text) <= 16

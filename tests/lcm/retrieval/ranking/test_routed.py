@@ -39,7 +39,7 @@ def test_a_mixed_batch_answers_as_each_path_alone(mode: str) -> None:
     paths = replace(PATHS, mode=mode)
     assert [paths.path_of(text) for text in TEXTS] == [mode, "tag", mode, "tag"]
     with memory() as opened:
-        ranked, (batch,) = opened.rank(asked(), paths), opened._batches(asked(), paths, None)
+        ranked, (batch,) = opened.rank(asked(), paths), opened.batches(asked(), paths, None)
         alone = [opened.rank([query], paths.ranking(paths.path_of(query.text))) for query in asked()]
         assert ranked.equals(pl.concat(alone))
         traced = paths.trace(batch)

@@ -163,7 +163,7 @@ def test_a_source_without_vectors_is_refused() -> None:
 
 def test_queries_that_cannot_be_embedded_get_nothing_and_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     with memory() as talk:
-        (batch,) = talk._batches([asked("kitchen")], talk.system.ranking, None)
+        (batch,) = talk.batches([asked("kitchen")], talk.system.ranking, None)
         frame = talk.system.ranking.source.candidates(batch)  # type: ignore[attr-defined]
         broken = replace(batch, vectors=np.empty((1, 0), np.float32), embedding_error=ModelError("no model"))
         with caplog.at_level(logging.WARNING):

@@ -30,7 +30,7 @@ def found(memory: Memory, source: ByScope | Dense, *query_ids: str) -> pl.DataFr
     """Described candidates of these questions, or of all."""
     asked = [query for query in kinds.questions() if not query_ids or query.query_id in query_ids]
     return pl.concat(
-        describe(source.candidates(batch), batch) for batch in memory._batches(asked, Ranking(source), None)
+        describe(source.candidates(batch), batch) for batch in memory.batches(asked, Ranking(source), None)
     )
 
 
@@ -87,7 +87,7 @@ def test_a_question_about_dreams_sees_dreams_alone_and_no_other_sees_any(memory:
 
 def test_where_nobody_dreamt_a_question_about_dreams_is_answered_as_any_other(memory: Memory) -> None:
     [asked] = [query for query in kinds.questions() if query.query_id == "dream"]
-    (batch,) = memory._batches([replace(asked, text="where is the kettle")], Ranking(WHOLE), None)
+    (batch,) = memory.batches([replace(asked, text="where is the kettle")], Ranking(WHOLE), None)
     dreaming = replace(batch, queries=batch.queries.with_columns(text=pl.lit(asked.text)))
     assert "dream" not in set(batch.documents["kind"])
     assert len(WHOLE.candidates(dreaming))
@@ -96,7 +96,7 @@ def test_where_nobody_dreamt_a_question_about_dreams_is_answered_as_any_other(me
 
 def test_who_names_a_conversation_alone_has_its_documents_of_his_own(memory: Memory) -> None:
     [own] = [query for query in kinds.questions() if query.query_id == "own"]
-    (batch,) = memory._batches([replace(own, session_id=None, conversation_id="talk")], Ranking(WHOLE), None)
+    (batch,) = memory.batches([replace(own, session_id=None, conversation_id="talk")], Ranking(WHOLE), None)
     only = ByScope(**{f"{pool}_pool_size": None if pool == "session" else 0 for pool in NAMES})
     rows = describe(only.candidates(batch), batch)
     ordinary = batch.documents.filter(pl.col("kind").is_in(["message", "summary"]), conversation_id="talk")
@@ -134,7 +134,7 @@ def test_of_a_document_found_twice_the_first_row_stays() -> None:
 
 
 def test_a_query_that_could_not_be_embedded_is_refused(memory: Memory) -> None:
-    (batch,) = memory._batches(kinds.questions()[:1], Ranking(WHOLE), None)
+    (batch,) = memory.batches(kinds.questions()[:1], Ranking(WHOLE), None)
     broken: Batch = replace(batch, embedding_error=LcmError("no model"))
     with pytest.raises(LcmError, match="no model"):
         WHOLE.candidates(broken)
@@ -156,7 +156,7 @@ def test_an_index_of_several_widths_says_which_answered(memory: Memory) -> None:
             width = 64 if allowed is None or len(allowed) > kinds.PLACES else 256
             return [(ids, cosines, width) for ids, cosines in self.index.search(vectors, k, allowed)]
 
-    (batch,) = memory._batches(kinds.questions()[:1], Ranking(WHOLE), None)
+    (batch,) = memory.batches(kinds.questions()[:1], Ranking(WHOLE), None)
     rows = describe(WHOLE.candidates(replace(batch, vector_index=Widths())), batch)  # type: ignore[arg-type]
     widths = rows.group_by("scope_class", maintain_order=True).agg(pl.col("index_tier").unique())
     assert widths.filter(pl.col("scope_class") == "session")["index_tier"].to_list() == [[256]]

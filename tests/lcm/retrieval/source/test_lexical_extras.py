@@ -46,7 +46,7 @@ def test_a_query_that_no_word_answers_is_looked_for_inside_texts() -> None:
     lines = ["overheard in the kitchens", "the other one", "mother of pearl", "heard"]
     with Memory.open(system()) as memory:
         memory.ingest(transcript(lines))
-        (batch,) = memory._batches(
+        (batch,) = memory.batches(
             [Query("q", "  OTHER  ", minute(600)), Query("p", "rheard", minute(600))], Ranking(Lexical()), None
         )
         found = Lexical(containment=True).candidates(batch)
@@ -87,7 +87,7 @@ class Failing:
 def batch_of(**change: object) -> Batch:
     memory = Memory.open(system())
     memory.ingest(transcript())
-    (batch,) = memory._batches(queries(), memory.system.ranking, None)
+    (batch,) = memory.batches(queries(), memory.system.ranking, None)
     return replace(batch, incidents=Counter(), **change)
 
 

@@ -117,12 +117,7 @@ def test_a_diary_whose_name_begins_like_anothers_keeps_its_dreams() -> None:
 
 
 def dream(memory: Memory, text: str, at: int) -> Promotion:
-    """As a live memory takes a diary in."""
-    with memory.store.transaction():
-        made = promote(memory.store, memory.system.token_estimator, text, "diary.md", "ada", SCOPE, minute(at))
-        windows = memory.indexes.embed([document.text for document in made.documents])
-    memory._grow({document.document_id: rows for document, rows in zip(made.documents, windows, strict=True)})
-    return made
+    return memory.dream(text, "diary.md", "ada", minute(at), SCOPE)
 
 
 def found(memory: Memory, text: str, at: int) -> list[str]:

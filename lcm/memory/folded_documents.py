@@ -1,0 +1,71 @@
+"""Documents of what compaction has made: its summaries, and the messages that it protects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lcm.memory.live_documents import DocumentChange, LiveDocuments
+from lcm.memory.scopes.scopes import parse_agent_id
+from lcm.memory.system import System
+from lcm.records import Document, Message, Shard, Summary
+from lcm.store.guidance import read_undocumented_shards
+from lcm.store.lineage import messages_beneath
+from lcm.store.store import Store
+from lcm.store.summaries import undocumented
+from lcm.writing.new_document import document_of_shard
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedDocuments:
+    """Makes documents of the summaries and the protected messages of a workspace that have none yet."""
+
+    system: System
+    live: LiveDocuments
+
+    def make(self) -> None:
+        """Write them in one transaction, and end the documents that the summaries stand for."""
+        with self.live.store.reading():
+            self.live.follow()
+            if not any(self._undocumented()):
+                return
+        with self.live.writing() as changes:
+            changes.append(self._write(*self._undocumented()))
+
+    def _undocumented(self) -> tuple[list[Shard], list[Summary]]:
+        """The protected messages and the summaries that are to have documents, and have none."""
+        store = self.live.store
+        with store.reading() as connection:
+            shards = read_undocumented_shards(connection)
+            ids = [] if self.system.summary_documents.is_off else undocumented(connection)
+            found = store.summaries_by_id(ids)
+        return shards, [found[summary_id] for summary_id in ids]
+
+    def _write(self, shards: Sequence[Shard], summaries: Sequence[Summary]) -> DocumentChange:
+        """Write documents of these, inside the caller's transaction."""
+        store, summary_documents = self.live.store, self.system.summary_documents
+        documents: list[Document] = []
+        ends: dict[str, datetime] = {}
+        for shard in shards:
+            message = store.messages_by_id([shard.message_id])[shard.message_id]
+            documents.append(document_of_shard(shard, message, self._scope(shard.conversation_id)))
+        for summary in summaries:
+            scope = self._scope(summary.conversation_id)
+            documents.append(summary_documents.document(summary, _messages_beneath(store, summary), scope))
+            for document_id in summary_documents.ended(summary, self.live.frame):
+                ends.setdefault(document_id, summary.created_at)
+        texts = [document.text for document in documents]
+        windows, tokens = self.live.indexes.embed(texts), self.system.token_estimator.count(texts)
+        store.add_documents([replace(d, tokens=n) for d, n in zip(documents, tokens, strict=True)])
+        store.end_documents(list(ends.items()))
+        return DocumentChange({d.document_id: rows for d, rows in zip(documents, windows, strict=True)}, list(ends))
+
+    def _scope(self, conversation_id: str) -> str:
+        return self.system.scopes.default_write(parse_agent_id(conversation_id))
+
+
+def _messages_beneath(store: Store, summary: Summary) -> list[Message]:
+    """The messages that a summary leads to, in order."""
+    with store.reading() as connection:
+        ids = messages_beneath(connection, [summary.summary_id])
+    found = store.messages_by_id(ids)
+    return [found[message_id] for message_id in ids]

@@ -1,0 +1,135 @@
+"""Queries in batches: those that may see the same documents are ranked together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from lcm.clock import END_OF_CLOCKS, EPOCH
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from lcm.memory.live_documents import LiveDocuments
+from lcm.protocols import Batch, Embedder, Vectors
+from lcm.records import Query
+from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
+from lcm.writing.dream.promotion import in_sight
+from lcm.writing.dream.query import asks_for_dreams
+
+
+def query_batches(
+    live: LiveDocuments, queries: Sequence[Query], embedder: Embedder | None, vectors: Vectors | None
+) -> list[Batch]:
+    """Put queries that may see the same documents into one batch, in the order of the first of each.
+
+    Args:
+        live: the documents of the workspace that is asked.
+        queries: each sees what existed when it was asked, in the scopes that it may read.
+        embedder: embeds the queries where `vectors` lacks them; None = the ranking needs no vectors.
+        vectors: row i embeds query i.
+    """
+    check(queries)
+    vectors, error = _embedded(queries, embedder, vectors)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    by_session = not live.frame["is_durable"].all()
+    for position, query in enumerate(queries):
+        session = (query.session_id, query.conversation_id) if by_session else None
+        moment, about_dreams = live.moment(query.asked_at), asks_for_dreams(query.text)
+        key = (moment, query.scopes, query.only_category, query.shown_message_ids, session, about_dreams)
+        groups.setdefault(key, []).append(position)
+    return [_batch(live, [queries[i] for i in places], vectors[places], error) for places in groups.values()]
+
+
+def in_order(frames: Sequence[pl.DataFrame], queries: Sequence[Query]) -> pl.DataFrame:
+    """The rows of several batches, queries in the order given."""
+    if len(frames) < 2:
+        return frames[0] if frames else pl.DataFrame(schema=RANKED_SCHEMA)
+    order = pl.DataFrame({"query_id": [query.query_id for query in queries]}).with_row_index("position")
+    placed = pl.concat(frames).join(order, on="query_id", how="left", maintain_order="left")
+    return placed.sort("position", maintain_order=True).drop("position")
+
+
+def check(queries: Sequence[Query]) -> None:
+    """Refuse queries that cannot be answered.
+
+    Raises:
+        ValueError: if two have one id, or one has no instant between 1970 and 2099 or no list of scopes.
+    """
+    if len({query.query_id for query in queries}) < len(queries):
+        raise ValueError("query ids must differ within one call")
+    for query in queries:
+        if query.asked_at.tzinfo is None:
+            raise ValueError(f"asked_at of query {query.query_id!r} needs a time zone, got {query.asked_at!r}")
+        if not EPOCH <= query.asked_at < END_OF_CLOCKS:
+            raise ValueError(
+                f"asked_at of query {query.query_id!r} must lie in the years 1970-2099, got "
+                f"{query.asked_at.isoformat()}: is the clock set, and are milliseconds not taken for seconds?"
+            )
+        if isinstance(query.scopes, str):
+            raise ValueError(f"scopes of query {query.query_id!r} must be a list of scopes, got {query.scopes!r}")
+
+
+def _embedded(
+    queries: Sequence[Query], embedder: Embedder | None, vectors: Vectors | None
+) -> tuple[Vectors, LcmError | None]:
+    """A vector a query, and why there are none; whether it can do without is for the source to say."""
+    if embedder is not None and vectors is not None:
+        return vectors, None
+    error = None
+    if embedder is not None:
+        try:
+            return embedder.embed([well_formed(query.text) for query in queries], "query"), None
+        except LcmError as cause:
+            error = cause
+    return np.empty((len(queries), 0), dtype=np.float32), error
+
+
+def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, error: LcmError | None) -> Batch:
+    """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
+    none; of one session too, where some documents are not durable."""
+    first = queries[0]
+    view = live.view(first.asked_at, first.scopes)
+    documents = in_sight(pl.concat([view.visible, view.folded]), first.text)
+    if first.only_category is not None:
+        documents = documents.filter(category=first.only_category)
+    if first.shown_message_ids:
+        shown = pl.lit(pl.Series([list(first.shown_message_ids)])).first()
+        hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0
+        documents = documents.filter(~hidden | (pl.col("source_message_ids").list.len() == 0))
+    # Behind a summary, or another session's: no answer, but turns that recovery may fetch.
+    has_ended = pl.col("invalidated_at").fill_null(END_OF_CLOCKS) <= first.asked_at
+    turns, documents = documents.filter(has_ended), documents.filter(~has_ended)
+    if not documents["is_durable"].all():
+        own = (
+            pl.col("session_id") == first.session_id
+            if first.session_id is not None
+            else pl.col("conversation_id") == (first.conversation_id or "")
+        )
+        turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
+        documents = documents.filter(pl.col("is_durable") | own)
+    return Batch(
+        queries=_asked(queries),
+        vectors=vectors,
+        documents=documents,
+        allowed=view.allowed_ids(documents),
+        vector_index=view.vector_index,
+        text_index=view.text_index(documents),
+        document_vectors=view.vector_index.vectors_of,
+        embedding_error=error,
+        incidents=live.incidents,
+        scopes=first.scopes,
+        is_in_session=bool(first.shown_message_ids),
+        turns=None if turns.is_empty() else turns,
+    )
+
+
+def _asked(queries: Sequence[Query]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            pl.Series("query_id", [query.query_id for query in queries], pl.String),
+            pl.Series("text", [well_formed(query.text) for query in queries], pl.String),
+            pl.Series("asked_at", [query.asked_at for query in queries], pl.Datetime("ms", "UTC")),
+            pl.Series("conversation_id", [query.conversation_id for query in queries], pl.String),
+            pl.Series("session_id", [query.session_id for query in queries], pl.String),
+            pl.Series("caller", [query.caller for query in queries], pl.String),
+        ]
+    )
