@@ -32,10 +32,7 @@ class Evidence:
 
     messages: pl.DataFrame
     """Columns query_id, message_id, relevance, session_relevance: 0 where that judgement is not made."""
-
-    @property
-    def needs_vectors(self) -> bool:
-        return False
+    needs_vectors = False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         covered: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}

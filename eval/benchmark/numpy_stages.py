@@ -1,7 +1,7 @@
 """The stages after fusion as one writes them in numpy: a query at a time, each stage over the arrays of its rows."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,30 +26,35 @@ Places = npt.NDArray[np.int64]
 """Rows of one query, best first."""
 Ranked = tuple[Places, Numbers]
 """With their scores."""
-Step = Callable[[Rows, int, Places, Numbers], Ranked]
-"""Takes the number of the query among the rows."""
+STAGES = (
+    *(MinScore, NotExpired, Cosine, RecencyBoost, ImportanceWeight, LengthNormalization, TimeDecay, NoiseFilter),
+    *(Diversity, Limit),
+)
+
+
+def check(stages: Sequence[Stage]) -> None:
+    """Refuse a stage or a decay that has no twin here.
+
+    Raises:
+        ValueError: naming it.
+    """
+    for stage in stages:
+        if not isinstance(stage, STAGES) and not (isinstance(stage, DecayBoost) and isinstance(stage.decay, Weibull)):
+            raise ValueError(
+                f"stages must come after fusion, a decay be Weibull's, to be compared with numpy; got {stage!r}"
+            )
 
 
 def rank(rows: Rows, stages: Sequence[Stage]) -> list[Ranked]:
     """What is left of each query's rows, best first."""
-    ready = steps(stages)
     answers: list[Ranked] = []
     for query in range(rows.queries):
         places = np.arange(query * rows.candidates, (query + 1) * rows.candidates)
         scores = rows.score[places]
-        for step in ready:
-            places, scores = step(rows, query, places, scores)
+        for stage in stages:
+            places, scores = _step(stage, rows, query, places, scores)
         answers.append((places, scores))
     return answers
-
-
-def steps(stages: Sequence[Stage]) -> list[Step]:
-    """The twin of each stage, with its settings.
-
-    Raises:
-        ValueError: for a stage or a decay that has none.
-    """
-    return [_step(stage) for stage in stages]
 
 
 def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
@@ -61,97 +66,59 @@ def walk(vectors: Vectors, threshold: float) -> npt.NDArray[np.bool_]:
     return ~is_taken
 
 
-def _step(stage: Stage) -> Step:
+def _step(stage: Stage, rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
+    """The twin of a stage, with its settings, for the rows of one query."""
     match stage:
         case MinScore():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                keep = scores >= stage.threshold
-                return places[keep], scores[keep]
-
+            keep = scores >= stage.threshold
+            return places[keep], scores[keep]
         case NotExpired():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                keep = rows.valid_until[places] > rows.asked_at[query]
-                return places[keep], scores[keep]
-
+            keep = rows.valid_until[places] > rows.asked_at[query]
+            return places[keep], scores[keep]
         case Cosine():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                places, scores = places[: stage.window], scores[: stage.window]
-                cosines = rows.vectors(places).astype(np.float64) @ rows.query_vectors[query].astype(np.float64)
-                return _best_first(places, stage.score_weight * scores + stage.cosine_weight * cosines, scores)
-
+            places, scores = places[: stage.window], scores[: stage.window]
+            cosines = rows.vectors(places).astype(np.float64) @ rows.query_vectors[query].astype(np.float64)
+            return _best_first(places, stage.score_weight * scores + stage.cosine_weight * cosines, scores)
         case RecencyBoost():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                bonus = stage.weight * np.exp(-_age_days(rows, query, places) / stage.half_life_days)
-                return _best_first(places, scores + bonus, scores)
-
+            bonus = stage.weight * np.exp(-_age_days(rows, query, places) / stage.half_life_days)
+            return _best_first(places, scores + bonus, scores)
         case ImportanceWeight():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                factor = stage.base_weight + stage.importance_weight * rows.importance[places]
-                return _best_first(places, scores * factor, stage.base_weight * scores)
-
+            factor = stage.base_weight + stage.importance_weight * rows.importance[places]
+            return _best_first(places, scores * factor, stage.base_weight * scores)
         case LengthNormalization():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                excess = np.log2(np.maximum(rows.length_utf16[places] / stage.anchor, 1))
-                return _best_first(places, scores / (1 + stage.slope * excess), np.zeros(len(scores)))
-
+            excess = np.log2(np.maximum(rows.length_utf16[places] / stage.anchor, 1))
+            return _best_first(places, scores / (1 + stage.slope * excess), np.zeros(len(scores)))
         case TimeDecay():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                base = np.where(
-                    rows.is_dynamic[places], stage.half_life_days / stage.dynamic_divisor, stage.half_life_days
-                )
-                accesses = rows.access_count[places]
-                idle_days = np.maximum((rows.asked_at[query] - rows.last_accessed_at[places]) / DAY_MS, 0)
-                remembered = accesses * np.exp(-idle_days * math.log(2) / stage.access_half_life_days)
-                longer = base + base * stage.reinforcement_factor * np.log1p(remembered)
-                half_life_days = np.where(accesses > 0, np.minimum(longer, base * stage.max_half_life_multiplier), base)
-                left = np.exp(-_age_days(rows, query, places) / half_life_days)
-                factor = stage.floor_ratio + (1 - stage.floor_ratio) * left
-                return _best_first(places, scores * factor, stage.floor_ratio * scores)
-
+            base = np.where(rows.is_dynamic[places], stage.half_life_days / stage.dynamic_divisor, stage.half_life_days)
+            accesses = rows.access_count[places]
+            idle_days = np.maximum((rows.asked_at[query] - rows.last_accessed_at[places]) / DAY_MS, 0)
+            remembered = accesses * np.exp(-idle_days * math.log(2) / stage.access_half_life_days)
+            longer = base + base * stage.reinforcement_factor * np.log1p(remembered)
+            half_life_days = np.where(accesses > 0, np.minimum(longer, base * stage.max_half_life_multiplier), base)
+            left = np.exp(-_age_days(rows, query, places) / half_life_days)
+            factor = stage.floor_ratio + (1 - stage.floor_ratio) * left
+            return _best_first(places, scores * factor, stage.floor_ratio * scores)
         case DecayBoost(decay=Weibull() as weibull):
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                multiplier = _multiplier(weibull, rows, query, places)
-                return _best_first(places, scores * multiplier, FALLBACK_RATIO * scores)
-
+            multiplier = _multiplier(weibull, rows, query, places)
+            return _best_first(places, scores * multiplier, FALLBACK_RATIO * scores)
         case NoiseFilter():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                keep = [
-                    not is_noise(
-                        rows.text_of[rows.document_ids[place]],
-                        denials=stage.denials,
-                        meta_questions=stage.meta_questions,
-                        boilerplate=stage.boilerplate,
-                    )
-                    for place in places.tolist()
-                ]
-                return places[keep], scores[keep]
-
+            kept = [
+                not is_noise(
+                    rows.text_of[rows.document_ids[place]],
+                    denials=stage.denials,
+                    meta_questions=stage.meta_questions,
+                    boilerplate=stage.boilerplate,
+                )
+                for place in places.tolist()
+            ]
+            return places[kept], scores[kept]
         case Diversity():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                is_deferred = walk(rows.vectors(places), stage.similarity_threshold)
-                order = np.argsort(is_deferred, kind="stable")
-                return places[order], scores[order]
-
+            is_deferred = walk(rows.vectors(places), stage.similarity_threshold)
+            order = np.argsort(is_deferred, kind="stable")
+            return places[order], scores[order]
         case Limit():
-
-            def step(rows: Rows, query: int, places: Places, scores: Numbers) -> Ranked:
-                return places[: stage.n], scores[: stage.n]
-
-        case _:
-            raise ValueError(
-                f"stages must come after fusion, a decay be Weibull's, to be compared with numpy; got {stage!r}"
-            )
-    return step
+            return places[: stage.n], scores[: stage.n]
+    raise AssertionError(f"{stage!r} was checked before")
 
 
 def _best_first(places: Places, values: Numbers, fallback: Numbers) -> Ranked:

@@ -37,7 +37,7 @@ class PostFusion:
 
     def __post_init__(self) -> None:
         _check_sizes(self.documents, self.queries, self.candidates, self.dim)
-        numpy_stages.steps(_chosen(self.stages))
+        numpy_stages.check(_chosen(self.stages))
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)

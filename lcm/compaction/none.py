@@ -22,17 +22,12 @@ class NoSummaries:
 class NoCompaction:
     """Every work ends at once, with the reason "compaction is off"."""
 
-    @property
-    def is_off(self) -> bool:
-        return True
+    is_off = True
+    reads_admission = False
 
     @property
     def summarizer(self) -> Summarizer:
         return NoSummaries()
-
-    @property
-    def reads_admission(self) -> bool:
-        return False
 
     def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
         return (yield from _nothing(window))

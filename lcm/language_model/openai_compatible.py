@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
-import urllib3
 
 from lcm.errors import AuthError, ModelError
 from lcm.language_model.auth_failure import is_auth_failure
 from lcm.language_model.credentials import Credential, credentials
 from lcm.language_model.reply_text import is_incomplete, reply_text
+from lcm.language_model.request import as_it_is, is_timeout
 from lcm.language_model.unanswered import UnansweredError
 from lcm.protocols import Usable
 
@@ -189,10 +189,10 @@ class OpenAiCompatible:
                 json=body,
                 timeout=self.timeout_seconds,
                 allow_redirects=False,  # the key is for this server alone
-                auth=_as_it_is,
+                auth=as_it_is,
             )
         except requests.RequestException as error:
-            if not _is_timeout(error):
+            if not is_timeout(error):
                 raise ModelError(f"{self._url} cannot be reached ({type(error).__name__})") from error
             return f"did not answer within {self.timeout_seconds:g} s"
 
@@ -243,14 +243,3 @@ def _decoded(response: requests.Response) -> Any:
         return response.json()
     except (ValueError, RecursionError):
         return None
-
-
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """No other authentication: requests would put that of a .netrc in the place of the key."""
-    return request
-
-
-def _is_timeout(error: requests.RequestException) -> bool:
-    """Also in the middle of a reply, where requests calls it an error of the connection."""
-    cause = error.args[0] if error.args else None
-    return isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError)

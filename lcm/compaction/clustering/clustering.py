@@ -97,6 +97,7 @@ class Clustering:
     """What was warned of, or counted, and need not be again."""
     _refused: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     """Clusters of which no summary was less than its turns: asking again would give the same."""
+    is_off = False
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -124,10 +125,6 @@ class Clustering:
         )  # fmt: skip
         object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None, self.bundles))
         object.__setattr__(self, "summary", summary)
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     @property
     def incidents(self) -> Counter[str]:

@@ -86,6 +86,8 @@ class Lossless:
     until_under_deadline_seconds: float | None = 300.0
     modes: Modes = field(init=False, repr=False, compare=False)
     breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
+    is_off = False
+    reads_admission = False
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -110,14 +112,6 @@ class Lossless:
         object.__setattr__(self, "modes", self._modes())
         breaker = CircuitBreaker(self.circuit_breaker_threshold, self.circuit_breaker_cooldown_seconds)
         object.__setattr__(self, "breaker", breaker)
-
-    @property
-    def is_off(self) -> bool:
-        return False
-
-    @property
-    def reads_admission(self) -> bool:
-        return False
 
     def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""

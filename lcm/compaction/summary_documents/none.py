@@ -12,9 +12,7 @@ from lcm.records import Document, Message, Summary
 class NoSummaryDocuments:
     """No summary is found by ranking."""
 
-    @property
-    def is_off(self) -> bool:
-        return True
+    is_off = True
 
     def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
         raise ValueError(f"summaries are no documents, so {summary.summary_id!r} is none")

@@ -24,14 +24,11 @@ class SearchableSummaries:
     """What becomes of the documents of the messages beneath: found as before, or hidden behind the summary."""
     is_durable: bool = True
     """False: a summary is found from its own session alone."""
+    is_off = False
 
     def __post_init__(self) -> None:
         if self.covered not in Covered.__args__:  # type: ignore[attr-defined]
             raise ValueError(f"covered must be searchable or hidden, got {self.covered!r}")
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
         """A summary as a document; `messages` are all that lie beneath it, in order."""

@@ -44,20 +44,14 @@ class Continuity:
     rendering: Rendering = "once"
     """`once`: the tail as the messages that it was, all else in the header, every part counted as it is shown. `twice`:
     as the original, everything as a message of the system and in the header, which is not counted."""
+    shows_documents = True
+    reads_prompts = True
 
     def __post_init__(self) -> None:
         if not 0 < self.token_budget_fraction <= 1:
             raise ValueError(f"token_budget_fraction must be in (0, 1], got {self.token_budget_fraction}")
         if self.rendering not in Rendering.__args__:  # type: ignore[attr-defined]
             raise ValueError(f"rendering must be once or twice, got {self.rendering!r}")
-
-    @property
-    def shows_documents(self) -> bool:
-        return True
-
-    @property
-    def reads_prompts(self) -> bool:
-        return True
 
     def wording(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""

@@ -49,6 +49,7 @@ class Lossless:
     """No budget is larger. None = no bound."""
     default_budget_tokens: int | None = 128_000
     """Where an ask names none, that is 0 or less. None = then nothing but the tail is shown."""
+    shows_documents = False
 
     def __post_init__(self) -> None:
         if not self.fresh_tail_count >= 0:
@@ -75,10 +76,6 @@ class Lossless:
     def reads_prompts(self) -> bool:
         """Whether a context depends on the prompt of its ask."""
         return self.eviction == "relevance"
-
-    @property
-    def shows_documents(self) -> bool:
-        return False
 
     def wording(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""

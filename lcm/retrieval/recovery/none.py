@@ -12,9 +12,7 @@ from lcm.records import Recalled
 class NoRecovery:
     """No answer has ever failed."""
 
-    @property
-    def is_off(self) -> bool:
-        return True
+    is_off = True
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return Signals(False, False, False, False)

@@ -47,10 +47,7 @@ class RawTurnRecovery:
     puts_chosen_first: bool = False
     """The turns that `temporal` chose, its pair among them, come first in the order of choosing. False: as in the
     original they stand where their scores put them, and choosing them changes nothing."""
-
-    @property
-    def is_off(self) -> bool:
-        return False
+    is_off = False
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return self.failure.signals(answer, has_session, self.embedder.dim)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import polars as pl
 import requests
-import urllib3
 
+from lcm.language_model.request import as_it_is, is_timeout
 from lcm.protocols import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
@@ -136,10 +136,10 @@ class Remote:
                 json=body,
                 timeout=self.timeout_ms / 1000,
                 allow_redirects=False,  # the key is for this endpoint alone
-                auth=_as_it_is,
+                auth=as_it_is,
             )
         except requests.RequestException as error:
-            if _is_timeout(error):
+            if is_timeout(error):
                 return _Failure("timeout", f"no reply within {self.timeout_ms} ms")
             return _Failure("connection", f"{self.endpoint} cannot be reached ({type(error).__name__})")
         if not 200 <= response.status_code < 300:
@@ -225,14 +225,3 @@ def _asked(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         .agg("documents")
         .join(batch.queries.select("query_id", query="text"), on="query_id", how="left", maintain_order="left")
     )
-
-
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """No other authentication: requests would put that of a .netrc in the place of the key."""
-    return request
-
-
-def _is_timeout(error: requests.RequestException) -> bool:
-    """Also in the middle of a reply, where requests calls it an error of the connection."""
-    cause = error.args[0] if error.args else None
-    return isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError)

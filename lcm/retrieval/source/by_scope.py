@@ -34,6 +34,7 @@ class ByScope:
     global_pool_size: int | None = 1000
     authored_pool_size: int | None = 1000
     dream_pool_size: int | None = 1000
+    needs_vectors = True
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]
@@ -42,10 +43,6 @@ class ByScope:
                 raise ValueError(f"{name}_pool_size must be >= 0, or null for all, got {size}")
         if not any(size is None or size for size in sizes):
             raise ValueError("the pool sizes must not all be 0: raise one")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return True
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if batch.embedding_error is not None:

@@ -13,14 +13,11 @@ class Dense:
     """The `pool_size` nearest documents by cosine."""
 
     pool_size: int = 1000
+    needs_vectors = True
 
     def __post_init__(self) -> None:
         if self.pool_size < 1:
             raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return True
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         return merge(dense_branch(batch, self.pool_size), branch([], "bm25", "lexical_rank"), batch)

@@ -30,15 +30,12 @@ class Hybrid:
     """Adds words to the lexical branch's query; None = the query as it is."""
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
+    needs_vectors = True
 
     def __post_init__(self) -> None:
         for name in ("dense_pool_size", "lexical_pool_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return True
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         dense, dense_error = _tried("dense", lambda: dense_branch(batch, self.dense_pool_size), batch)

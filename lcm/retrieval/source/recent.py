@@ -16,14 +16,11 @@ class Recent:
     """
 
     pool_size: int | None = 100
+    needs_vectors = False
 
     def __post_init__(self) -> None:
         if self.pool_size is not None and self.pool_size < 1:
             raise ValueError(f"pool_size must be >= 1, or null for every document, got {self.pool_size}")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         newest = batch.documents.select("document_id").reverse().slice(0, self.pool_size)

@@ -20,14 +20,11 @@ class Shuffled:
 
     pool_size: int = 100
     seed: int = 0
+    needs_vectors = False
 
     def __post_init__(self) -> None:
         if self.pool_size < 1:
             raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         document_ids = batch.documents["document_id"]

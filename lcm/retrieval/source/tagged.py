@@ -50,14 +50,11 @@ class Tagged:
     pool_size: int = 1000
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
+    needs_vectors = False
 
     def __post_init__(self) -> None:
         if self.pool_size < 1:
             raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
-
-    @property
-    def needs_vectors(self) -> bool:
-        return False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         rows = lexical_branch(batch, self.pool_size, None, self.containment)

@@ -55,6 +55,7 @@ class Amac:
     conversation_chars: int = 8000
     """UTF-16 units from the end of the conversation that confidence looks at."""
     utility: Utility = field(default_factory=Fixed)
+    is_off = False
 
     def __post_init__(self) -> None:
         _check_names("weights", self.weights, FEATURES)
@@ -84,10 +85,6 @@ class Amac:
             raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
         if not callable(getattr(self.utility, "rate", None)):
             raise TypeError(f"utility must have rate(), got {self.utility!r}")
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     def assess(
         self,

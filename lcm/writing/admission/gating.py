@@ -90,6 +90,7 @@ class Gating:
     """Of a promoted document the stability is that of its role, or G if that is more; it stands in the audit."""
     token_estimator: TokenEstimator = field(default_factory=CodePoints)
     """By it specificity is counted."""
+    is_off = False
 
     def __post_init__(self) -> None:
         if self.promotion not in ("gated", "always"):
@@ -109,10 +110,6 @@ class Gating:
         for name in ("turn_cosine", "memory_cosine"):
             if not -1 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [-1, 1], got {getattr(self, name)}")
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     def signals(
         self, texts: Sequence[str], known: Sequence[tuple[Sequence[float], Sequence[float]]]

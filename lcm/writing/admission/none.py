@@ -12,9 +12,7 @@ from lcm.records import Candidate, Message
 class AdmitAll:
     """Every candidate passes, and no score is given."""
 
-    @property
-    def is_off(self) -> bool:
-        return True
+    is_off = True
 
     def assess(
         self,

@@ -21,13 +21,10 @@ class TwinsOnly:
 
     batch_threshold: float = 0.85
     """Cosine above which a candidate is the twin of an earlier one of its extraction."""
+    is_off = False
 
     def __post_init__(self) -> None:
         check_threshold(self.batch_threshold)
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return twins(vectors, self.batch_threshold)

@@ -50,6 +50,7 @@ class Nearest:
     """The lowest score that a cosine can have is 1/3."""
     pool_size: int = 5
     shown: int = 3
+    is_off = False
 
     def __post_init__(self) -> None:
         batch.check_threshold(self.batch_threshold)
@@ -63,10 +64,6 @@ class Nearest:
             raise TypeError(f"judging must have judge(), got {self.judging!r}")
         if self.merging is not None and not callable(getattr(self.merging, "merge", None)):
             raise TypeError(f"merging must have merge(), got {self.merging!r}")
-
-    @property
-    def is_off(self) -> bool:
-        return False
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return batch.twins(vectors, self.batch_threshold)

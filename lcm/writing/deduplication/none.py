@@ -10,9 +10,7 @@ from lcm.records import Candidate, Document
 class KeepAll:
     """Every candidate is its own, however like another it is."""
 
-    @property
-    def is_off(self) -> bool:
-        return True
+    is_off = True
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return [None] * len(vectors)

@@ -1,0 +1,15 @@
+"""What every request to a model's server has in common."""
+
+import requests
+import urllib3
+
+
+def as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """No other authentication: requests would put that of a .netrc in the place of the key."""
+    return request
+
+
+def is_timeout(error: requests.RequestException) -> bool:
+    """Whether the server was too slow, also in the middle of a reply, where requests calls it an error of the connection."""
+    cause = error.args[0] if error.args else None
+    return isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError)
