@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import polars as pl
 import requests
 
-from lcm.language_model.request import as_it_is, is_timeout
+from lcm.language_model.http_request import as_it_is, is_timeout
 from lcm.protocols import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine

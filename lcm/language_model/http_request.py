@@ -10,6 +10,6 @@ def as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def is_timeout(error: requests.RequestException) -> bool:
-    """Whether the server was too slow, also in the middle of a reply, where requests calls it an error of the connection."""
+    """Say whether the server was too slow: in the middle of a reply requests calls that an error of the connection."""
     cause = error.args[0] if error.args else None
     return isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError)
