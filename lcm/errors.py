@@ -29,6 +29,10 @@ class UnrecordedReplyError(ModelError):
     """A replay lacks a reply: nothing may stand in for it, or the replay would not repeat what was recorded."""
 
 
+class UnansweredError(ModelError):
+    """A model replied without words, or not in time: nothing is wrong with how it was asked."""
+
+
 class AuthError(ModelError):
     """A model's server refuses the credentials: asking again is of no use until they change."""
 

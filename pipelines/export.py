@@ -16,11 +16,10 @@ from eval.experiment.run_folder import CONFIG, commit, read_summary
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
-from lcm.plugins.settings.check import check
 from lcm.plugins.settings.differences import differences, reachable
 from lcm.plugins.settings.environment import rendered, variables
 from lcm.plugins.settings.reading import read
-from lcm.plugins.settings.table import ABSENT, Table, at
+from lcm.plugins.settings.table import ABSENT, Table, at, check
 from lcm.plugins.settings.tables import TABLES
 from lcm.plugins.settings.writing import written
 from pipelines.config import building, command_line, composition, conf_folder

@@ -4,12 +4,11 @@ Claims in order: hard authored text, the base of the recent tail, the soft prefi
 is for guidance and recall. Source: the budget partition of libravdb memory 1.4.4, and its continuity document.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
-from lcm.context.assembly.packing import longest_prefix
 from lcm.errors import LcmError
 
 _SLACK = 1e-9
@@ -130,3 +129,26 @@ class BudgetShares:
         choice = tail.select(turns, min(target, tail_room), tail_room)
         tail_tokens = sum(turns[place].tokens for place in range(choice.recent, len(turns)))
         return Shares(memory_tokens, hard_tokens, soft_count, soft_tokens, choice, base_tokens, tail_tokens, ())
+
+
+def longest_prefix(costs: Iterable[float], budget_tokens: float) -> int:
+    """How many of the first items fit; the first that does not ends the walk, however small those behind it are."""
+    used = 0.0
+    taken = 0
+    for cost in costs:
+        if used + cost > budget_tokens:
+            break
+        used += cost
+        taken += 1
+    return taken
+
+
+def first_fit(costs: Sequence[float], budget_tokens: float) -> list[int]:
+    """The places of the items that fit, each taken if it does beside those before it."""
+    used = 0.0
+    taken = []
+    for place, cost in enumerate(costs):
+        if used + cost <= budget_tokens:
+            used += cost
+            taken.append(place)
+    return taken

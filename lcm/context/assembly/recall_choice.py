@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.memory_header import Remembered
-from lcm.context.assembly.packing import first_fit, longest_prefix
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.protocols import Recovery, Signals
 from lcm.records import ContextTier, Recalled

@@ -1,12 +1,13 @@
 """The items of a context as they would be shown, each made when it is first asked for."""
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 from zoneinfo import ZoneInfo
 
 from lcm.context.assembly.pairing import Placed
 from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
-from lcm.context.assembly.summary_text import summary_text
 from lcm.protocols import TokenEstimator
 from lcm.records import Message, Summary
 from lcm.transcript.rendering.agent_form import turn_of
@@ -87,3 +88,38 @@ class ShownItems:
             return (Placed({"role": "user", "content": summary_text(item, self._zone)}, ((place, 0),)),)
         turn = turn_of(item)
         return tuple(Placed(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item)))
+
+
+def summary_text(summary: Summary, zone: ZoneInfo) -> str:
+    """Give the summary, the ids of the summaries that it was condensed from, and when its sources were said."""
+    return "\n".join(_lines(summary, zone))
+
+
+def _lines(summary: Summary, zone: ZoneInfo) -> Iterator[str]:
+    attributes = {
+        "id": summary.summary_id,
+        "kind": summary.kind,
+        "depth": str(summary.depth),
+        "descendant_count": str(summary.descendant_count),
+        "earliest_at": _local(summary.earliest_at, zone),
+        "latest_at": _local(summary.latest_at, zone),
+    }
+    told = " ".join(f"{name}={_quoted(value)}" for name, value in attributes.items() if value is not None)
+    yield f"<summary {told}>"
+    if summary.kind == "condensed" and summary.source_ids:
+        yield "  <parents>"
+        for source_id in summary.source_ids:
+            yield f"    <summary_ref id={_quoted(source_id)} />"
+        yield "  </parents>"
+    yield "  <content>"
+    yield escape(summary.content)
+    yield "  </content>"
+    yield "</summary>"
+
+
+def _quoted(value: str) -> str:
+    return quoteattr(value, {'"': "&quot;"})
+
+
+def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
+    return None if instant is None else instant.astimezone(zone).strftime("%Y-%m-%dT%H:%M:%S")

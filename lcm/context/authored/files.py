@@ -8,10 +8,8 @@ from typing import Literal, get_args
 
 from lcm.compaction.guidance.reading import Frame
 from lcm.context.authored.blocks import Joins
-from lcm.context.authored.front_matter import LineEnds
-from lcm.context.authored.hard_budget import check_hard_budget
+from lcm.context.authored.front_matter import LineEnds, is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
-from lcm.context.authored.obsidian import is_tagged
 from lcm.context.authored.selection import SelectedFile, selected_files
 from lcm.errors import LcmError
 from lcm.records import AuthoredNode
@@ -71,7 +69,7 @@ class AuthoredFiles:
             if file.is_wanted or self.adapter == "generic" or is_tagged(text):
                 found += self._nodes(file, text)
         if self.max_hard_tokens is not None:
-            check_hard_budget(found, self.max_hard_tokens, "raise authored.max_hard_tokens")
+            check_hard_budget(found, self.max_hard_tokens)
         for source, target in dangling_hops(found):
             _log.warning(
                 "hop_targets of %r names %r, which is no variant block: hard and soft ones are shown, not found",
@@ -113,3 +111,31 @@ class AuthoredFiles:
                 f"authored.paths leads to {str(file.path)!r}, whose {error}: make it plainer, or keep it out by "
                 "authored.exclude"
             ) from error
+
+
+def check_hard_budget(nodes: Sequence[AuthoredNode], budget_tokens: float) -> None:
+    """Refuse hard nodes that take more than their budget.
+
+    Args:
+        nodes: all that is authored; those of other tiers do not count.
+        budget_tokens: of all hard nodes together. As a share of a prompt's: tokens of the prompt x share of it that
+            memory may take x share of that for hard text.
+
+    Raises:
+        LcmError: with what they take, the budget, and where most of it stands.
+
+    Source: libravdb memory 1.4.4.
+    """
+    taken: dict[str, int] = {}
+    for node in nodes:
+        if node.tier == "hard":
+            taken[node.source] = taken.get(node.source, 0) + node.tokens
+    total = sum(taken.values())
+    if total <= budget_tokens + 1e-9:
+        return
+    most = max(taken, key=lambda source: taken[source])
+    raise LcmError(
+        f"the hard authored text takes {total} tokens ({taken[most]} of them in {most!r}), its budget is "
+        f"{budget_tokens:g}, and it is never cut: make list items paragraphs or quotes, shorten front matter, "
+        "or raise authored.max_hard_tokens"
+    )

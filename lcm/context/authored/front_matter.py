@@ -1,4 +1,4 @@
-"""What stands between two marks at the head of a Markdown file: YAML about the file.
+"""What stands between two marks at the head of a Markdown file: YAML about the file; and which notes are tagged.
 
 Source: libravdb memory 1.4.4.
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lcm.context.authored.lines import Line
+from lcm.context.authored.lines import Line, lines_of
 
 LineEnds = Literal["unix", "any"]
 
@@ -17,6 +17,11 @@ _CLOSING = ("---", "...")
 _KEY = "hop_targets:"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _QUOTES = "\"'"
+
+_TAG_KEYS = ("tags:", "tag:", "openclaw:", "memory:")
+_FENCES = ("```", "~~~")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_TAG = re.compile(r"(?:^|\s)#[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +79,21 @@ def _is_mark(line: Line, marks: Sequence[str], line_ends: LineEnds) -> bool:
     if line_ends == "unix":
         return line.text in marks and line.end == "\n"
     return line.text.rstrip(" \t") in marks
+
+
+def is_tagged(text: str) -> bool:
+    """Say whether a note is tagged: its front matter names tags or the memory, or a `#tag` stands in its words.
+
+    What stands between fences or in a heading is no tag, nor what starts with another character than a letter.
+    """
+    lines = lines_of(text.removeprefix("\ufeff"))
+    head = front_matter(lines, "any")
+    if head is not None and any(line.startswith(_TAG_KEYS) for line in head.lines):
+        return True
+    is_fenced = False
+    for line in lines[head.length if head else 0 :]:
+        if line.text.lstrip().startswith(_FENCES):
+            is_fenced = not is_fenced
+        elif not is_fenced and not _HEADING.match(line.text) and _TAG.search(line.text):
+            return True
+    return False

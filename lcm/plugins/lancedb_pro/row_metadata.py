@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcm.javascript import clamp_int, to_number
-from lcm.plugins.lancedb_pro.legacy_category import memory_category
-from lcm.plugins.lancedb_pro.row_fields import COUNTS, SOURCES, STATES, normal_form, one_of
+from lcm.plugins.lancedb_pro.row_fields import COUNTS, SOURCES, STATES, memory_category, normal_form, one_of
 
 MAX_ACCESS_COUNT = 10_000
 DEFAULT_CONFIDENCE = 0.7

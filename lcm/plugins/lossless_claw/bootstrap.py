@@ -12,7 +12,6 @@ from pathlib import Path
 
 from lcm.javascript import trim
 from lcm.memory.session.preparer import MessagePreparer
-from lcm.plugins.lossless_claw.heartbeats import heartbeat_ids
 from lcm.plugins.lossless_claw.reconciliation import abandoned, compared
 from lcm.plugins.lossless_claw.session_file import (
     FileState,
@@ -23,7 +22,7 @@ from lcm.plugins.lossless_claw.session_file import (
     identity_hash,
     read_session,
 )
-from lcm.plugins.lossless_claw.turn import append_named
+from lcm.plugins.lossless_claw.turn import append_named, heartbeat_ids
 from lcm.records import Message
 from lcm.store.messages import read_messages
 from lcm.store.session_rows import (

@@ -1,6 +1,7 @@
 """A turn of a live session: what it says is stored once, and it is told whether compaction should look.
 
-Source: lossless-claw 0.6.3; there a turn that says nothing new is not looked at.
+Source: lossless-claw 0.6.3; there a turn that says nothing new is not looked at, and a heartbeat is deleted; here it is
+hidden.
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,15 @@ from datetime import datetime
 
 from lcm.javascript import trim
 from lcm.memory.session.preparer import MessagePreparer, live_message
-from lcm.plugins.lossless_claw.heartbeats import acknowledges, heartbeat_ids
 from lcm.plugins.lossless_claw.session_file import identity
 from lcm.records import Message
 from lcm.store.messages import read_messages
 from lcm.store.session_rows import SessionRow, free_ids, hidden_ids, hide, open_session
 from lcm.store.store import Store
+
+_ASKS = "heartbeat.md"
+_ANSWER = "heartbeat_ok"
+"""Of a heartbeat: a host asks now and then whether anything is to be done, an agent acknowledges that nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +137,30 @@ def _not_replayed(stored: Sequence[Message], before: Sequence[Message], new: Seq
     known = list(map(identity, stored))
     is_replay = list(map(identity, new[: len(stored)])) == known != list(map(identity, before))
     return list(new[len(stored) :] if is_replay else new)
+
+
+def acknowledges(messages: Sequence[Message]) -> bool:
+    """Say whether a turn asks for a heartbeat and gets the bare acknowledgement."""
+    return any(map(_asks, messages)) and any(map(_answers, messages))
+
+
+def heartbeat_ids(messages: Sequence[Message]) -> list[str]:
+    """The ids of all acknowledged heartbeats of a conversation: from what the user said last to the acknowledgement."""
+    found: dict[str, None] = {}
+    since_user: int | None = None
+    for place, message in enumerate(messages):
+        if message.role == "user":
+            since_user = place
+        elif _answers(message) and since_user is not None:
+            span = messages[since_user : place + 1]
+            if any(map(_asks, span)):
+                found |= dict.fromkeys(said.message_id for said in span)
+    return list(found)
+
+
+def _asks(message: Message) -> bool:
+    return _ASKS in message.content.lower()
+
+
+def _answers(message: Message) -> bool:
+    return message.role == "assistant" and trim(message.content).lower() == _ANSWER

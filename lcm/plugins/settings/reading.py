@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lcm.plugins.settings.check import check
-from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, Table, at, put
+from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, Table, at, check, put
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from typing import Literal
 import polars as pl
 
 from lcm.protocols import Batch, Decay
-from lcm.retrieval.fusion.authority import authority
-from lcm.retrieval.fusion.keyword_coverage import keyword_coverage
-from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share
+from lcm.retrieval.fusion.recency import recency
+from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.terms import TermWords
+from lcm.retrieval.ranking.sums import in_order
+from lcm.retrieval.terms import Terms, TermWords
 
 _TERMS = ("unicode", "ascii")
 _GUIDANCE = ("apart", "together")
@@ -29,9 +29,9 @@ class TwoPass:
 
     score = omega max(cosine, 0) (1 + kappa M) / (1 + kappa) Q, in [0, omega],
 
-    with the authority omega, the keyword coverage M and the quality Q of a summary (modules `authority`,
-    `keyword_coverage` and `summary_quality` beside this one). A document with all of the query's words keeps omega
-    cosine; one with none has that divided by 1 + kappa.
+    with the authority omega (`authority`), the keyword coverage M (`keyword_coverage`) and the quality Q of a summary
+    (`lcm.retrieval.fusion.summary_quality`). A document with all of the query's words keeps omega cosine; one with none
+    has that divided by 1 + kappa.
 
     A cosine that is missing or no number counts as 0.
 
@@ -98,3 +98,51 @@ def _kept(rows: pl.DataFrame, n: int, batch: Batch, is_near: pl.Expr) -> pl.Data
     # A frame is wide: two columns are sorted and cut, and the others looked up once.
     places = Limit(n)(rows.select("query_id", "score").with_row_index("_place"), batch).filter(is_near)["_place"]
     return rows[places]
+
+
+def authority(decay: Decay, recency_weight: float, frequency_weight: float, authority_weight: float) -> pl.Expr:
+    """omega = a_r r + a_f f + a_a a, in [0, 1], over the rows of each query; the weights are divided by their sum.
+
+    r is the multiplier of the decay, f = ln(1 + n) / ln(2 + N) for n accesses of the document and N of the one that
+    was used most (0 where n is 0), a the authority that its author has.
+
+    Source: libravdb memory 1.3.17, which adds 1 inside the logarithm below, and takes N of the rows that passed the
+    first cut: f depends on the query.
+    """
+    weights = shares(recency_weight, frequency_weight, authority_weight)
+    terms = (recency(decay), _frequency(), share("authority"))
+    return in_order(weight * term for weight, term in zip(weights, terms, strict=True)).clip(0.0, 1.0)
+
+
+def _frequency() -> pl.Expr:
+    accesses = pl.col("access_count").fill_null(0).clip(lower_bound=0).cast(pl.Float64)
+    return (accesses + 1.0).log() / (accesses.max().over("query_id") + 2.0).log()
+
+
+def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.Series:
+    """The share of the query's distinct terms that the document's text has, in [0, 1]; 0 where the query has none.
+
+    Of a query three characters or more, but for the pairs of scripts without spaces. No stop words.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 7.5, and 1.4.4 for `ascii`; `unicode` is ours.
+
+    Args:
+        rows: columns query_id, document_id.
+        batch: knows the texts.
+        words: how texts are cut into terms.
+    Returns:
+        Float64, in the order of the rows.
+    """
+    terms = Terms(words)
+    asked = batch.queries.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode()))
+    found = batch.documents.filter(pl.col("document_id").is_in(rows["document_id"].unique().implode()))
+    distinct = [list(dict.fromkeys(terms.of(text))) for text in asked["text"]]
+    keywords = asked.select("query_id", _keywords=pl.Series(distinct, dtype=pl.List(pl.String)))
+    said = found.select("document_id", _words=terms.all_of_each(found["text"]))
+    beside = (
+        rows.select("query_id", "document_id")
+        .join(keywords, on="query_id", how="left", maintain_order="left")
+        .join(said, on="document_id", how="left", maintain_order="left")
+    )
+    wanted, had = pl.col("_keywords").list.len(), pl.col("_keywords").list.set_intersection("_words").list.len()
+    return beside.select(pl.when(wanted > 0).then(had / wanted).fill_null(0.0).cast(pl.Float64)).to_series()

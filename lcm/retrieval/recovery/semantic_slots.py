@@ -10,10 +10,10 @@ import numpy as np
 from lcm.encoding import well_formed
 from lcm.protocols import Embedder
 from lcm.records import Recalled
-from lcm.retrieval.recovery.anchors import anchor_density
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
 from lcm.retrieval.recovery.temporal_ranking import Considered, TemporalOrder, chosen_of
+from lcm.retrieval.recovery.vocabulary import anchor_density
 from lcm.retrieval.recovery.witness import Slot
 from lcm.retrieval.terms import Terms
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lcm.records import Recalled
-from lcm.retrieval.recovery.anchors import anchor_density
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
+from lcm.retrieval.recovery.vocabulary import anchor_density
 from lcm.retrieval.recovery.witness import Slot, Witness, Witnesses, best_pair, fewest_tokens, sides
 from lcm.retrieval.terms import Terms
 

@@ -6,16 +6,15 @@ Source: memory-lancedb-pro, admission-control.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.clock import format_instant
+from lcm.clock import EPOCH, format_instant
+from lcm.javascript import clamp01
 from lcm.protocols import Assessment, Neighbour, Neighbours, Vectors
 from lcm.records import MEMORY_CATEGORIES, Candidate, Message
 from lcm.writing.admission.confidence import support
-from lcm.writing.admission.conversation import last_texts
-from lcm.writing.admission.novelty import max_similarity, recency_gap, relevant
-from lcm.writing.admission.utility import Fixed, Rating, Utility
+from lcm.writing.admission.utility import Fixed, Rating, Utility, last_texts
 
 VERSION = "amac-v1"
 FEATURES = ("utility", "confidence", "novelty", "recency", "type_prior")
@@ -157,3 +156,25 @@ def _check_names(key: str, given: Mapping[str, float], names: Sequence[str]) -> 
         raise ValueError(f"{key} has no {unknown[0]!r}; choose from: {', '.join(names)}")
     if missing:
         raise ValueError(f"{key} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")
+
+
+_DAY = timedelta(days=1)
+
+
+def relevant(neighbours: Sequence[Neighbour], category: str) -> list[Neighbour]:
+    """Those of the candidate's own category, if there is one among them, else all."""
+    return [near for near in neighbours if near.document.category == category] or list(neighbours)
+
+
+def max_similarity(neighbours: Sequence[Neighbour]) -> float:
+    """The highest cosine; 0 where none is above it. novelty = 1 - max_similarity."""
+    return clamp01(max((near.cosine for near in neighbours), default=0.0), 0.0)
+
+
+def recency_gap(neighbours: Sequence[Neighbour], now: datetime, half_life_days: float) -> float:
+    """1 - 2^(-days / half_life_days) since the newest; 1 where there is none, or none that says when."""
+    newest = max((near.document.created_at for near in neighbours), default=EPOCH)
+    if newest <= EPOCH:
+        return 1.0
+    days = max(0.0, (now - newest) / _DAY)
+    return clamp01(1 - math.exp(-math.log(2) / half_life_days * days), 1.0)

@@ -13,11 +13,10 @@ from typing import NamedTuple, Protocol
 
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
-from lcm.javascript import clamp01, to_number, trim
+from lcm.javascript import clamp01, to_number, trim, utf16_length
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols import LanguageModel
 from lcm.records import Candidate, Message
-from lcm.writing.admission.conversation import last_lines
 
 UNKNOWN_UTILITY = 0.5
 """Where nobody could say."""
@@ -98,3 +97,31 @@ class Model:
             },
         }
         return json.dumps(shown, ensure_ascii=False, indent=1)
+
+
+def last_texts(messages: Sequence[Message], max_chars: int) -> list[str]:
+    """What was said in the last `max_chars` UTF-16 units, a message a text, in order; the first may lack its begin."""
+    texts: list[str] = []
+    room = max_chars
+    for message in reversed(messages):
+        if room <= 0:
+            break
+        texts.append(last_chars(message.content, room))
+        room -= utf16_length(message.content) + 1  # one for the line break between two messages
+    return texts[::-1]
+
+
+def last_lines(messages: Sequence[Message], max_chars: int) -> str:
+    """The same for a prompt: `speaker: words`, a message a paragraph."""
+    texts = last_texts(messages, max_chars)
+    tail = messages[len(messages) - len(texts) :]
+    return "\n".join(
+        f"{message.author or message.role}: {well_formed(text)}" for message, text in zip(tail, texts, strict=True)
+    )
+
+
+def last_chars(text: str, count: int) -> str:
+    """The last `count` UTF-16 units; a character that would be cut in two is left out."""
+    if utf16_length(text) <= count:
+        return text
+    return text.encode("utf-16-le", "surrogatepass")[-2 * count :].decode("utf-16-le", "ignore")

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from lcm.errors import AuthError, ModelError
+from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.language_model import openai_compatible
 from lcm.language_model.openai_compatible import OpenAiCompatible
-from lcm.language_model.unanswered import UnansweredError
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 
 KEY = "sk-very-secret"

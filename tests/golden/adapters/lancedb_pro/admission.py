@@ -13,9 +13,8 @@ from lcm.errors import ModelError
 from lcm.plugins.lancedb_pro.admission_settings import PluginAdmission, normalised
 from lcm.protocols import Neighbour, Vectors
 from lcm.records import Candidate, Document, Message
-from lcm.writing.admission.amac import Amac
+from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
 from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
-from lcm.writing.admission.novelty import max_similarity, recency_gap
 from lcm.writing.admission.utility import Utility
 from tests.golden.components import component
 

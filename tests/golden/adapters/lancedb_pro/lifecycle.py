@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lcm.plugins.lancedb_pro import legacy_category as legacy
+from lcm.plugins.lancedb_pro import row_fields as legacy
 from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.writing.lifecycle import fact_key as keys
 from lcm.writing.lifecycle import relations, support

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import Remembered, message_text, sections
-from lcm.context.assembly.packing import first_fit, longest_prefix
 from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols import Ask, TokenEstimator
 from lcm.records import AuthoredNode, AuthoredTier, ContextTier, Message

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 from unittest import mock
 
-from lcm.compaction.summarizer.llm import Llm
-from lcm.compaction.summarizer.prompts import variant
+from lcm.compaction.summarizer.llm import Llm, variant
 from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.encoding import well_formed
 from lcm.javascript import utf16_length

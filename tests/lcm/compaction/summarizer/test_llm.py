@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.summarizer.llm import Llm
-from lcm.compaction.summarizer.prompts import prompt, system_prompt
+from lcm.compaction.summarizer.llm import Llm, prompt, system_prompt
 from lcm.errors import AuthError, ModelError, UnrecordedReplyError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible

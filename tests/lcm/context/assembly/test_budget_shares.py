@@ -1,9 +1,11 @@
 """How a budget is shared out: worked cases."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError
+from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError, first_fit, longest_prefix
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)
@@ -42,3 +44,24 @@ def test_hard_text_has_a_share_of_its_own_where_one_is_set() -> None:
     degraded = BudgetShares(hard_fraction=0.4, oversized_hard="degrade").share(100, [41], NOTHING, TURNS, WHOLE)
     assert degraded.degraded == ("hard authored text takes 41 tokens of 40",)
     assert (degraded.tail_tokens, degraded.soft, degraded.left_tokens) == (10, 0, 0)
+
+
+COSTS = st.lists(st.integers(0, 30), max_size=12)
+
+
+def test_a_prefix_ends_at_the_first_item_that_does_not_fit() -> None:
+    assert longest_prefix([3, 4, 9, 1], 8) == 2
+    assert longest_prefix([3, 4, 9, 1], 7) == 2  # equality fits
+    assert longest_prefix([0, 0, 1], 0) == 2
+
+
+def test_first_fit_passes_over_it() -> None:
+    assert first_fit([3, 4, 9, 1], 8) == [0, 1, 3]
+
+
+@given(costs=COSTS, budget=st.integers(-5, 120))
+def test_neither_goes_over_the_budget_and_first_fit_holds_the_prefix(costs: list[int], budget: int) -> None:
+    prefix, fitting = longest_prefix(costs, budget), first_fit(costs, budget)
+    assert sum(costs[:prefix]) <= max(0, budget)
+    assert sum(costs[place] for place in fitting) <= max(0, budget)
+    assert fitting[:prefix] == list(range(prefix))

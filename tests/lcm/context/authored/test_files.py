@@ -1,13 +1,15 @@
 """Authored files as a component."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.context.authored.files import AuthoredFiles
+from lcm.context.authored.files import AuthoredFiles, check_hard_budget
 from lcm.errors import LcmError
+from lcm.records import AuthoredNode
 
 FRAME = ByteScanner()
 
@@ -124,3 +126,26 @@ def test_a_hop_that_leads_nowhere_is_reported_once(tmp_path: Path, caplog: pytes
 def test_a_setting_out_of_range_is_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AuthoredFiles(FRAME, **settings)  # type: ignore[arg-type]
+
+
+HARD = AuthoredNode("a.md#000000", "a.md", "hard", "ListItem", "x", 0, 0, tokens=30)
+
+
+def test_hard_text_may_fill_its_budget() -> None:
+    check_hard_budget([HARD, HARD], 60)
+    check_hard_budget([HARD], 3 * 0.1 * 100)  # 30.000000000000004
+    check_hard_budget([], 0)
+
+
+def test_beyond_it_both_numbers_and_the_largest_file_are_named() -> None:
+    other = replace(HARD, source="b.md", tokens=45)
+    expected = (
+        r"^the hard authored text takes 75 tokens \(45 of them in 'b.md'\), its budget is 74.5, and it is never cut: "
+        r".*, or raise authored.max_hard_tokens$"
+    )
+    with pytest.raises(LcmError, match=expected):
+        check_hard_budget([HARD, other], 74.5)
+
+
+def test_other_tiers_do_not_count() -> None:
+    check_hard_budget([HARD, replace(HARD, tier="soft"), replace(HARD, tier="variant")], 30)

@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from lcm.plugins.settings.check import check
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import parsed, rendered, settings, variables
 from lcm.plugins.settings.reading import applied, read
-from lcm.plugins.settings.table import ABSENT, Row, Table, at, put
+from lcm.plugins.settings.table import ABSENT, Row, Table, at, check, put
 from lcm.plugins.settings.tables import TABLES
 from lcm.plugins.settings.writing import is_meant, written
 from tests.lcm.plugins.settings.conftest import Plugin

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.clock import EPOCH
 from lcm.protocols import Batch
-from lcm.retrieval.fusion.keyword_coverage import keyword_coverage
+from lcm.retrieval.fusion.two_pass import keyword_coverage
 from lcm.retrieval.terms import TermWords
 from tests.golden.components import documents_batch
 

@@ -13,8 +13,7 @@ from lcm.protocols import Batch
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.fusion.authority import authority
-from lcm.retrieval.fusion.two_pass import TwoPass
+from lcm.retrieval.fusion.two_pass import TwoPass, authority
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 

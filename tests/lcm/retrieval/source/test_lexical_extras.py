@@ -12,9 +12,8 @@ from lcm.memory.memory import Memory
 from lcm.protocols import Batch, Source
 from lcm.records import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.containment import with_containment
 from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.lexical import Lexical, with_containment
 from lcm.retrieval.source.query_expansion import QueryExpansion
 from lcm.retrieval.source.tagged import Tagged
 from tests.support.workspaces import minute, queries, system, transcript

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.javascript import utf16_length
-from lcm.writing.admission.conversation import last_chars, last_lines, last_texts
+from lcm.writing.admission.utility import last_chars, last_lines, last_texts
 from tests.lcm.writing.admission.tables import messages
 
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.summary_text import summary_text
+from lcm.context.assembly.shown_items import summary_text
 from tests.lcm.context.assembly.recorded import summary
 
 UTC = ZoneInfo("UTC")
