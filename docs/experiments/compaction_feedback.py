@@ -35,7 +35,7 @@ RESAMPLES = 2000
 EVERYTHING = 100_000
 COMMON = (
     "dataset=locomo", "compaction=clustering", "summarizer=centroid", "summary_documents=searchable", "source=dense",
-    "ranking=libravdb", "decay=none",
+    "ranking=libravdb", "decay=none", "compaction.min_turns=0",
     f"source.pool_size={EVERYTHING}", f"ranking.stages.limit.n={EVERYTHING}",
 )  # fmt: skip
 FUSIONS = {
@@ -44,7 +44,8 @@ FUSIONS = {
         "fusion=two_pass", f"fusion.k1={EVERYTHING}", f"fusion.k2={EVERYTHING}", "fusion.theta1=0",
     ),
 }  # fmt: skip
-CONFIDENCES = ("backend", "embedding")
+RULES = {"backend": "corrected", "embedding": "1.4.4"}
+"""By whose confidence a summary is judged."""
 DELTAS = (0.0, 0.5)
 
 
@@ -114,8 +115,8 @@ def described(memory: Memory) -> list[dict[str, float]]:
 def main(overrides: Sequence[str]) -> None:
     console = Console(width=120)
     table = Table("confidence", "fusion", "delta", "mean correlation", "95 % interval", "questions")
-    for confidence in CONFIDENCES:
-        common = [*COMMON, f"compaction.confidence={confidence}", *overrides]
+    for confidence, rules in RULES.items():
+        common = [*COMMON, f"compaction.rules={rules}", *overrides]
         arms = {
             (fusion, delta): cached(
                 building.build(

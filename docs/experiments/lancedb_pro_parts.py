@@ -18,9 +18,9 @@ RECIPROCAL_RANK = (
 """Sums of reciprocal ranks stay far below the preset's minima."""
 SWAPS: Swaps = {
     "paths and orders": {
-        "order of the code (hard minimum before decay)": ["ranking=lancedb_pro_code"],
-        "no decay engine: recency, importance, time decay": ["ranking=lancedb_pro_no_engine"],
-        "no decay engine, order of the code": ["ranking=lancedb_pro_code_no_engine"],
+        "order of the code (hard minimum before decay)": ["ranking.order=code"],
+        "no decay engine: recency, importance, time decay": ["ranking.order=description_no_engine"],
+        "no decay engine, order of the code": ["ranking.order=code_no_engine"],
         "vector path": ["ranking.mode=vector"],
     },
     "decay": {
@@ -34,7 +34,7 @@ SWAPS: Swaps = {
         "reinforcement=recall, no floor for working documents": ["reinforcement=recall", "decay.floor_working=0"],
     },
     "in place of decay": {
-        f"no decay engine, without {stage}": ["ranking=lancedb_pro_no_engine", f"ranking.stages.{stage}=null"]
+        f"no decay engine, without {stage}": ["ranking.order=description_no_engine", f"ranking.stages.{stage}=null"]
         for stage in ("recency_boost", "importance_weight", "time_decay")
     },
     "fusion": {

@@ -42,7 +42,6 @@ SWAPS: Swaps = {
         "compaction=none": ["compaction=none", "summary_documents=none"],
         "no summary is found": ["summary_documents=none"],
         "summaries in the place of their turns": ["summary_documents=replacing"],
-        "confidence by embedding": ["compaction.confidence=embedding"],
     },
     "rest": {
         "recovery=none": ["recovery=none"],

@@ -1,6 +1,6 @@
 """The recent tail: the newest turns, shown word for word.
 
-Source: the host's tail selector of libravdb memory 1.4.4; `one_unit` is ours.
+Source: the host's tail selector of libravdb memory 1.4.4; that one unit is completed and no more, its document.
 """
 
 import math
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Bundles = Literal["none", "one_unit", "unbounded"]
+Ruling = Literal["corrected", "original", "1.4.4"]
+"""Of libravdb memory: its documents with their mistakes put right, its documents, or the code of that version."""
 
 
 class Turn(NamedTuple):
@@ -31,7 +32,12 @@ class TailChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecentTail:
-    """The last `min_turns` turns, and the turns before them up to the first that does not fit."""
+    """The last `min_turns` turns, and the turns before them up to the first that does not fit.
+
+    A message and its answer, a call and its results, and what names one bundle are a unit: the one at the boundary is
+    completed, if it fits beside what else must be shown. By the rules of `1.4.4` whatever alternates between user and
+    assistant comes along, at any cost: mostly the whole session.
+    """
 
     min_turns: int = 4
     """Always in."""
@@ -39,10 +45,6 @@ class RecentTail:
     """Of the whole tail."""
     budget_fraction: float | None = 0.3
     """Of the memory's budget: stands in the place of `budget_tokens`. None = those count."""
-    bundles: Bundles = "one_unit"
-    """What is kept together at the boundary. `one_unit`: a message and its answer, a call and its results, and what
-    names one bundle; one such unit is completed, if it fits beside what else must be shown. `unbounded`: as the
-    original, whatever alternates between user and assistant, at any cost: mostly the whole session."""
 
     def __post_init__(self) -> None:
         for name in ("min_turns", "budget_tokens"):
@@ -50,9 +52,6 @@ class RecentTail:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
         if self.budget_fraction is not None and not 0 <= self.budget_fraction <= 1:
             raise ValueError(f"budget_fraction must be in [0, 1] or null, got {self.budget_fraction}")
-        if self.bundles not in Bundles.__args__:  # type: ignore[attr-defined]
-            allowed = ", ".join(Bundles.__args__)  # type: ignore[attr-defined]
-            raise ValueError(f"bundles must be one of {allowed}, got {self.bundles!r}")
 
     def target_tokens(self, memory_budget_tokens: float) -> float:
         """What the tail aims at, of the budget that the memory has."""
@@ -60,55 +59,64 @@ class RecentTail:
             return self.budget_tokens
         return self.budget_fraction * memory_budget_tokens
 
-    def base(self, turns: Sequence[Turn]) -> int:
+    def base(self, turns: Sequence[Turn], rules: Ruling = "corrected") -> int:
         """Where the turns begin that are always in: the last `min_turns`, and the calls that their results answer."""
         if self.min_turns <= 0 or not turns:
             return len(turns)
         first = max(0, len(turns) - self.min_turns)
-        return self._step(turns, first)
+        return _step(turns, first, rules)
 
-    def select(self, turns: Sequence[Turn], budget_tokens: float, room_tokens: float = math.inf) -> TailChoice:
+    def select(
+        self,
+        turns: Sequence[Turn],
+        budget_tokens: float,
+        room_tokens: float = math.inf,
+        rules: Ruling = "corrected",
+    ) -> TailChoice:
         """Choose the tail of a conversation.
 
         Args:
             turns: in order.
             budget_tokens: up to which turns are added to the base.
-            room_tokens: which the unit at the boundary may fill; read for `one_unit` alone.
+            room_tokens: which the unit at the boundary may fill.
+            rules: `1.4.4`, or any other.
         """
-        base = self.base(turns)
+        base = self.base(turns, rules)
         if base == len(turns):
             return TailChoice(base, base)
         budget_tokens = max(0, math.floor(budget_tokens))
         used = sum(turns[place].tokens for place in range(base, len(turns)))
         first = base
         while first and used <= budget_tokens:
-            step = self._step(turns, first - 1)
+            step = _step(turns, first - 1, rules)
             more = sum(turns[place].tokens for place in range(step, first))
             if used + more > budget_tokens:
                 break
             first = step
             used += more
-        if self.bundles == "unbounded":
+        if rules == "1.4.4":
             while first and _is_coupled(turns[first - 1], turns[first]):
                 first -= 1
-        elif self.bundles == "one_unit":
-            first = self._with_unit(turns, first, room_tokens - used)
+        else:
+            first = _with_unit(turns, first, room_tokens - used)
         return TailChoice(base, first)
 
-    def _step(self, turns: Sequence[Turn], place: int) -> int:
-        """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
-        while self.bundles == "one_unit" and place and turns[place].role == "tool":
-            place -= 1
-        return place
 
-    def _with_unit(self, turns: Sequence[Turn], first: int, room_tokens: float) -> int:
-        start = first
-        while start and _is_within_unit(turns[start - 1], turns[start]):
-            start -= 1
-            room_tokens -= turns[start].tokens
-            if room_tokens < 0:
-                return first
-        return start
+def _step(turns: Sequence[Turn], place: int, rules: Ruling) -> int:
+    """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
+    while rules != "1.4.4" and place and turns[place].role == "tool":
+        place -= 1
+    return place
+
+
+def _with_unit(turns: Sequence[Turn], first: int, room_tokens: float) -> int:
+    start = first
+    while start and _is_within_unit(turns[start - 1], turns[start]):
+        start -= 1
+        room_tokens -= turns[start].tokens
+        if room_tokens < 0:
+            return first
+    return start
 
 
 def _is_coupled(before: Turn, turn: Turn) -> bool:

@@ -57,10 +57,8 @@ def _idle_stages(ranking: Any) -> set[str]:
         return set()
     if ranking.get("mode") in ("hybrid", "vector"):
         ranking.pop({"hybrid": "vector", "vector": "hybrid"}[ranking["mode"]], None)
-    paths = [path for path in ranking.values() if isinstance(path, dict) and "order" in path] or [ranking]
-    orders = [path["order"] for path in paths]
-    if any(order is None for order in orders):
-        return set()
+    paths = [path["orders"] for path in ranking.values() if isinstance(path, dict) and "orders" in path]
+    orders = [path.get(ranking["order"], ()) for path in paths] or [ranking.get("order") or stages]
     idle = {name for name in stages if not any(name in order for order in orders)}
     for name in idle:
         del stages[name]

@@ -13,8 +13,8 @@ from pipelines.config import building, composition
 
 
 @cache
-def component(override: str, key: str) -> Any:
-    return building.build(composition.composed([override]), key)
+def component(override: str, key: str, *settings: str) -> Any:
+    return building.build(composition.composed([override, *settings]), key)
 
 
 def documents_batch(document_ids: list[str]) -> Batch:

@@ -63,7 +63,7 @@ MISTAKES = {
         ["admission", "weights must not all be 0", "raise at least one"],
     ),
     "unknown stage": (
-        ["evaluate", "ranking=lancedb_pro", "ranking.hybrid.order=[fuse]"],
+        ["evaluate", "ranking=lancedb_pro", "ranking.hybrid.orders.description=[fuse]"],
         ["order names no stage 'fuse'", "fusion"],
     ),
     "misspelt group": (["evaluate", "embeder=minilm"], ["embeder", "did you mean embedder?"]),

@@ -67,7 +67,7 @@ def test_what_a_plugin_cannot_be_told_is_named(tmp_path: Path) -> None:
     provenance = exported(
         tmp_path,
         "system=lancedb_pro",
-        "ranking=lancedb_pro_code",
+        "ranking.order=code",
         "fusion.floor_ratio=0.8",
         "decay.importance_modulation=12",
         "source.dense_pool_size=50",

@@ -4,14 +4,12 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summary_quality import SummaryQuality, clamped, summary_quality
 from lcm.errors import ModelError
 from lcm.protocols import Embedder
 from lcm.records import SummaryResult
-
-Confidence = Literal["backend", "embedding"]
 
 EXTRACTIVE = "extractive"
 
@@ -20,13 +18,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfidence:
-    """`backend`: the summarizer's own. `embedding`: (align + cover) / 2, of an abstractive summary mixed with its own;
+    """The summarizer's own. By the rules of `1.4.4`: (align + cover) / 2, of an abstractive summary mixed with its own;
     an abstractive summary that is not aligned is made again from the turns' own words.
 
-    Source: libravdb memory 1.3.5 for `backend`, 1.4.4 for `embedding`.
+    Source: libravdb memory 1.3.5 and 1.4.4.
     """
 
-    rule: Confidence
+    rules: Ruling
     embedder: Embedder
     preservation_threshold: float
     embedding_share: float
@@ -45,7 +43,7 @@ class ClusterConfidence:
 
     def is_judging(self, result: SummaryResult) -> bool:
         """Say whether a summary may be refused for being far from what was said."""
-        return self.rule == "embedding" and result.method != EXTRACTIVE
+        return self.rules == "1.4.4" and result.method != EXTRACTIVE
 
     def is_lost(self, result: SummaryResult, quality: SummaryQuality | None) -> bool:
         """Say whether an abstractive summary is too far from what was said."""
@@ -54,7 +52,7 @@ class ClusterConfidence:
     def of(self, result: SummaryResult, quality: SummaryQuality | None) -> float:
         """The confidence of a summary, in [0, 1]."""
         own = clamped(result.confidence)
-        if self.rule == "backend" or quality is None:
+        if self.rules != "1.4.4" or quality is None:
             return own
         if result.method == EXTRACTIVE:
             return quality.confidence

@@ -2,38 +2,35 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from lcm.compaction.recent_tail import Ruling
 from lcm.protocols import TokenEstimator
 from lcm.records import ContextEntry, Message, SummaryResult
 from lcm.token_estimator.code_points import CodePoints
-
-Counting = Literal["context", "original"]
 
 _FLOOR = CodePoints(empty_tokens=1)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounting:
-    """`context`: the tokens that the context holds, on both sides, of what the summary covers.
+    """`corrected`: the tokens that the context holds, on both sides, of what the summary covers. Any other: the
+    summarizer's own count, words or a model's tokens, held against a quarter of the code points of all turns, those
+    too that are kept as guidance.
 
-    `original`: the summarizer's own count, words or a model's tokens, held against a quarter of the code points of all
-    turns, those too that are kept as guidance.
-
-    Source: libravdb memory 1.4.4 for `original`.
+    Source: libravdb memory 1.4.4.
     """
 
-    rule: Counting
+    rules: Ruling
     token_estimator: TokenEstimator
 
     @property
     def estimator(self) -> TokenEstimator:
         """Counts what is not stored."""
-        return _FLOOR if self.rule == "original" else self.token_estimator
+        return self.token_estimator if self.rules == "corrected" else _FLOOR
 
     def turn_tokens(self, entries: Sequence[ContextEntry], messages: Sequence[Message]) -> list[int]:
         """Of turns, for the recent tail."""
-        if self.rule == "context":
+        if self.rules == "corrected":
             return [entry.tokens for entry in entries]
         return _FLOOR.count([message.content for message in messages])
 
@@ -56,7 +53,7 @@ class ClusterCounting:
         """
         if summary_tokens >= sum(entry.tokens for entry in entries):
             return False
-        if self.rule == "context":
+        if self.rules == "corrected":
             return summary_tokens < sum(entry.tokens for entry in entries if entry.item_id in set(covered_ids))
         return self.said_tokens(result) < sum(_FLOOR.count([message.content for message in messages]))
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.clustering.cluster_confidence import EXTRACTIVE, ClusterConfidence
@@ -13,6 +13,7 @@ from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.prior_context import PriorContext
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.progress import Progress
+from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
 from lcm.encoding import well_formed
@@ -22,8 +23,6 @@ from lcm.records import ContextEntry, Level, Message, Shard, Summary, SummaryReq
 from lcm.transcript.file_references import file_ids_in
 
 SummaryExchange = Generator[SummaryRequest, SummaryResult, "Made | None"]
-TechnicalityOf = Literal["scored_turns", "all_turns"]
-"""Whose admission scores a cluster's technicality is the mean of; among all turns one without a score has 0."""
 Folding = Generator[SummaryRequest, SummaryResult, bool]
 """Whether the cluster left the context."""
 
@@ -68,7 +67,7 @@ class ClusterSummary:
     confidence: ClusterConfidence
     ladder: Ladder
     sanitizer: Sanitizer
-    technicality_of: TechnicalityOf
+    rules: Ruling
 
     def fold(self, progress: Progress, cluster: Cluster) -> Folding:
         """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is
@@ -164,11 +163,11 @@ class ClusterSummary:
         )
 
     def _technicality(self, progress: Progress, cluster: Cluster) -> float:
-        """The mean admission score of the turns; 0 where none has a score."""
+        """The mean admission score of the turns that have one; by the rules of `1.4.4` of all, without one 0."""
         ids = [message.message_id for message in cluster.messages]
         found = progress.window.admission_scores(ids)
         scores = [found[message_id] for message_id in ids if message_id in found]
-        count = len(scores) if self.technicality_of == "scored_turns" else len(ids)
+        count = len(ids) if self.rules == "1.4.4" else len(scores)
         return clamped(sum(scores) / count) if count else 0.0
 
     def _is_less(self, result: SummaryResult, cluster: Cluster) -> bool:

@@ -8,34 +8,29 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import get_args
 
 from lcm.clock import EPOCH
-from lcm.compaction.clustering.cluster_confidence import ClusterConfidence, Confidence
-from lcm.compaction.clustering.cluster_counting import ClusterCounting, Counting
+from lcm.compaction.clustering.cluster_confidence import ClusterConfidence
+from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.cluster_partition import partition
-from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary, TechnicalityOf
+from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
 from lcm.compaction.clustering.prior_context import PriorContext, made_before, prior_context
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
 from lcm.compaction.progress import Progress, report
-from lcm.compaction.recent_tail import Bundles, RecentTail, Turn
+from lcm.compaction.recent_tail import RecentTail, Ruling, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
 from lcm.protocols import ContextWindow, CountsIncidents, Embedder, Guidance, Summarizer, TokenEstimator, Work
 from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult
 from lcm.transcript.recorded_metadata import recorded_bundle
 
-Prior = Literal["standing_before", "made_before"]
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
 _log = logging.getLogger(__name__)
 _MOST_REMEMBERED = 100_000
-_CHOICES: dict[str, Any] = {
-    "bundles": Bundles, "confidence": Confidence, "counting": Counting, "prior": Prior,
-    "technicality_of": TechnicalityOf,
-}  # fmt: skip
 _LEAST = {
     "target_cluster_size": 1, "min_turns": 0, "tail_budget_tokens": 0, "prior_context_tokens": 0,
     "session_token_budget": 0,
@@ -56,13 +51,17 @@ class Clustering:
     "nothing to compact", "already under target", "could not reach target", "provider auth failure", or the text of
     the failure that ended the run.
 
-    Source: libravdb memory 1.3.5, 1.3.17 and 1.4.4. `confidence` backend is the rule of 1.3.5, embedding that of 1.4.4.
-    Beside the original's values stand corrected ones: `bundles` one_unit | unbounded: its tail takes in whatever
-    alternates between user and assistant, mostly all; `counting` context | original: it holds words or a model's
-    tokens against characters; `prior` standing_before | made_before: it looks for summaries that were written before
-    the cluster was said, so never finds the one just before it; `technicality_of` scored_turns | all_turns: it counts a
-    turn without an admission score, as all but the user's are, as 0, so that hardly a dialogue is ever technical.
-    For all values alike: what is compacted is not compacted again, which the original does; and where a model fails,
+    Source: libravdb memory, its documents of 1.3.5 and 1.3.17 (`rules` original) and its code of 1.4.4 (1.4.4):
+
+    | | corrected | original | 1.4.4 |
+    |---|---|---|---|
+    | boundary of the tail | one unit is completed | likewise | all that alternates comes along, mostly everything |
+    | confidence | the maker's | likewise | an embedder's too; what is far from its turns is made again |
+    | less than its turns | by tokens of the context | words or a model's tokens against characters | likewise |
+    | prior summaries | those before the cluster | those made before it was said: never the one before | likewise |
+    | technicality, mean score of | scored turns | likewise | all turns, without a score 0: hardly ever technical |
+
+    By all rules alike: what is compacted is not compacted again, which the original does; and where a model fails,
     words of the turns stand in, if the summarizer has them, instead of ending the run, which refused credentials end.
     """
 
@@ -70,24 +69,20 @@ class Clustering:
     guidance: Guidance
     token_estimator: TokenEstimator
     embedder: Embedder
+    rules: Ruling = "corrected"
     target_cluster_size: int = 20
     min_turns: int = 4
     tail_budget_tokens: int = 128
-    bundles: Bundles = "one_unit"
-    confidence: Confidence = "backend"
     preservation_threshold: float = 0.65
     embedding_share: float = 0.8
     backend_share: float = 0.2
-    counting: Counting = "context"
     first_target_tokens: int = 64
     first_density: float = 0.4
     tighter_target_tokens: int = 32
     tighter_density: float = 0.25
     last_target_tokens: int = 16
     last_density: float = 0.25
-    prior: Prior = "standing_before"
     prior_context_tokens: int = 96
-    technicality_of: TechnicalityOf = "scored_turns"
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
     tail: RecentTail = field(init=False, repr=False, compare=False)
@@ -106,24 +101,22 @@ class Clustering:
         for name in _SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                allowed = ", ".join(sorted(get_args(choices)))
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        if self.rules not in get_args(Ruling):
+            raise ValueError(f"rules must be one of {', '.join(get_args(Ruling))}, got {self.rules!r}")
         ladder = Ladder(
             Rung(self.first_target_tokens, self.first_density),
             Rung(self.tighter_target_tokens, self.tighter_density),
             Rung(self.last_target_tokens, self.last_density),
         )
-        counting = ClusterCounting(self.counting, self.token_estimator)
+        counting = ClusterCounting(self.rules, self.token_estimator)
         confidence = ClusterConfidence(
-            self.confidence, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
+            self.rules, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
             self._own_incidents,
         )  # fmt: skip
         summary = ClusterSummary(
-            self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer, self.technicality_of
+            self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer, self.rules
         )  # fmt: skip
-        object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None, self.bundles))
+        object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None))
         object.__setattr__(self, "summary", summary)
 
     @property
@@ -237,7 +230,7 @@ class Clustering:
         turns = [
             Turn(count, message.role, recorded_bundle(message)) for count, message in zip(tokens, messages, strict=True)
         ]
-        return self.tail.select(turns, self.tail_budget_tokens).recent
+        return self.tail.select(turns, self.tail_budget_tokens, rules=self.rules).recent
 
     def _cluster(self, progress: Progress, entries: Sequence[ContextEntry]) -> Cluster:
         messages = progress.window.messages([entry.item_id for entry in entries])
@@ -248,7 +241,7 @@ class Clustering:
         ids = [entry.item_id for entry in progress.totals if not entry.is_message]
         if not ids or not self.prior_context_tokens:
             return PriorContext()
-        if self.prior == "standing_before":
+        if self.rules == "corrected":
             before = _before(progress.totals, entries[0].ordinal)
             earlier = progress.window.summaries([entry.item_id for entry in before if not entry.is_message])
         else:

@@ -6,9 +6,9 @@ is for guidance and recall. Source: the budget partition of libravdb memory 1.4.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
+from lcm.compaction.recent_tail import RecentTail, Ruling, TailChoice, Turn
 from lcm.errors import LcmError
 
 _SLACK = 1e-9
@@ -21,7 +21,7 @@ class OversizedHardError(LcmError):
         super().__init__(
             f"hard authored text (authored.paths) takes {tokens:g} tokens as it is shown, more than the "
             f"{budget_tokens:g} that it may: shorten it, mark less of it as binding, or ask for larger budgets "
-            "(retention.budgets; assembly.shares.oversized_hard=degrade shows it alone)"
+            "(retention.budgets; assembly.rules=original shows it alone)"
         )
         self.tokens = tokens
         self.budget_tokens = budget_tokens
@@ -74,24 +74,26 @@ class BudgetShares:
     """What soft authored text may take."""
     guidance_fraction: float = 0.15
     """What protected rules may take."""
-    oversized_hard: Literal["refuse", "degrade"] = "refuse"
-    """What becomes of hard text that takes more than it may: an error, or as the original a context of nothing else."""
-    soft_claim: Literal["reserved", "used"] = "reserved"
-    """What the tail cannot have: all that soft text could claim, so that a larger budget never shortens the tail; or as
-    the original only what it takes."""
 
     def __post_init__(self) -> None:
         for name in ("hard_fraction", "soft_fraction", "guidance_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name, allowed in (("oversized_hard", ("refuse", "degrade")), ("soft_claim", ("reserved", "used"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be {' or '.join(allowed)}, got {getattr(self, name)!r}")
 
     def share(
-        self, memory_tokens: float, hard: Sequence[float], soft: Costs, turns: Sequence[Turn], tail: RecentTail
+        self,
+        memory_tokens: float,
+        hard: Sequence[float],
+        soft: Costs,
+        turns: Sequence[Turn],
+        tail: RecentTail,
+        rules: Ruling = "corrected",
     ) -> Shares:
         """Share a budget out.
+
+        Hard text that takes more than it may is refused, and the tail cannot have what soft text could claim, so that a
+        larger budget never shortens it. By the original's rules such hard text is shown with the base of the tail and
+        nothing else, and the tail cannot have what soft text takes.
 
         Args:
             memory_tokens: the budget.
@@ -99,15 +101,16 @@ class BudgetShares:
             soft: what the soft blocks take.
             turns: the conversation.
             tail: how its tail is chosen.
+            rules: `corrected`, or the original's.
         Raises:
-            OversizedHardError: if hard blocks take more than they may, where that is refused.
+            OversizedHardError: if hard blocks take more than they may, by the corrected rules.
         """
         hard_tokens = sum(hard)
         hard_limit = memory_tokens * self.hard_fraction if self.hard_fraction > 0 else memory_tokens
         is_oversized = bool(hard) and hard_tokens > hard_limit + _SLACK
-        if is_oversized and self.oversized_hard == "refuse":
+        if is_oversized and rules == "corrected":
             raise OversizedHardError(hard_tokens, hard_limit)
-        base = tail.base(turns)
+        base = tail.base(turns, rules)
         base_tokens = sum(turns[place].tokens for place in range(base, len(turns)))
         degraded = []
         if is_oversized and self.hard_fraction > 0:
@@ -123,10 +126,10 @@ class BudgetShares:
         soft_budget = max(0.0, min(memory_tokens * self.soft_fraction, room))
         soft_count = longest_prefix(soft.packed, soft_budget)
         soft_tokens = sum(soft.shown[:soft_count])
-        claimed = soft_tokens if self.soft_claim == "used" else min(soft_budget, sum(soft.shown))
+        claimed = min(soft_budget, sum(soft.shown)) if rules == "corrected" else soft_tokens
         tail_room = max(0.0, memory_tokens - hard_tokens - claimed)
         target = max(tail.target_tokens(memory_tokens), base_tokens)
-        choice = tail.select(turns, min(target, tail_room), tail_room)
+        choice = tail.select(turns, min(target, tail_room), tail_room, rules)
         tail_tokens = sum(turns[place].tokens for place in range(choice.recent, len(turns)))
         return Shares(memory_tokens, hard_tokens, soft_count, soft_tokens, choice, base_tokens, tail_tokens, ())
 

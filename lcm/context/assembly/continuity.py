@@ -1,19 +1,18 @@
 """Contexts of what was authored, the newest turns word for word, protected rules, and what was recalled.
 
-Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`,
-those of the code of 1.4.4 `conf/assembly/libravdb_1_4_4.yaml`.
+Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from lcm.clock import EPOCH
-from lcm.compaction.recent_tail import RecentTail
+from lcm.compaction.recent_tail import RecentTail, Ruling
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, Shares
 from lcm.context.assembly.memory_header import Remembered, header, line_text, message_text, sections
-from lcm.context.assembly.pricing import Price, Pricing, Rendering
+from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import Chosen, RecallChoice, RecallRules, Room
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
 from lcm.protocols import Ask, Recovery, TokenEstimator
@@ -32,6 +31,16 @@ class Continuity:
 
     Budgets are of the parts as they are counted one by one. An estimator for which a whole text is no sum of its parts
     may count the rendered context higher.
+
+    Source: libravdb memory, its documents (`rules` original) and its code of 1.4.4 (1.4.4):
+
+    | | corrected | original | 1.4.4 |
+    |---|---|---|---|
+    | the tail is shown as | messages, all else in the header | messages of the system, and in the header | likewise |
+    | counted is | every part as it is shown | the messages alone | likewise |
+    | hard text above its share | is refused | is shown with the newest turns alone | likewise |
+    | kept from the tail | all that soft text could claim | what soft text takes | likewise |
+    | boundary of the tail | one unit is completed | likewise | all that alternates comes along |
     """
 
     token_estimator: TokenEstimator
@@ -41,21 +50,23 @@ class Continuity:
     """Of what is asked for, the memory's own budget."""
     shares: BudgetShares = field(default_factory=BudgetShares)
     tail: RecentTail = field(default_factory=RecentTail)
-    rendering: Rendering = "once"
-    """`once`: the tail as the messages that it was, all else in the header, every part counted as it is shown. `twice`:
-    as the original, everything as a message of the system and in the header, which is not counted."""
+    rules: Ruling = "corrected"
     shows_documents = True
     reads_prompts = True
 
     def __post_init__(self) -> None:
         if not 0 < self.token_budget_fraction <= 1:
             raise ValueError(f"token_budget_fraction must be in (0, 1], got {self.token_budget_fraction}")
-        if self.rendering not in Rendering.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"rendering must be once or twice, got {self.rendering!r}")
+        if self.rules not in get_args(Ruling):
+            raise ValueError(f"rules must be one of {', '.join(get_args(Ruling))}, got {self.rules!r}")
+
+    @property
+    def is_shown_twice(self) -> bool:
+        return self.rules != "corrected"
 
     def wording(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
-        return entry_of(message) if self.rendering == "twice" else storage_shape.wording(message)
+        return entry_of(message) if self.is_shown_twice else storage_shape.wording(message)
 
     def assemble(
         self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
@@ -63,7 +74,7 @@ class Continuity:
         """Choose what fits from the conversation, what each ask recalled, and what was authored.
 
         Raises:
-            OversizedHardError: if hard authored text takes more than it may, where that is refused.
+            OversizedHardError: if hard authored text takes more than it may, by the corrected rules.
         """
         packing = _Packing(self, items, authored)
         return [packing.context(ask) for ask in asks]
@@ -97,11 +108,11 @@ class _Packing:
     def __init__(self, rules: Continuity, items: Sequence[Message | Summary], authored: Sequence[AuthoredNode]) -> None:
         self._rules = rules
         self._items = items
-        self._is_twice = rules.rendering == "twice"
+        self._is_twice = rules.is_shown_twice
         messages = [item for item in items if isinstance(item, Message)]
         self._turns = TailTurns(messages, rules.token_estimator, as_entries=self._is_twice)
         self._no_turns = TailTurns((), rules.token_estimator, as_entries=self._is_twice)
-        self._pricing = Pricing(rules.token_estimator, rules.rendering)
+        self._pricing = Pricing(rules.token_estimator, is_twice=self._is_twice)
         self._hard = [node for node in authored if node.tier == "hard"]
         self._soft = [node for node in authored if node.tier == "soft"]
         nodes = [*self._hard, *self._soft]
@@ -118,7 +129,8 @@ class _Packing:
             memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
             soft = Costs([price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices])
             hard = [price.shown for price in self._hard_prices]
-            self._shared[key] = self._rules.shares.share(memory_tokens, hard, soft, turns, self._rules.tail)
+            rules = self._rules
+            self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules)
         return turns, self._shared[key]
 
     def context(self, ask: Ask) -> Context:

@@ -1,12 +1,10 @@
 """What it takes to show something that is remembered."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.context.assembly.memory_header import Remembered, Section, closing, line, line_text, message_text, opening
 from lcm.protocols import TokenEstimator
-
-Rendering = Literal["once", "twice"]
 
 
 class Price(NamedTuple):
@@ -21,14 +19,14 @@ class Price(NamedTuple):
 class Pricing:
     """Prices by one estimator.
 
-    `once`: a line of the header; the first of a section pays for its opening and closing too; that is counted, and that
-    is packed by. `twice`, as the original: packed by the bare text, counted by what its author counted, where he did,
-    else by its message; the header costs nothing.
+    Shown once: a line of the header; the first of a section pays for its opening and closing too; that is counted, and
+    that is packed by. Shown twice, as the original: packed by the bare text, counted by what its author counted, where
+    he did, else by its message; the header costs nothing.
     """
 
-    def __init__(self, estimator: TokenEstimator, rendering: Rendering) -> None:
+    def __init__(self, estimator: TokenEstimator, *, is_twice: bool) -> None:
         self._estimator = estimator
-        self._is_twice = rendering == "twice"
+        self._is_twice = is_twice
 
     def prices(
         self,
@@ -44,7 +42,7 @@ class Pricing:
             section: of the header.
             ones: what is to stand there.
             before: how many stand there already.
-            counted: the tokens that its author counted, of each; 0 = he did not. Read for `twice` alone.
+            counted: the tokens that its author counted, of each; 0 = he did not. Read where it is shown twice.
         """
         if self._is_twice:
             messages = self._estimator.count([message_text(one) for one in ones])

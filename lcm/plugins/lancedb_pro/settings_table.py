@@ -256,7 +256,7 @@ _ADMISSION = (
     _none("admissionControl.rejectedAuditFilePath", TEXT, ABSENT, _AUDIT),
 )  # fmt: skip
 
-_ORDER = "the plugin's stages have one order, `ranking=lancedb_pro_code`"
+_ORDER = "the plugin's stages have one order, `ranking.order=code`"
 _CONSTANT = "it is a constant of the plugin's code"
 
 TABLE = Table(
@@ -265,7 +265,7 @@ TABLE = Table(
     version="1.1.0-beta.10",
     base=(
         "system=lancedb_pro",
-        "ranking=lancedb_pro_code",
+        "ranking.order=code",
         "extraction=llm",
         "deduplication=model",
         "language_model=openai_compatible",
@@ -292,9 +292,10 @@ TABLE = Table(
     reasons={
         "extraction": "the plugin extracts by a model, or by rules of its own where smartExtraction is false",
         "deduplication": "the plugin's duplicates are judged by its model; the thresholds are constants of its code",
-        "ranking.hybrid.order": _ORDER,
-        "ranking.vector.order": _ORDER,
-        "ranking.tag.order": _ORDER,
+        "ranking.order": _ORDER,
+        "ranking.hybrid.orders": _ORDER,
+        "ranking.vector.orders": _ORDER,
+        "ranking.tag.orders": _ORDER,
         "ranking.tags": "retrieval.tagPrefixes is read by the code and refused by its manifest",
         "ranking.stages.limit": "the host asks for so many as it shows",
         "ranking.stages.diversity": _CONSTANT,

@@ -13,10 +13,10 @@ from lcm.retrieval.source.tagged import TagPrefixes
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where the rows of a path are born, and the names of the stages that they pass, in order."""
+    """Where the rows of a path are born, and by the name of an order the stages that they pass."""
 
     source: Source
-    order: Sequence[str]
+    orders: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,14 @@ class RoutedRanking:
     """memory-lancedb-pro's three ways to answer.
 
     A query that names a tag goes the way of `tag`; any other goes that of `mode`. All share their stages, so that a
-    number is tuned once.
+    number is tuned once; `order` names the order that each of them has for its own.
     """
 
     stages: Mapping[str, Stage]
     hybrid: Path
     vector: Path
     tag: Path
+    order: str
     mode: Literal["hybrid", "vector"] = "hybrid"
     tags: TagPrefixes = field(default_factory=TagPrefixes)
 
@@ -46,7 +47,9 @@ class RoutedRanking:
     def ranking(self, name: str) -> Ranking:
         """One path: hybrid, vector or tag."""
         path: Path = getattr(self, name)
-        return Ranking(path.source, self.stages, path.order)
+        if self.order not in path.orders:
+            raise ValueError(f"order must be one of {', '.join(path.orders)}, got {self.order!r}")
+        return Ranking(path.source, self.stages, path.orders[self.order])
 
     @property
     def needs_vectors(self) -> bool:

@@ -202,7 +202,7 @@ def test_queries_without_any_answer_are_flagged() -> None:
     assert not any("no document" in flag for flag in run().flags)
 
 
-@pytest.mark.parametrize("choice", ["lossless", "lossless_claw", "continuity", "libravdb", "libravdb_1_4_4"])
+@pytest.mark.parametrize("choice", ["lossless", "lossless_claw", "continuity", "libravdb"])
 def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(choice: str) -> None:
     values = pl.DataFrame({"measure": ["context_tokens@10"] * 3, "value": [11.0, 10.0, 9.0]})
     (told,) = _over_budget(values)

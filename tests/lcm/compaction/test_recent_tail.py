@@ -16,8 +16,8 @@ TURNS = st.lists(
 )
 
 
-def talk(n: int, tokens: int = 10) -> list[Turn]:
-    return [Turn(tokens, ("user", "assistant")[place % 2]) for place in range(n)]
+def talk(n: int, roles: tuple[str, str] = ("user", "assistant")) -> list[Turn]:
+    return [Turn(10, roles[place % 2]) for place in range(n)]
 
 
 def tokens(turns: list[Turn], first: int) -> float:
@@ -25,18 +25,18 @@ def tokens(turns: list[Turn], first: int) -> float:
 
 
 def test_turns_are_added_while_they_fit() -> None:
-    tail = RecentTail(min_turns=2, budget_fraction=None, bundles="none")
-    assert tail.select(talk(10), 45).recent == 10 - 45 // 10
-    assert tail.select(talk(10), 45).base == 10 - 2
+    tail = RecentTail(min_turns=2, budget_fraction=None)
+    choice = tail.select(talk(10, ("user", "user")), 45)
+    assert (choice.recent, choice.base) == (10 - 45 // 10, 10 - 2)
 
 
 def test_the_base_stands_whatever_it_costs() -> None:
-    tail = RecentTail(min_turns=3, budget_fraction=None, bundles="none")
-    assert tail.select(talk(10), 5).recent == 10 - 3
+    tail = RecentTail(min_turns=3, budget_fraction=None)
+    assert tail.select(talk(10, ("user", "user")), 5).recent == 10 - 3
 
 
 def test_without_bound_an_alternating_session_is_swallowed_whole() -> None:
-    assert RecentTail(min_turns=1, bundles="unbounded").select(talk(10), 0).recent == 0
+    assert RecentTail(min_turns=1).select(talk(10), 0, rules="1.4.4").recent == 0
 
 
 def test_one_unit_completes_one_exchange() -> None:
@@ -63,9 +63,8 @@ def test_laws_of_one_unit(turns: list[Turn], min_turns: int, budget: int, room: 
     assert 0 <= choice.recent <= choice.base <= len(turns)
     assert choice.base <= max(0, len(turns) - min_turns)
     assert choice.recent == choice.base or tokens(turns, choice.recent) <= max(budget, room)
-    assert RecentTail(min_turns=min_turns, bundles="none").select(turns, budget).recent >= choice.recent or any(
-        turn.role == "tool" for turn in turns
-    )
+    apart = [Turn(turn.tokens, "") for turn in turns]
+    assert tail.select(apart, budget).recent >= choice.recent or any(turn.role == "tool" for turn in turns)
     if choice.recent < len(turns) and choice.recent:
         assert turns[choice.recent].role != "tool"
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lockstep import run
+from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
@@ -64,10 +65,10 @@ def clustering(routed: Routed, **fields: Any) -> Clustering:
     return Clustering(routed, NoGuidance(), Utf16Units(), EMBEDDER, **{"session_token_budget": 200, **fields})
 
 
-def asked(said: str, admission: Admission, technicality_of: Literal["scored_turns", "all_turns"]) -> list[float]:
+def asked(said: str, admission: Admission, rules: Ruling = "corrected") -> list[float]:
     """The technicality of what the abstractive summarizer is asked for, of a dialogue of 12 and 12."""
     abstractive = Stub(lambda _: "a short summary")
-    compaction = clustering(Routed(Centroid(EMBEDDER), abstractive), technicality_of=technicality_of)
+    compaction = clustering(Routed(Centroid(EMBEDDER), abstractive), rules=rules, min_turns=0)
     talk = transcript([said.format(n=i) if i % 2 == 0 else f"Done, number {i} works now." for i in range(24)])
     parts: System = replace(system(), admission=admission, compaction=compaction)
     with Memory.open(parts) as memory:
@@ -77,20 +78,20 @@ def asked(said: str, admission: Admission, technicality_of: Literal["scored_turn
 
 
 def test_a_technical_dialogue_reaches_the_abstractive_summarizer_and_a_plain_one_does_not() -> None:
-    technical = asked(TECHNICAL, gate(), "scored_turns")
+    technical = asked(TECHNICAL, gate())
     assert technical
     assert min(technical) >= 0.6
-    assert asked(PLAIN, gate(), "scored_turns") == []
+    assert asked(PLAIN, gate()) == []
 
 
 def test_among_all_turns_those_without_a_score_count_as_none() -> None:
     """1.0 of every other turn: about 0.5 of all."""
-    assert asked(TECHNICAL, UsersAlone(1.0), "all_turns") == []
+    assert asked(TECHNICAL, UsersAlone(1.0), "1.4.4") == []
 
 
 @pytest.mark.parametrize(("score", "is_routed"), [(0.6, True), (0.59, False)])
 def test_the_threshold_is_the_mean_of_the_scores_that_there_are(score: float, is_routed: bool) -> None:
-    found = asked(PLAIN, UsersAlone(score), "scored_turns")
+    found = asked(PLAIN, UsersAlone(score))
     assert bool(found) == is_routed
     assert found == [pytest.approx(score)] * len(found)
 

@@ -16,8 +16,8 @@ from tests.support.knobs.families import (
     CLUSTERINGS,
     CONTINUITIES,
     GATES,
-    LANCEDB_PRO,
     LOSSLESS,
+    ORDERS,
     POOLS,
     RECALLS,
     RECOVERIES,
@@ -97,21 +97,9 @@ CHANGED: Mapping[str, Any] = {
     **{f"assembly/{name}:timezone": "Asia/Tokyo" for name in LOSSLESS},
     **{f"assembly/{name}:max_budget_tokens": 1000 for name in LOSSLESS},
     **{f"assembly/{name}:shares.hard_fraction": 0.1 for name in CONTINUITIES},  # 0 is all of it, and so is 1
-    "assembly/continuity:shares.oversized_hard": "degrade",
-    "assembly/continuity:shares.soft_claim": "used",
-    "assembly/continuity:tail.bundles": "none",
-    "assembly/continuity:rendering": "twice",
-    **{
-        f"assembly/{name}:{key}": value
-        for name in ("libravdb", "libravdb_1_4_4")
-        for key, value in {
-            "shares.oversized_hard": "refuse",
-            "shares.soft_claim": "reserved",
-            "tail.budget_fraction": 0.9,
-            "tail.bundles": "none",
-            "rendering": "once",
-        }.items()
-    },
+    "assembly/continuity:rules": "original",
+    "assembly/libravdb:rules": "1.4.4",
+    "assembly/libravdb:tail.budget_fraction": 0.9,
     "assembly/lossless:eviction": "relevance",
     "assembly/lossless:relevance_terms": "ascii_json",
     "assembly/lossless:tool_pairing": "lenient",
@@ -136,19 +124,12 @@ CHANGED: Mapping[str, Any] = {
         f"compaction/{name}:{key}": value
         for name in CLUSTERINGS
         for key, value in {
-            "bundles": "none",
             "min_turns": 9,
             "tail_budget_tokens": 1000,
-            "confidence": "embedding",
-            "counting": "context",
-            "prior": "standing_before",
-            "technicality_of": "all_turns",
         }.items()
     },
-    "compaction/clustering:counting": "original",
-    "compaction/clustering:prior": "made_before",
-    "compaction/libravdb_1_4_4:confidence": "backend",
-    "compaction/libravdb_1_4_4:technicality_of": "scored_turns",
+    "compaction/clustering:rules": "original",
+    "compaction/libravdb:rules": "1.4.4",
     "compaction/lossless:source_text": "content",
     "compaction/lossless:condensation_scan": "first_run",
     "compaction/lossless:hard_fanout": "never",
@@ -217,9 +198,10 @@ CHANGED: Mapping[str, Any] = {
     "ranking/lancedb_pro:stages.hard_min_score.threshold": 0.5,  # few documents score less than the default
     "ranking/lancedb_pro:stages.min_score.threshold": 0.5,
     "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
-    **{f"ranking/{name}:hybrid.order": ["dense_score", "lexical_score", "fusion"] for name in LANCEDB_PRO},
-    **{f"ranking/{name}:vector.order": ["dense_score", "dense_only"] for name in LANCEDB_PRO},
-    **{f"ranking/{name}:tag.order": ["lexical_score", "lexical_only"] for name in LANCEDB_PRO},
+    "ranking/lancedb_pro:order": "code",
+    **{f"ranking/lancedb_pro:hybrid.orders.{name}": ["dense_score", "lexical_score", "fusion"] for name in ORDERS},
+    **{f"ranking/lancedb_pro:vector.orders.{name}": ["dense_score", "dense_only"] for name in ORDERS},
+    **{f"ranking/lancedb_pro:tag.orders.{name}": ["lexical_score", "lexical_only"] for name in ORDERS},
     "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/libravdb:stages.hops.theta_hop": 0.4,
     "ranking/libravdb:order": ["dense_score", "lexical_score", "fusion"],

@@ -5,15 +5,17 @@ from typing import Any
 
 GATES = ("gating", "libravdb")
 POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
-LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_no_engine", "lancedb_pro_code", "lancedb_pro_code_no_engine")
+ORDERS = ("description", "description_no_engine", "code", "code_no_engine")
+PATHS = ("hybrid", "vector", "tag")
+"""Of ranking=lancedb_pro."""
 
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
-CONTINUITIES = ("continuity", "libravdb", "libravdb_1_4_4")
+CONTINUITIES = ("continuity", "libravdb")
 AUTHORED = ("files", "libravdb")
 RECOVERIES = ("corrected", "libravdb", "semantic_slots")
 LEXICAL_RECOVERIES = ("corrected", "libravdb")
-CLUSTERINGS = ("clustering", "libravdb", "libravdb_1_4_4")
+CLUSTERINGS = ("clustering", "libravdb")
 TIERS = ("hnsw_tiers", "hnsw_tiers_pca", "libravdb")
 TINY = {
     "compaction": "lossless",

@@ -4,7 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcm.records import ROLES
-from tests.support.knobs.families import CLUSTERINGS, GATES, NARROW, RECOVERIES, ROTATION, SERVER, SESSIONS, TIERS, TINY
+from tests.support.knobs.families import (
+    CLUSTERINGS,
+    GATES,
+    NARROW,
+    ORDERS,
+    PATHS,
+    RECOVERIES,
+    ROTATION,
+    SERVER,
+    SESSIONS,
+    TIERS,
+    TINY,
+)
 
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{
@@ -20,12 +32,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{f"compaction/{name}:min_turns": {"compaction.tail_budget_tokens": 0} for name in CLUSTERINGS},
     **{f"compaction/{name}:prior_context_tokens": {"compaction.session_token_budget": 300} for name in CLUSTERINGS},
     **{
-        f"compaction/libravdb_1_4_4:{key}": {"compaction.preservation_threshold": 0.0}  # the words are the model's own
-        for key in (*("counting", "tighter_target_tokens", "tighter_density", "last_target_tokens", "last_density"),)
-    },
-    **{
-        f"compaction/{name}:{key}": {"compaction.confidence": "embedding"}
-        for name in ("clustering", "libravdb")
+        f"compaction/{name}:{key}": {"compaction.rules": "1.4.4"}
+        for name in CLUSTERINGS
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
@@ -43,7 +51,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         "guidance.booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"}
     },
     **{
-        f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking": "lancedb_pro_no_engine"}  # whose orders name the stage
+        f"ranking/lancedb_pro:stages.{stage}.{key}": {"ranking.order": "description_no_engine"}  # which names the stage
         for stage, keys in {
             "recency_boost": ("half_life_days", "weight", "clamp_future"),
             "importance_weight": ("base_weight", "importance_weight"),
@@ -84,6 +92,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         f"recovery/libravdb:temporal.{key}": {"recovery.puts_chosen_first": True}
         for key in ("least_gain", "most_chosen", "new_slot_bonus")
     },
+    "ranking/lancedb_pro:order": {"decay": "weibull"},  # without one they agree
+    **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
     **{f"session/{name}:skip_stateless": {"session.stateless_patterns": ["agent:*:subagent:**"]} for name in SESSIONS},

@@ -23,7 +23,8 @@ CALLERS = {"manual": "manual", "cli": "cli"}
 STORE_MIN_SCORE = 0.1
 """Asked of the store by the hybrid path; 1 / (1 + d) is never below 1/3."""
 POOL_SIZE = 20
-DECAY = {True: "ranking=lancedb_pro_code", False: "ranking=lancedb_pro_code_no_engine"}
+ORDER = {True: "code", False: "code_no_engine"}
+"""By whether a decay engine is attached."""
 STAGE_COUNTS = {
     "after_min_score": ("min_score", "not_expired"),
     "rerank_input": (),
@@ -122,7 +123,9 @@ def found(ranking: Ranking, batch: Batch, rank: str) -> int:
 
 def paths_of(case: dict[str, Any], limit: int) -> RoutedRanking:
     config, window = case["config"], 2 * limit
-    paths: RoutedRanking = component(DECAY[case["use_decay_engine"]], "ranking")
+    paths: RoutedRanking = component(
+        "ranking=lancedb_pro", "ranking", f"ranking.order={ORDER[case['use_decay_engine']]}"
+    )
     pool_size = max(config.get("candidate_pool_size", POOL_SIZE), 2 * limit)
     fusion = component("fusion=weighted_sum", "fusion")
     mode = config.get("mode", "hybrid") if case["has_fts_support"] else "vector"

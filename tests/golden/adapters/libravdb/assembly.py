@@ -31,13 +31,13 @@ class Told:
 def tail_selection_host(case: dict[str, Any]) -> dict[str, Any]:
     given = case["turns"]
     turns = [Turn(turn["tokens"], turn.get("role", ""), turn.get("bundle", "")) for turn in given]
+    if not case["use_bundles"]:
+        turns = [Turn(turn.tokens, "") for turn in turns]
     tail = original().tail
     if case["min_turns"] is not None:
         tail = _with_min_turns(tail, case["min_turns"])
-    if not case["use_bundles"]:
-        tail = replace(tail, bundles="none")
     budget = case["tail_budget_tokens"]
-    choice = tail.select(turns, tail.budget_tokens if budget is None else budget)
+    choice = tail.select(turns, tail.budget_tokens if budget is None else budget, rules="1.4.4")
     ids = [turn["id"] for turn in given]
     return {
         "older": ids[: choice.recent],
@@ -132,7 +132,7 @@ def summary_expansion(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def original() -> Continuity:
-    made: Continuity = component("assembly=libravdb_1_4_4", "assembly")
+    made: Continuity = component("assembly=libravdb", "assembly", "assembly.rules=1.4.4")
     return replace(
         made,
         token_estimator=component("token_estimator=script_chars", "token_estimator"),

@@ -90,7 +90,7 @@ class Scored(StoredWindow):
 
 
 def clustering(**changes: Any) -> Clustering:
-    return replace(component("compaction=libravdb_1_4_4", "compaction"), **changes)  # type: ignore[no-any-return]
+    return replace(component("compaction=libravdb", "compaction", "compaction.rules=1.4.4"), **changes)  # type: ignore[no-any-return]
 
 
 def embedder(case: dict[str, Any]) -> Listed:
@@ -212,7 +212,7 @@ def tail_selection_compaction(case: dict[str, Any]) -> dict[str, Any]:
         Turn(count, turn["metadata"].get("role", ""), turn["metadata"].get("continuity_bundle_id", ""))
         for count, turn in zip(tokens, turns, strict=True)
     ]
-    chosen = compaction.tail.select(seen, compaction.tail_budget_tokens)
+    chosen = compaction.tail.select(seen, compaction.tail_budget_tokens, rules=compaction.rules)
     ids = [turn["id"] for turn in turns]
     return {"older": ids[: chosen.recent], "base": ids[chosen.base :], "recent": ids[chosen.recent :]}
 

@@ -95,10 +95,7 @@ SETTINGS = st.fixed_dictionaries(
         "target_cluster_size": st.integers(1, 9),
         "min_turns": st.integers(0, 6),
         "tail_budget_tokens": st.integers(0, 90),
-        "bundles": st.sampled_from(["none", "one_unit", "unbounded"]),
-        "confidence": st.sampled_from(["backend", "embedding"]),
-        "counting": st.sampled_from(["context", "original"]),
-        "prior": st.sampled_from(["standing_before", "made_before"]),
+        "rules": st.sampled_from(["corrected", "original", "1.4.4"]),
         "prior_context_tokens": st.integers(0, 60),
     }
 )
@@ -296,10 +293,10 @@ def alternating() -> Store:
 
 def test_the_original_tail_swallows_a_dialogue_that_the_corrected_one_compacts() -> None:
     found = {
-        bundles: len(clustering(bundles=bundles).clusters(StoredWindow(alternating(), "c")))
-        for bundles in ("unbounded", "one_unit")
+        rules: len(clustering(rules=rules).clusters(StoredWindow(alternating(), "c")))
+        for rules in ("corrected", "original", "1.4.4")
     }
-    assert found == {"unbounded": 0, "one_unit": 3}
+    assert found == {"corrected": 3, "original": 3, "1.4.4": 0}
 
 
 def test_a_turn_compacts_from_the_budget_of_a_session_on() -> None:
@@ -322,9 +319,9 @@ def test_a_single_message_does_not_start_a_run_whatever_it_costs() -> None:
 
 
 def test_both_confidences_are_noted_and_the_chosen_one_is_the_summarys() -> None:
-    for rule, key in (("backend", "backend_confidence"), ("embedding", "embedding_confidence")):
+    for rules, key in (("corrected", "backend_confidence"), ("1.4.4", "embedding_confidence")):
         store = conversation(TALK[:24])
-        compacted(clustering(confidence=rule), store)
+        compacted(clustering(rules=rules), store)
         [summary] = store.summaries()
         [detail] = [json.loads(row[1]) for row in store.compactions().select("event", "detail").rows() if row[1]]
         assert summary.confidence == detail["confidence"] == detail[key]
@@ -340,15 +337,15 @@ def test_an_abstractive_summary_far_from_its_turns_is_made_again_from_their_word
 
     routed = Routed(Centroid(EMBEDDER), Far(), threshold=0.0)
     methods = {}
-    for rule in ("backend", "embedding"):
+    for rules in ("original", "1.4.4"):
         store = conversation(TALK[:24])
-        compacted(clustering(routed, confidence=rule), store)
+        compacted(clustering(routed, rules=rules), store)
         [summary] = store.summaries()
-        methods[rule] = summary.method
+        methods[rules] = summary.method
         [detail] = [json.loads(row[1]) for row in store.compactions().select("event", "detail").rows() if row[1]]
         assert detail["backend_confidence"] == 0.9, "of the abstractive one, though it was rejected"
-        assert detail["rejected_method"] == {"backend": None, "embedding": "onnx-t5"}[rule]
-    assert methods == {"backend": "onnx-t5", "embedding": "extractive"}
+        assert detail["rejected_method"] == {"original": None, "1.4.4": "onnx-t5"}[rules]
+    assert methods == {"original": "onnx-t5", "1.4.4": "extractive"}
 
 
 def test_quality_is_the_mean_of_align_and_cover() -> None:
@@ -372,7 +369,7 @@ def test_the_turns_nearest_to_the_middle_are_taken_in_order() -> None:
         ({"target_cluster_size": 0}, "target_cluster_size must be >= 1, got 0"),
         ({"preservation_threshold": float("nan")}, "preservation_threshold must be between 0 and 1, got nan"),
         ({"first_density": 0.0}, "density must be > 0 and <= 1, got 0.0"),
-        ({"confidence": "both"}, "confidence must be one of backend, embedding, got 'both'"),
+        ({"rules": "1.4"}, "rules must be one of corrected, original, 1.4.4, got '1.4'"),
     ],
 )
 def test_a_setting_out_of_range_is_named(fields: dict[str, Any], problem: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.compaction.recent_tail import RecentTail, Ruling, Turn
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError, first_fit, longest_prefix
 
 TURNS = [Turn(10, "user")] * 20
@@ -28,20 +28,20 @@ def test_the_fraction_of_a_tail_wins_over_its_tokens() -> None:
     assert BudgetShares().share(100, [], NOTHING, TURNS, tail).tail_tokens == 50
 
 
-@pytest.mark.parametrize(("claim", "before", "after"), [("reserved", 60, 70), ("used", 90, 70)])
+@pytest.mark.parametrize(("rules", "before", "after"), [("corrected", 60, 70), ("original", 90, 70)])
 def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(
-    claim: str, before: int, after: int
+    rules: Ruling, before: int, after: int
 ) -> None:
     soft = Costs([30], [30])
-    shares = BudgetShares(soft_claim=claim)  # type: ignore[arg-type]
-    assert shares.share(99, [], soft, TURNS, WHOLE).tail_tokens == before  # 99 - .3 * 99 = 69.3, or 99
-    assert shares.share(100, [], soft, TURNS, WHOLE).tail_tokens == after  # 100 - 30
+    shares = BudgetShares()
+    assert shares.share(99, [], soft, TURNS, WHOLE, rules).tail_tokens == before  # 99 - .3 * 99 = 69.3, or 99
+    assert shares.share(100, [], soft, TURNS, WHOLE, rules).tail_tokens == after  # 100 - 30
 
 
 def test_hard_text_has_a_share_of_its_own_where_one_is_set() -> None:
     with pytest.raises(OversizedHardError, match="takes 41 tokens as it is shown, more than the 40 that it may"):
         BudgetShares(hard_fraction=0.4).share(100, [41], NOTHING, TURNS, WHOLE)
-    degraded = BudgetShares(hard_fraction=0.4, oversized_hard="degrade").share(100, [41], NOTHING, TURNS, WHOLE)
+    degraded = BudgetShares(hard_fraction=0.4).share(100, [41], NOTHING, TURNS, WHOLE, "original")
     assert degraded.degraded == ("hard authored text takes 41 tokens of 40",)
     assert (degraded.tail_tokens, degraded.soft, degraded.left_tokens) == (10, 0, 0)
 

@@ -24,9 +24,8 @@ TALK = [user("where is it", "u1"), assistant("in the attic", "a1"), user("and no
 ORIGINAL = Continuity(
     Utf16Units(),
     token_budget_fraction=0.25,
-    shares=BudgetShares(oversized_hard="degrade", soft_claim="used"),
-    tail=RecentTail(budget_fraction=None, bundles="unbounded"),
-    rendering="twice",
+    tail=RecentTail(budget_fraction=None),
+    rules="1.4.4",
 )
 
 
@@ -163,12 +162,12 @@ def test_a_question_about_dreams_is_answered_as_any_other_where_no_dream_is_reca
 def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_does_not() -> None:
     talk = [(assistant if i % 2 else user)("x" * 100, f"t{i}") for i in range(80)]
     shown = {}
-    for choice in ("libravdb", "libravdb_1_4_4"):
-        assembly = building.build(composition.composed(["system=libravdb", f"assembly={choice}"]), "assembly")
+    for rules in ("original", "1.4.4"):
+        assembly = building.build(composition.composed(["system=libravdb", f"assembly.rules={rules}"]), "assembly")
         [context] = assembly.assemble(talk, [Ask(4000, "key", [recalled("r")])])
-        shown[choice] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
+        shown[rules] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
     # A turn's entry costs 40 tokens: 4 turns always, more than the 128 of a tail, whose boundary stands before u76.
-    assert shown == {"libravdb": (4, ["r"], False), "libravdb_1_4_4": (80, [], True)}
+    assert shown == {"original": (4, ["r"], False), "1.4.4": (80, [], True)}
 
 
 def test_a_context_above_the_budget_of_the_memory_is_degraded_though_it_is_below_what_was_asked_for() -> None:
@@ -269,12 +268,10 @@ def test_the_section_of_the_tail_is_in_the_order_of_time_and_what_has_none_is_fi
     ("made", "message"),
     [
         (lambda: replace(PLAIN, token_budget_fraction=float("nan")), r"token_budget_fraction must be in \(0, 1\]"),
-        (lambda: replace(PLAIN, rendering="thrice"), "rendering must be once or twice, got 'thrice'"),
+        (lambda: replace(PLAIN, rules="1.4"), "rules must be one of corrected, original, 1.4.4, got '1.4'"),
         (lambda: BudgetShares(soft_fraction=1.5), r"soft_fraction must be in \[0, 1\], got 1.5"),
-        (lambda: BudgetShares(oversized_hard="cut"), "oversized_hard must be refuse or degrade"),  # type: ignore[arg-type]
         (lambda: RecentTail(min_turns=-1), "min_turns must be >= 0, got -1"),
         (lambda: RecentTail(budget_fraction=float("nan")), "budget_fraction must be in"),
-        (lambda: RecentTail(bundles="all"), "bundles must be one of none, one_unit, unbounded"),  # type: ignore[arg-type]
     ],
 )
 def test_settings_out_of_range_are_refused(made: Any, message: str) -> None:

@@ -31,7 +31,7 @@ class Wide:
 
 @cache
 def chosen(choice: str) -> Continuity:
-    made: Continuity = building.build(composition.composed([f"assembly={choice}"]), "assembly")
+    made: Continuity = building.build(composition.composed(f"assembly={choice}".split()), "assembly")
     return replace(made, recovery=RawTurnRecovery(Wide()))
 
 
@@ -55,7 +55,7 @@ def assembled(assembly: Continuity, case: Any, budget_tokens: int, prompt: str =
         return None
 
 
-@pytest.mark.parametrize("choice", ["continuity", "libravdb", "libravdb_1_4_4"])
+@pytest.mark.parametrize("choice", ["continuity", "libravdb", "libravdb assembly.rules=1.4.4"])
 @given(case=cases(), budget_tokens=BUDGETS, prompt=PROMPTS, min_turns=st.integers(0, 5))
 @FEW
 def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, prompt: str, min_turns: int) -> None:

@@ -17,9 +17,10 @@ from tests.support.workspaces import LINES, minute, system, transcript
 
 PATHS = RoutedRanking(
     stages={"cosine": RawScore("cosine"), "bm25": RawScore("bm25"), "few": Limit(3)},
-    hybrid=Path(Hybrid(), ["bm25"]),
-    vector=Path(Dense(), ["cosine", "few"]),
-    tag=Path(Tagged(), ["bm25"]),
+    hybrid=Path(Hybrid(), {"short": ["bm25"]}),
+    vector=Path(Dense(), {"short": ["cosine", "few"]}),
+    tag=Path(Tagged(), {"short": ["bm25"]}),
+    order="short",
 )
 TEXTS = ("kitchen", "goats proj:x", "the wall", "PROJ:X kettle env:dev")
 
@@ -56,7 +57,9 @@ def test_the_tag_path_keeps_only_what_carries_every_tag() -> None:
 
 def test_a_path_names_what_is_wrong_with_it() -> None:
     with pytest.raises(ValueError, match="vector: order names no stage 'cosines'; choose from: cosine, bm25, few"):
-        replace(PATHS, vector=Path(Dense(), ["cosines"]))
+        replace(PATHS, vector=Path(Dense(), {"short": ["cosines"]}))
+    with pytest.raises(ValueError, match="hybrid: order must be one of short, got 'long'"):
+        replace(PATHS, order="long")
     with pytest.raises(ValueError, match="mode must be hybrid or vector, got 'tag'"):
         replace(PATHS, mode="tag")
     with pytest.raises(ValueError, match=r"prefixes must be regular expressions, got '\(':"):
