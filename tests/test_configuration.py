@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.memory.system import System
 from pipelines.config import building, composition, conf_folder
-from tests.support.composing import inherited, plain
+from tests.support.composing import PRESET_GROUPS, composed, inherited, plain
 from tests.support.roots import FILES, choices_of, groups_of, pipeline_of
 
 CONF = conf_folder.conf_dir()
 YAMLS = [str(path.relative_to(CONF).with_suffix("")) for path in sorted(CONF.rglob("*.yaml"))]
-CHOICES = [tuple(name.split("/")) for name in YAMLS if "/" in name]
-PRESET_GROUPS = ("system", "experiment", "sweep")
-PRESETS = [(group, choice) for group, choice in CHOICES if group in PRESET_GROUPS]
+COMPONENTS = {group: choices for group, choices in conf_folder.groups().items() if group not in PRESET_GROUPS}
+"""Group -> its choices."""
 NO_PRESET = composition.composed([])
 
 
@@ -40,11 +39,7 @@ def written(yaml: str) -> dict[str, Any]:
     return {key: value for key, value in plain(yaml).items() if key not in ("hydra", "defaults")}
 
 
-NODES = [
-    pytest.param(name, node, id=f"{yaml}:{name}")
-    for yaml in YAMLS
-    for name, node in nodes(Path(yaml).stem, written(yaml))
-]
+NODES = {f"{yaml}:{name}": (name, node) for yaml in YAMLS for name, node in nodes(Path(yaml).stem, written(yaml))}
 
 DEFAULTS_BY_OTHER_NAMES = {
     "lcm.writing.admission.amac.Amac": "balanced",
@@ -71,38 +66,73 @@ def test_everything_of_the_default_configuration_builds() -> None:
             building.build(NO_PRESET, key)
 
 
-@pytest.mark.parametrize("yaml", YAMLS)
-def test_a_yaml_begins_with_what_it_is(yaml: str) -> None:
-    lines = (CONF / f"{yaml}.yaml").read_text().splitlines()
-    if lines[0] == "# @package _global_":  # where a preset says that it sets other groups
-        lines = lines[1:]
-    assert re.match(r"# \S.* \S.*", lines[0])
-
-
-@pytest.mark.parametrize(("group", "choice"), CHOICES)
-def test_a_choice_composes_and_builds(group: str, choice: str) -> None:
-    config = composition.composed([f"{group}={choice}"], pipeline_of(group))
-    for key in {"memory", group} & set(config):
-        assert building.build(config, key) is not None
-
-
-@pytest.mark.parametrize(("name", "node"), NODES)
-def test_keys_are_the_constructors_parameters(name: str, node: dict[str, Any]) -> None:
-    assert set(node) - {"_target_"} == set(parameters(node))
-
-
-@pytest.mark.parametrize(("name", "node"), NODES)
-def test_a_yaml_named_like_its_target_holds_the_defaults(name: str, node: dict[str, Any]) -> None:
-    module, class_name = node["_target_"].split(".")[-2:]
-    own_names = (module, class_name.lower(), re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", class_name).lower())
-    if name not in (*own_names, DEFAULTS_BY_OTHER_NAMES.get(node["_target_"])):
-        return  # a preset of its class
-    defaults = {
-        key: default
-        for key, parameter in parameters(node).items()
-        if (default := default_of(parameter, target(node))) is not inspect.Parameter.empty and key in plainly(node)
+def test_a_yaml_begins_with_what_it_is() -> None:
+    lines = {yaml: (CONF / f"{yaml}.yaml").read_text().splitlines() for yaml in YAMLS}
+    first = {  # a preset says before it that it sets other groups
+        yaml: text[1] if text[0] == "# @package _global_" else text[0] for yaml, text in lines.items()
     }
-    assert {key: plainly(node)[key] for key in defaults} == defaults
+    assert [yaml for yaml, line in first.items() if not re.match(r"# \S.* \S.*", line)] == []
+
+
+def rows_of(groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Few command lines in which every choice stands once: a first choice of each group, then a second, and so on."""
+    for number in range(max(map(len, groups.values()), default=0)):
+        yield {group: choices[number] for group, choices in groups.items() if number < len(choices)}
+
+
+@pytest.mark.parametrize("pipeline", FILES)
+def test_a_choice_composes_to_its_yaml(pipeline: str) -> None:
+    """Beside choices of other groups: what a YAML holds does not depend on them."""
+    groups = {group: choices for group, choices in COMPONENTS.items() if pipeline_of(group) == pipeline}
+    wrong = []
+    for row in rows_of(groups):
+        config = composition.composed([f"{group}={choice}" for group, choice in row.items()], pipeline)
+        wrong += [pair for pair in row.items() if OmegaConf.to_container(config[pair[0]]) != inherited("/".join(pair))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("group", COMPONENTS)
+def test_every_choice_builds_beside_the_defaults(group: str) -> None:
+    for choice in COMPONENTS[group]:
+        config = composed([f"{group}={choice}"], pipeline_of(group))
+        for key in {"memory", group} & set(config):
+            assert building.build(config, key) is not None, choice
+
+
+@pytest.mark.parametrize("group", PRESET_GROUPS)
+def test_a_preset_only_overrides_and_builds(group: str) -> None:
+    for choice in conf_folder.groups()[group]:
+        config = composition.composed([f"{group}={choice}"])
+        assert set(config) == set(NO_PRESET), choice
+        assert building.build(config, "memory") is not None, choice
+
+
+def test_keys_are_the_constructors_parameters() -> None:
+    assert NODES
+    wrong = {
+        place: set(node) ^ {"_target_", *parameters(node)}
+        for place, (_, node) in NODES.items()
+        if set(node) - {"_target_"} != set(parameters(node))
+    }
+    assert wrong == {}
+
+
+def test_a_yaml_named_like_its_target_holds_the_defaults() -> None:
+    differing = {}
+    for place, (name, node) in NODES.items():
+        module, class_name = node["_target_"].split(".")[-2:]
+        own_names = (module, class_name.lower(), re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", class_name).lower())
+        if name not in (*own_names, DEFAULTS_BY_OTHER_NAMES.get(node["_target_"])):
+            continue  # a preset of its class
+        held = plainly(node)
+        defaults = {
+            key: default
+            for key, parameter in parameters(node).items()
+            if (default := default_of(parameter, target(node))) is not inspect.Parameter.empty and key in held
+        }
+        if {key: held[key] for key in defaults} != defaults:
+            differing[place] = defaults
+    assert differing == {}
 
 
 def default_of(parameter: inspect.Parameter, of: type) -> Any:
@@ -151,33 +181,41 @@ def test_every_group_stands_in_a_table_of_contents() -> None:
     assert set().union(*map(groups_of, FILES)) == {path.name for path in CONF.iterdir() if path.is_dir()}
 
 
-@pytest.mark.parametrize(("group", "choice"), PRESETS)
-def test_a_preset_only_overrides(group: str, choice: str) -> None:
-    assert set(composition.composed([f"{group}={choice}"])) == set(NO_PRESET)
-
-
-def overridden(system: str) -> list[str]:
-    """The groups that a system chooses for."""
+def overridden(system: str) -> dict[str, list[str]]:
+    """The groups that a system chooses for, each with all its choices."""
     entries = [key for entry in plain(f"system/{system}")["defaults"] if entry != "_self_" for key in entry]
-    return [key.removeprefix("override /") for key in entries]
+    groups = [key.removeprefix("override /") for key in entries]
+    return {group: conf_folder.groups()[group] for group in groups}
 
 
+SYSTEMS = conf_folder.groups()["system"]
 SWAPS = [
-    (system, group, choice)
-    for preset_group, system in PRESETS
-    if preset_group == "system"
-    for group in overridden(system)
-    for chosen_group, choice in CHOICES
-    if chosen_group == group
+    (system, {group: choice})
+    for system in SYSTEMS
+    for group, choices in overridden(system).items()
+    for choice in choices
 ]
 
 
-@pytest.mark.parametrize(("system", "group", "choice"), SWAPS)
-def test_a_choice_on_the_command_line_wins_over_a_system(system: str, group: str, choice: str) -> None:
-    swap, preset = f"{group}={choice}", f"system={system}"
-    before, after = composition.composed([swap, preset]), composition.composed([preset, swap])
+def test_choices_on_the_command_line_win_over_a_system() -> None:
+    """The last choice of every group that the system chooses for, all at once."""
+    for system in SYSTEMS:
+        assert_row_wins(system, {group: choices[-1] for group, choices in overridden(system).items()})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("system", "swap"), SWAPS)
+def test_a_choice_on_the_command_line_wins_over_a_system(system: str, swap: dict[str, str]) -> None:
+    assert_row_wins(system, swap)
+
+
+def assert_row_wins(system: str, row: Mapping[str, str]) -> None:
+    """Wherever it stands, before the system or behind it."""
+    swaps, preset = [f"{group}={choice}" for group, choice in row.items()], f"system={system}"
+    before, after = composition.composed([*swaps, preset]), composition.composed([preset, *swaps])
     assert before == after
-    assert OmegaConf.to_container(after[group]) == inherited(f"{group}/{choice}")
+    for group, choice in row.items():
+        assert OmegaConf.to_container(after[group]) == inherited(f"{group}/{choice}"), (system, group, choice)
 
 
 def test_a_choice_of_a_group_that_a_system_leaves_alone_stands_beside_it() -> None:

@@ -35,7 +35,7 @@ from tests.lcm.writing.admission.tables import TOWARDS, Table, around, at_cosine
 from tests.support import kinds, talk
 from tests.support.authored_results import authored
 from tests.support.clustering_results import clustered
-from tests.support.composing import chosen
+from tests.support.composing import composed
 from tests.support.context_results import assembled, compacted, counted, summarized
 from tests.support.continuity_results import continued
 from tests.support.gating_results import gated
@@ -472,10 +472,10 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
 def result(group: str, choices: tuple[tuple[str, str], ...], settings: tuple[tuple[str, str], ...]) -> str:
     """What the group gives with these choices, and these settings (keys and JSON) in them.
 
-    A composition takes ten times as long as most components, so there is one.
+    Settings are no part of a composition, which takes ten times as long as most components.
     """
     pipeline = pipeline_of(group)
-    config = chosen({one: choice for one, choice in choices if one in groups_of(pipeline)}, pipeline)
+    config = composed([f"{one}={choice}" for one, choice in choices if one in groups_of(pipeline)], pipeline)
     for key, value in settings:
         if key.partition(".")[0] in config:  # what stands around is of `lcm evaluate`
             OmegaConf.update(config, key, json.loads(value), merge=False)

@@ -1,7 +1,7 @@
 """Configurations for tests: composed once a process, and handed out as copies."""
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -9,27 +9,36 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipelines.config import composition, conf_folder
 
+PRESET_GROUPS = ("system", "experiment", "sweep")
+
 
 def composed(overrides: Sequence[str], pipeline: str = conf_folder.EVALUATE) -> DictConfig:
-    """As `composition.composed`; whoever gets it may change it."""
-    config: DictConfig = pickle.loads(_composed(tuple(overrides), pipeline))  # a quarter of a deep copy's time
+    """As `composition.composed`; whoever gets it may change it.
+
+    Choices of components are laid over a copy of the default configuration, in a hundredth of a composition's time:
+    `tests/test_configuration.py` holds that a choice composes to its YAML.
+    """
+    choices = [override.split("=") for override in overrides]
+    if not all(_is_component(*choice) for choice in choices):
+        return _copy(tuple(overrides), pipeline)
+    config = _copy((), pipeline)
+    for group, choice in choices:
+        OmegaConf.update(config, group, _parsed(f"{group}/{choice}"), merge=False)
+    return config
+
+
+def _is_component(group: str, *choice: str) -> bool:
+    return group not in PRESET_GROUPS and choice[0] in conf_folder.groups().get(group, ())
+
+
+def _copy(overrides: tuple[str, ...], pipeline: str) -> DictConfig:
+    config: DictConfig = pickle.loads(_composed(overrides, pipeline))  # a quarter of a deep copy's time
     return config
 
 
 @cache
 def _composed(overrides: tuple[str, ...], pipeline: str) -> bytes:
     return pickle.dumps(composition.composed(overrides, pipeline))
-
-
-def chosen(choices: Mapping[str, str], pipeline: str = conf_folder.EVALUATE) -> DictConfig:
-    """As `composed` of these choices, none of them a preset, in a hundredth of its time: each YAML laid over a copy.
-
-    `tests/test_configuration.py` holds that a choice composes to its YAML.
-    """
-    config = composed((), pipeline)
-    for group, choice in choices.items():
-        OmegaConf.update(config, group, _parsed(f"{group}/{choice}"), merge=False)
-    return config
 
 
 @cache
