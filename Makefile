@@ -15,10 +15,10 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## what a change is likely to break, in five minutes
-	$(BIN)/python -m pytest -n 2 -m "not full"
+	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast
 
-test-rest: $(STAMP)  ## what `make test` leaves out
-	$(BIN)/python -m pytest -n 2 -m full
+test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all their examples
+	$(BIN)/python -m pytest -n 2 -m "full or hypothesis"
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("lcm", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("lcm")
+settings.register_profile("all", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", settings.get_profile("all"), max_examples=10)
+settings.load_profile("all")
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

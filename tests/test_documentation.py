@@ -12,7 +12,7 @@ import pytest
 from pipelines.cli import PIPELINES
 from pipelines.config import conf_folder
 from tests.conftest import ROOT
-from tests.lcm.retrieval.embedder.conftest import exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
 from tests.support.small_locomo import write_small_locomo
 
@@ -71,6 +71,7 @@ def python_blocks() -> list[str]:
     return [block for text in texts for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", python_blocks())
 def test_the_python_of_the_documentation_runs(block: str, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
@@ -114,6 +115,7 @@ def test_code_and_files_that_pages_name_exist(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.full
 @pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it measures on LoCoMo")
 def test_the_experiment_on_published_figures_gives_what_the_results_say(tmp_path: Path) -> None:
     script = ROOT / "docs" / "experiments" / "published_bm25.py"

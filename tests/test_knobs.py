@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from eval.dataset.sample import bundled_directory
 from pipelines.config import conf_folder
 from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
-from tests.lcm.retrieval.embedder.conftest import build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.component_results import result
 from tests.support.knobs.changed import CHANGED, profiles
@@ -31,10 +31,10 @@ from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixt
 
 GROUPS = frozenset(conf_folder.groups())
 MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {
-    "embedder/minilm": [pytest.mark.xdist_group("minilm")],  # one worker exports, once
+    "embedder/minilm": [pytest.mark.full, pytest.mark.xdist_group("minilm")],  # one worker exports, once
     "executor/ray": RAY_OF_TWO,
-    "summarizer/t5": [pytest.mark.xdist_group("t5")],
-    "tracking/mlflow": [pytest.mark.xdist_group("mlflow")],
+    "summarizer/t5": [pytest.mark.full, pytest.mark.xdist_group("t5")],
+    "tracking/mlflow": [pytest.mark.full, pytest.mark.xdist_group("mlflow")],
 }
 
 

@@ -1,13 +1,11 @@
 """The laws of `Embedder`, over every YAML of its group; the model folders stand in for real ones."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from lcm.protocols import Embedder
 from pipelines.config import building, conf_folder
-from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two, minilm_cache  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.support.composing import composed
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
@@ -18,9 +16,16 @@ STAND_INS = {
 """Choices that need a folder, and what points them to one."""
 
 
-@pytest.fixture(params=conf_folder.groups()["embedder"])
-def embedder(request: pytest.FixtureRequest, minilm_cache: Path, build_model: BuildModel) -> Embedder:  # noqa: F811
+@pytest.fixture(
+    params=[
+        pytest.param(choice, marks=[pytest.mark.xdist_group("minilm")] if choice == "minilm" else [])
+        for choice in conf_folder.groups()["embedder"]
+    ]
+)
+def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedder:  # noqa: F811
     overrides = [f"embedder={request.param}"]
+    if request.param == "minilm":
+        request.getfixturevalue("minilm_cache")
     if request.param in STAND_INS:
         model = build_model()
         overrides += [override.format(model=model) for override in STAND_INS[request.param]]

@@ -60,7 +60,10 @@ def built(choice: str, *settings: str) -> Any:
     return building.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
 
 
-@pytest.fixture(params=CHOICES)
+IN_ONE_WORKER = {"t5": [pytest.mark.xdist_group("t5")]}
+
+
+@pytest.fixture(params=[pytest.param(choice, marks=IN_ONE_WORKER.get(choice, [])) for choice in CHOICES])
 def summarizer(request: pytest.FixtureRequest, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Summarizer:
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
     return built(request.param, *settings_of(request.param, url, request))

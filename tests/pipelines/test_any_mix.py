@@ -16,7 +16,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
 from pipelines.point import evaluated
 from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
-from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_by_two  # noqa: F401 - fixtures
+from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
@@ -66,12 +66,12 @@ def test_a_group_that_is_not_mixed_is_named() -> None:
 @pytest.fixture(scope="module")
 def exported(
     built_t5: TinyT5,  # noqa: F811
-    exported_by_two: tuple[Path, list[str]],  # noqa: F811
+    exported_minilm: Path,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A cache that holds the models that other tests have exported."""
     cache = tmp_path_factory.mktemp("exported")
-    for made in (built_t5.cache, exported_by_two[0]):
+    for made in (built_t5.cache, exported_minilm):
         not_models = shutil.ignore_patterns("replies", "no-hub")
         shutil.copytree(made, cache, dirs_exist_ok=True, copy_function=os.link, ignore=not_models)
     return cache

@@ -184,6 +184,7 @@ def test_a_parquet_file_is_split_between_shards_by_conversation(lcm: Lcm, tmp_pa
     assert report(finished)["messages"].to_list() == [7] * 40
 
 
+@pytest.mark.full
 def test_the_run_is_logged_from_a_folder_that_is_whole(lcm: Lcm, tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
     finished = compact(lcm, str(chat(tmp_path / "a.jsonl", 20)), "shards=1", tracking="mlflow")

@@ -19,7 +19,7 @@ from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.run_folder import read_summary
 from eval.replay.bulk import Bulk
-from tests.lcm.retrieval.embedder.conftest import exported_by_two  # noqa: F401 - a fixture
+from tests.lcm.retrieval.embedder.conftest import exported_minilm  # noqa: F401 - a fixture
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_cli import wait_for
 
@@ -217,11 +217,11 @@ def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_
 def test_equal_runs_with_a_model_are_equal_to_the_bit(
     lcm: Lcm,
     tmp_path: Path,
-    exported_by_two: tuple[Path, list[str]],  # noqa: F811 - the fixture
+    exported_minilm: Path,  # noqa: F811 - the fixture
 ) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
-    (cache / "models").symlink_to(exported_by_two[0] / "models")
+    (cache / "models").symlink_to(exported_minilm / "models")
     assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, cache, (*QUICK, "embedder=minilm")))
 
 
@@ -263,6 +263,7 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
     assert [status for _, status in logged] == ["FINISHED", "FINISHED"]
 
 
+@pytest.mark.full
 def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -> None:
     named = "hydra.run.dir=run"
     process = start(tmp_path, "evaluate", *QUICK, named, "measures.resamples=100000000")

@@ -38,6 +38,7 @@ def named(provenance: dict[str, Any], target: str) -> dict[str, str]:
     return {entry["key"]: entry["reason"] for entry in provenance["targets"][target]["not_expressible"]}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("system", TURNED)
 def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> None:
     overrides = (f"system={system}", *TURNED[system])

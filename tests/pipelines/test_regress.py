@@ -166,6 +166,7 @@ def test_what_overrides_describe_is_evaluated_on_the_baselines_dataset(here: Pat
     assert any(one["covers_evidence"] for one in first["baseline"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -209,6 +210,7 @@ def test_a_preset_brings_its_choices_along(here: Path, sample: Path) -> None:
     assert "dense_weight: 0.125" in (here / "out" / "candidate" / "config.yaml").read_text()
 
 
+@pytest.mark.full
 def test_runs_and_aliases_of_mlflow_are_sides_and_the_comparison_is_logged(here: Path) -> None:
     """A real database: the good run is champion, the bad one is named by its id."""
     from mlflow.tracking import MlflowClient

@@ -122,6 +122,7 @@ def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float])
     assert f"3 of 3 points kept: {swept}" in finished.stdout
 
 
+@pytest.mark.full
 def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float]) -> None:
     outdated = of_weight(swept, 0.6) / POINT
     outdated.write_text(json.dumps({**json.loads(outdated.read_text()), "code": "before"}))
@@ -171,6 +172,7 @@ def test_timing_beside_workers_stops_all(lcm: Lcm) -> None:
     assert_refused(finished, ["lcm: latency.queries=3: queries cannot be timed while workers share the machine; "])
 
 
+@pytest.mark.full
 def test_a_file_that_changed_is_run_again(lcm: Lcm, swept: Path, tmp_path: Path, ran: list[float]) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("Cats sleep by day.\n")
@@ -259,6 +261,7 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
     assert finished.stderr == f"lcm: hydra.sweep.dir={run} holds a run that is no sweep: name another folder\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ready", READY)
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
@@ -267,6 +270,7 @@ def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     assert 5 < len(built) == len(wanted)
 
 
+@pytest.mark.full
 def test_a_ready_sweep_runs_and_can_be_narrowed(lcm: Lcm) -> None:
     narrowed = ("decay.recency_half_life_days=3.0,90.0", "decay.search_boost_min=0.3")
     finished = lcm("evaluate", "-m", "sweep=decay", *narrowed, *SMALL, "hydra.sweep.dir=sweep")
@@ -285,6 +289,7 @@ def assert_same(once: tuple[Path, str], there: Finished) -> None:
         assert numbers(one) == numbers(other)
 
 
+@pytest.mark.full
 def test_joblib_gives_the_same_numbers(lcm: Lcm, once: tuple[Path, str]) -> None:
     assert_same(once, lcm(*COMMAND, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
 

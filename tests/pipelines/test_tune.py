@@ -211,6 +211,7 @@ def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments:
     assert not (done.place / "runs").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("space", "beside"),
     [

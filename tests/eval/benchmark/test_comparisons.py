@@ -74,6 +74,7 @@ def figures(comparison: Comparison) -> list[float]:
     return [comparison.ours, comparison.bare, comparison.ratio, comparison.ratio_low, comparison.ratio_high]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("choice", "names"),
     [

@@ -26,6 +26,7 @@ GROWTH = Growth(
 )
 
 
+@pytest.mark.full
 def test_every_operation_has_a_point_at_every_size() -> None:
     heard: list[tuple[str, int, int]] = []
     curves = GROWTH.run(2, 0, lambda *what: heard.append(what))

@@ -18,6 +18,7 @@ FUSION = TwoPass(Exponential(1e-5, 1e-7, 1e-5), k1=20, theta1=0.55, authority_we
 CHOICE = TwoPassScore(FUSION, documents=400, queries=30, candidates=40)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("changes", [{}, {"terms": "ascii"}, {"k2": 20, "kappa": 2.0}, {"theta1": 0.99}])
 def test_it_agrees_and_gives_finite_ratios(changes: dict[str, Any]) -> None:
     found = replace(CHOICE, fusion=replace(FUSION, **changes)).run(1, 0)
@@ -35,6 +36,7 @@ def test_every_part_of_the_score_finds_work() -> None:
         assert not other.select("document_id", "score").equals(whole.select("document_id", "score")), change
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [{"k2": 7}, {"kappa": 0.31}, {"frequency_weight": 0.21}, {"theta1": 0.6}])
 def test_others_passes_are_found_out(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
     best = two_pass.best

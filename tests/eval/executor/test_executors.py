@@ -51,6 +51,7 @@ def started(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("ray_of_two")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_other(
     executor: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -67,6 +68,7 @@ def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_othe
     assert len(found) == 2 + 1 + 3 + len(failed)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("executor", "reason"),
     [
@@ -82,6 +84,7 @@ def test_a_worker_that_dies_is_one_failure(executor: Executor, reason: str) -> N
     assert failed.reason.startswith(reason)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("executor", [pytest.param(Ray(workers=1), id="ray", marks=RAY_OF_TWO)])
 def test_a_defect_is_named_and_whoever_stops_listening_leaves_no_worker(executor: Ray) -> None:
     import ray

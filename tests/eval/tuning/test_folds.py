@@ -48,6 +48,7 @@ def whole(experiment: Experiment) -> Outcome:
     return experiment.run(silent)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wanted", ["workspace", 2, 3])
 def test_folds_pooled_are_the_whole_run(experiment: Experiment, whole: Outcome, wanted: int | str) -> None:
     folds = folds_of(experiment.dataset, wanted)

@@ -1,8 +1,7 @@
-"""One trained T5 and one with random weights for all tests and workers, each exported once."""
+"""One trained T5 and one with random weights for all tests and workers, the former exported once."""
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ class TinyT5(NamedTuple):
 
 @pytest.fixture(scope="session")
 def built_t5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyT5]:
-    """Trained by 140 steps, and exported by a first use: the one with random weights while the other is trained."""
+    """Trained by 140 steps, and exported by a first use; the one with random weights is exported by whoever uses it."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # the workers' folders are neighbours: what is beside them is shared
         shared = shared.parent
@@ -34,17 +33,10 @@ def built_t5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyT5]:
         environment.setenv("LCM_CACHE_DIR", str(tiny.cache))
         if not (place / "done").exists():
             build(tiny.untrained, steps=0)
-            with ThreadPoolExecutor() as beside:
-                exported = beside.submit(_use, tiny.untrained)
-                build(tiny.trained, steps=140)
-                _use(tiny.trained)
-                exported.result()
+            build(tiny.trained, steps=140)
+            T5(model=str(tiny.trained)).summarize([SummaryRequest("the weather was fine again.", 8)])
             (place / "done").touch()
     yield tiny
-
-
-def _use(model: Path) -> None:
-    T5(model=str(model)).summarize([SummaryRequest("the weather was fine again.", 8)])
 
 
 @pytest.fixture

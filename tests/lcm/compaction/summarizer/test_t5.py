@@ -20,6 +20,8 @@ from lcm.protocols import CountsIncidents
 from lcm.records import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
+pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once
+
 HELD_OUT = toy.examples(seed=1000, count=60)
 LIMIT = 14  # tokens; a toy summary has 8
 
@@ -190,12 +192,14 @@ def test_int8_says_nearly_what_fp32_says(tiny_t5):
     assert exact[0].confidence == pytest.approx(quantized[0].confidence, abs=0.05)
 
 
+@pytest.mark.full
 def test_padding_alone_is_a_failure(tiny_t5):
     for result in T5(model=str(tiny_t5.untrained)).summarize(requests(TEXTS[:5])):
         assert "gave no words" in str(result.failure)
         assert (result.text, result.confidence) == ("", 0.0)
 
 
+@pytest.mark.full
 def test_long_text_of_which_no_window_gives_words_is_a_failure(tiny_t5):
     [result] = T5(model=str(tiny_t5.untrained)).summarize(requests([" ".join(example.text for example in HELD_OUT)]))
     assert "gave no words for any of" in str(result.failure)

@@ -11,6 +11,8 @@ from lcm.errors import ModelError
 from lcm.records import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
+pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once
+
 [(TEXT, SUMMARY)] = toy.examples(seed=1000, count=1)
 
 
@@ -29,6 +31,7 @@ def onnx_folder(tiny_t5, tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.full
 def test_export_is_made_once_and_named_after_its_weights(tiny_t5):
     first, again = (T5Files.find(str(tiny_t5.trained), "fp32") for _ in range(2))
     assert first == again

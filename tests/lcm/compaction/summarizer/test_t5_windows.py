@@ -9,6 +9,8 @@ from tokenizers import Tokenizer
 from lcm.compaction.summarizer.t5_windows import windows
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
+pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once
+
 PREFIX = "summarize: "
 TOKENIZER = toy.tokenizer()
 PREFIX_TOKENS, END_TOKENS = 2, 1  # summarize + :, </s>

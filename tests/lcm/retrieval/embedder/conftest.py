@@ -1,6 +1,5 @@
 """Tiny models that can be worked out by hand, and one place for the exports of the real one."""
 
-import json
 import os
 import subprocess
 import sys
@@ -92,26 +91,34 @@ print(MiniLM(threads=1).name)
 """
 
 
+def export_minilm(cache: Path, processes: int = 1) -> list[str]:
+    """Export MiniLM into a cache folder, by so many at once; gives what each printed: logs, then the model's name."""
+    environment = os.environ | {"LCM_CACHE_DIR": str(cache), "HF_HOME": str(cache / "no-hub")}
+    command = [sys.executable, "-c", EXPORT]
+    all_at_once = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+    ]
+    outputs = [process.communicate(timeout=300)[0].strip() for process in all_at_once]
+    assert not any(process.returncode for process in all_at_once)
+    return outputs
+
+
 @pytest.fixture(scope="session")
-def exported_by_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A cache folder into which two processes exported MiniLM at once, and what each printed: logs, then its name."""
+def exported_minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with the model, for all tests and workers."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # the workers' folders are neighbours: what is beside them is shared
         shared = shared.parent
-    cache, printed = shared / "minilm-cache", shared / "minilm-printed.json"
+    cache, done = shared / "minilm-cache", shared / "minilm-done"
     with FileLock(shared / "minilm.lock"):
-        if not printed.exists():
-            environment = os.environ | {"LCM_CACHE_DIR": str(cache), "HF_HOME": str(cache / "no-hub")}
-            command = [sys.executable, "-c", EXPORT]
-            both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-            outputs = [process.communicate(timeout=300)[0].strip() for process in both]
-            assert [process.returncode for process in both] == [0, 0]
-            printed.write_text(json.dumps(outputs))
-    return cache, json.loads(printed.read_text())
+        if not done.exists():
+            export_minilm(cache)
+            done.touch()
+    return cache
 
 
 @pytest.fixture
-def minilm_cache(exported_by_two: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> Path:
+def minilm_cache(exported_minilm: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with the exported model, as this process's cache."""
-    monkeypatch.setenv("LCM_CACHE_DIR", str(exported_by_two[0]))
-    return exported_by_two[0]
+    monkeypatch.setenv("LCM_CACHE_DIR", str(exported_minilm))
+    return exported_minilm

@@ -20,6 +20,7 @@ from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import minilm as minilm_module
 from lcm.retrieval.embedder.export import models_dir
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256, MiniLM
+from tests.lcm.retrieval.embedder.conftest import export_minilm
 
 BuildModel = Callable[..., Path]
 
@@ -44,12 +45,12 @@ SENTENCES = [
 
 
 @pytest.mark.full
-def test_two_processes_export_once(exported_by_two: tuple[Path, list[str]]) -> None:
-    cache, outputs = exported_by_two
+def test_two_processes_export_once(tmp_path: Path) -> None:
+    outputs = export_minilm(tmp_path, processes=2)
     names = {output.splitlines()[-1] for output in outputs}
     assert len(names) == 1
     assert "".join(outputs).count("to ONNX (int8), once") == 1
-    [directory] = (cache / "models").glob("*int8*/")
+    [directory] = (tmp_path / "models").glob("*int8*/")
     record = json.loads((directory / "export.json").read_text())
     assert record["weights_sha256"] == WEIGHTS_SHA256
     assert {path.name for path in directory.iterdir()} == {
