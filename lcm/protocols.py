@@ -1,6 +1,8 @@
 """Every contract, with its laws. A component satisfies one by shape; nothing inherits from here.
 
-Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments.
+Contracts take batches: one is a batch of one. Time (`now`, `asked_at`) and randomness arrive as arguments, and so does
+`incidents`: whoever falls back counts there what failed, by name and times, and logs a warning; a ranking's steps find
+it in their batch. Components hold no counters, so memories of one system never mix theirs.
 Conformance tests run each law over every YAML choice of the group.
 """
 
@@ -142,7 +144,9 @@ class TextIndex(Protocol):
 class VectorIndexChoice(Protocol):
     """The settings of a vector index; each workspace builds its own from them."""
 
-    def build(self, dim: int) -> VectorIndex: ...
+    def build(self, dim: int, *, incidents: Counter[str]) -> VectorIndex:
+        """An empty index; what it survives, then and later, is counted in `incidents`."""
+        ...
 
 
 class TextIndexChoice(Protocol):
@@ -180,7 +184,7 @@ class Batch:
     """What else was said and could be seen, but is not durable or stands behind a summary: for the search of lost
     turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
-    """What failed and was survived, by name and times: whoever falls back counts here, and logs a warning."""
+    """What failed and was survived: that of the workspace."""
 
 
 class Source(Protocol):
@@ -293,7 +297,7 @@ class Extraction(Protocol):
     Laws: every candidate names its source messages, in order; equal messages give equal candidates.
     """
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         """Make the candidates of what is new in a conversation.
 
         Args:
@@ -308,14 +312,6 @@ class CallsServer(Protocol):
     """A component that asks a server: what it gives may differ tomorrow, so nothing made with it is kept."""
 
     is_online: ClassVar[bool]
-
-
-@runtime_checkable
-class CountsIncidents(Protocol):
-    """A component that counts what it had to survive."""
-
-    @property
-    def incidents(self) -> Counter[str]: ...
 
 
 Usable = Callable[[str], bool]
@@ -406,6 +402,8 @@ class Admission(Protocol):
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         """Judge one candidate.
 
@@ -458,7 +456,9 @@ class Deduplication(Protocol):
         """
         ...
 
-    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement: ...
+    def judge(
+        self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours, *, incidents: Counter[str]
+    ) -> Judgement: ...
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:
         """Make one record of both; None where that cannot be done, and nothing must be lost."""
@@ -472,7 +472,7 @@ class Summarizer(Protocol):
     has words, or a `failure` that says why not. Constructing one opens no model.
     """
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]: ...
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]: ...
 
 
 Work = Generator[SummaryRequest, SummaryResult, CompactionReport]
@@ -489,6 +489,11 @@ class ContextWindow(Protocol):
     @property
     def entries(self) -> Sequence[ContextEntry]:
         """The context items, in order."""
+        ...
+
+    @property
+    def settled(self) -> set[str]:
+        """Names of what compaction tried here in vain, or told of, and need not again."""
         ...
 
     def messages(self, message_ids: Sequence[str]) -> list[Message]: ...
@@ -541,7 +546,9 @@ class Compaction(Protocol):
         """Whether admission must have seen a turn before it is compacted."""
         ...
 
-    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+    def after_turn(
+        self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
+    ) -> Work:
         """Compact a little, if a trigger says so: what runs after each turn of a live session.
 
         Args:
@@ -552,7 +559,13 @@ class Compaction(Protocol):
         ...
 
     def compact(
-        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+        self,
+        window: ContextWindow,
+        now: datetime,
+        *,
+        incidents: Counter[str],
+        is_forced: bool = False,
+        target_tokens: int | None = None,
     ) -> Work:
         """Compact all that can be, if a trigger says so or `is_forced`; until under `target_tokens`, where given."""
         ...
@@ -675,7 +688,7 @@ class Authored(Protocol):
     Laws: node ids are unique; nodes come in authored order; equal files give equal nodes.
     """
 
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         """Read them.
 
         Raises:
@@ -707,6 +720,8 @@ class Guidance(Protocol):
     Laws: one answer a message; a model can only add protection; equal messages give equal answers.
     """
 
-    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+    def shards(
+        self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
+    ) -> list[Shard | None]:
         """What is kept of each message; None where nothing must be."""
         ...

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -96,7 +97,32 @@ def test_every_choice_builds_beside_the_defaults(group: str) -> None:
     for choice in COMPONENTS[group]:
         config = composed([f"{group}={choice}"], pipeline_of(group))
         for key in {"memory", group} & set(config):
-            assert building.build(config, key) is not None, choice
+            built = building.build(config, key)
+            assert built is not None, choice
+            assert list(counters(built, choice, set())) == [], "the argument `incidents` counts what is survived"
+
+
+def counters(part: Any, path: str, seen: set[int]) -> Iterator[str]:
+    """Where a counter hangs on a component, or on any part of it."""
+    if isinstance(part, Counter):
+        yield path
+    elif id(part) not in seen:
+        seen.add(id(part))
+        inner: dict[str, Any] = {}
+        if is_dataclass(part):
+            inner = {one.name: getattr(part, one.name) for one in fields(part)}
+        elif isinstance(part, dict):
+            inner = part
+        elif isinstance(part, (list, tuple)):
+            inner = dict(enumerate(part))
+        elif type(part).__module__.startswith("lcm.") and hasattr(part, "__dict__"):
+            inner = vars(part)
+        for name, value in inner.items():
+            yield from counters(value, f"{path}.{name}", seen)
+
+
+def test_counters_are_found_wherever_they_hang() -> None:
+    assert list(counters({"a": [Counter()], "b": ()}, "part", set())) == ["part.a.0"]
 
 
 @pytest.mark.parametrize("group", PRESET_GROUPS)

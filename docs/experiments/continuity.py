@@ -63,7 +63,7 @@ MOST_QUERIES = 12
 class Written:
     """Six blocks, two of each tier."""
 
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         tiers = ("hard", "hard", "soft", "soft", "variant", "variant")
         texts = (
             "Never push to main.", "Answer in English.", "Prefer short answers.", "Name your sources.",
@@ -113,7 +113,7 @@ def check(name: str, overrides: Sequence[str]) -> Counter[str]:
     config = composition.composed([*DATASETS[name], *overrides, "tracking=none"])
     dataset: Dataset = building.build(config, "dataset").load()
     system = replace(building.build(config, "memory"), authored=Written())
-    nodes = Written().nodes()
+    nodes = Written().nodes(incidents=Counter())
     found: Counter[str] = Counter()
     for workspace in dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts):
         with Memory.open(system) as memory:

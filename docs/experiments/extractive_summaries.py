@@ -8,6 +8,7 @@ that LEAD. Differences are paired over texts; their intervals are 95 % bootstrap
 
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -105,7 +106,7 @@ def meetings(category: str) -> list[Case]:
 
 def summaries(extractive: Extractive, cases: Sequence[Case], targets: Sequence[int]) -> list[str]:
     requests = [SummaryRequest("\n".join(c.turns), target) for c, target in zip(cases, targets, strict=True)]
-    return [result.text for result in extractive.summarize(requests)]
+    return [result.text for result in extractive.summarize(requests, incidents=Counter())]
 
 
 def scores(texts: Sequence[str], cases: Sequence[Case]) -> np.ndarray:

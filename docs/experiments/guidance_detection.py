@@ -19,7 +19,7 @@ from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.reading import Frame
 from lcm.compaction.guidance.scanner import ByteScanner
 
-SENTENCES = Path(__file__).parents[2] / "tests/lcm/guidance/sentences"
+SENTENCES = Path(__file__).parents[2] / "tests/lcm/compaction/guidance/sentences"
 SETS = {"dev": "dev.json", "own": "dev2.json", "test": "test.json"}
 LABELS = {"obligation": "obligation", "forbidden": "prohibition", "permitted": "permission", None: "none"}
 FRAMES: dict[str, Frame] = {"original": ByteScanner(), "corrected": ClauseRules()}

@@ -17,6 +17,7 @@ import logging
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,7 +66,7 @@ class Collection:
 def collection(name: str, dataset: Dataset, embedder: CachedEmbedder, conversations: int | None) -> Collection:
     sets = []
     for transcript in dataset.transcripts[:conversations]:
-        texts = [candidate.text for candidate in Verbatim().extract(transcript.messages)]
+        texts = [candidate.text for candidate in Verbatim().extract(transcript.messages, incidents=Counter())]
         rows = embedder.embed([windows[0] for windows in embedder.windows(texts)], "document")
         asked = [query.text for query in dataset.queries if query.workspace_id == transcript.workspace_id]
         sets.append((rows, embedder.embed(asked, "query")))
@@ -81,7 +82,7 @@ def synthetic(real: Collection, rows: int, rng: np.random.Generator) -> Collecti
 
 
 def built(choice: VectorIndexChoice, rows: Vectors) -> Any:
-    index = choice.build(rows.shape[1])
+    index = choice.build(rows.shape[1], incidents=Counter())
     index.add([f"d{i}" for i in range(len(rows))], rows)
     return index
 
@@ -106,7 +107,7 @@ def indexes(rows: Vectors, has_graph: bool) -> dict[str, Any]:
             for candidates in (50, 100):
                 for margin in MARGINS:
                     setting = replace(shape, candidates=candidates, exit_thresholds=[margin] * (len(widths) - 1))
-                    index = setting.build(rows.shape[1])
+                    index = setting.build(rows.shape[1], incidents=Counter())
                     index.load(path)
                     lower = "/".join(str(width) for width in widths if width)
                     made[f"{rotation} {lower}, {candidates}, {margin:+}"] = index

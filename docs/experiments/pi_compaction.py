@@ -6,6 +6,7 @@ message that the compaction before it kept to the first that it kept itself. Our
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -71,8 +72,9 @@ def ours(messages: Sequence[Message], compaction: str, summarizer: str, override
     chosen, assembly, tokens = (build(config, key) for key in ("compaction", "assembly", "token_estimator"))
     with Store() as store:
         store.append("span", messages, tokens, assembly.wording)
-        work = chosen.compact(StoredWindow(store, "span"), store.last_said("span"), is_forced=True)
-        report = run(work, chosen.summarizer)
+        window, said, incidents = StoredWindow(store, "span"), store.last_said("span"), Counter[str]()
+        work = chosen.compact(window, said, incidents=incidents, is_forced=True)
+        report = run(work, chosen.summarizer, incidents=incidents)
         return "\n\n".join(record.content for record in store.context_records("span")), len(report.summary_ids)
 
 

@@ -1,6 +1,6 @@
 """Recorded conversations go into a store as they were held, and are compacted on the way or at the end."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -61,9 +61,10 @@ class Replay:
     comes to what would have been without the failure. Once credentials were refused no summarizer is asked again.
     """
 
-    def __init__(self, store: Store, parts: Parts, triggers: Triggers) -> None:
+    def __init__(self, store: Store, parts: Parts, triggers: Triggers, *, incidents: Counter[str]) -> None:
         self._store = store
-        self._parts = parts
+        self._parts = parts._replace(preparer=replace(parts.preparer, incidents=incidents))
+        self._incidents = incidents
         self._is_per_turn = triggers == "per_turn" and not parts.compaction.is_off
         self._triggers = triggers
         self._talks: OrderedDict[str, _Talk] = OrderedDict()
@@ -172,9 +173,9 @@ class Replay:
         window.follow()
         with window.staged():
             if self._is_per_turn:
-                work = compaction.after_turn(window, talk.last_at)
+                work = compaction.after_turn(window, talk.last_at, incidents=self._incidents)
             else:
-                work = compaction.compact(window, talk.last_at, is_forced=True)
+                work = compaction.compact(window, talk.last_at, incidents=self._incidents, is_forced=True)
             report = yield from self._answered(work)
             if window.is_changed and not (report.failure and self._is_per_turn):
                 self._begin()

@@ -19,7 +19,7 @@ from eval.batch.sharding import Shard, Source
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError
-from lcm.protocols import CountsIncidents, Summarizer, Work
+from lcm.protocols import Summarizer, Work
 from lcm.records import CompactionReport, SummaryRequest, SummaryResult, Transcript
 from lcm.store.store import Store
 
@@ -90,9 +90,12 @@ class ShardWork:
     def _work(self, shard: Shard) -> Iterator[Progress | Told]:
         parts = self.parts()
         rows = self.into / f"{shard.name}.jsonl"
-        with Store(self.into / f"{shard.name}.db") as store, Replay(store, parts, self.triggers) as replay:
-            summarizer = _Timed(parts.compaction.summarizer)
-            incidents = _Incidents(parts)
+        incidents = Counter[str]()
+        with (
+            Store(self.into / f"{shard.name}.db") as store,
+            Replay(store, parts, self.triggers, incidents=incidents) as replay,
+        ):
+            summarizer = _Timed(parts.compaction.summarizer, incidents)
             under_way: list[Reading] = []
             waiting = iter(shard.sources)
             done_bytes = messages = 0
@@ -110,7 +113,8 @@ class ShardWork:
                     under_way.remove(reading)
                     done_bytes += reading.source.size_bytes
                     told = _ended(shard, reading, store, replay, summarizer, rows)
-                    yield told._replace(incidents=incidents.new())
+                    yield told._replace(incidents=tuple(incidents.items()))
+                    incidents.clear()
                 yield Progress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
 
 
@@ -124,7 +128,7 @@ def _round(readings: Sequence[Reading], replay: Replay, summarizer: "_Timed") ->
         summarizer.timed(replay.take_in(conversation_id, pieces), pieces[0][0], conversation_id)
         for conversation_id, pieces in told.items()
     )
-    for _ in in_lockstep(works, summarizer, _WIDTH):
+    for _ in in_lockstep(works, summarizer, _WIDTH, incidents=summarizer.incidents):
         pass
     return sum(len(piece.messages) for pieces in told.values() for _, piece in pieces)
 
@@ -136,7 +140,7 @@ def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summari
             summarizer.timed(replay.finish(conversation_id, reading), reading, conversation_id)
             for conversation_id in list(reading.conversations)
         )
-        for _ in in_lockstep(works, summarizer, _WIDTH):
+        for _ in in_lockstep(works, summarizer, _WIDTH, incidents=summarizer.incidents):
             pass
     if not reading.refused and not reading.conversations and reading.source.parts == 1:
         reading.refuse(f"{reading.source.path}: holds nothing that can be read")
@@ -183,35 +187,17 @@ def _failures_told_together() -> Iterator[None]:
         log.removeFilter(is_kept)
 
 
-class _Incidents:
-    """What the compaction of a shard and its summarizers survive."""
-
-    def __init__(self, parts: Parts) -> None:
-        asked: tuple[object, ...] = (
-            parts.compaction,
-            parts.compaction.summarizer,
-            parts.preparer.rules.large_file_summarizer,
-        )
-        self._reporting = [one for one in asked if isinstance(one, CountsIncidents)]
-        self._told: Counter[str] = Counter()
-
-    def new(self) -> tuple[tuple[str, int], ...]:
-        """Give those that were not given before."""
-        total = sum((Counter(one.incidents) for one in self._reporting), Counter[str]())
-        new, self._told = total - self._told, total
-        return tuple(new.items())
-
-
 class _Timed:
     """A summarizer whose calls are shared out among the conversations that asked."""
 
-    def __init__(self, summarizer: Summarizer) -> None:
+    def __init__(self, summarizer: Summarizer, incidents: Counter[str]) -> None:
         self._summarizer = summarizer
+        self.incidents = incidents
         self._share = 0.0
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         started = time.perf_counter()
-        results = self._summarizer.summarize(requests)
+        results = self._summarizer.summarize(requests, incidents=incidents)
         self._share = (time.perf_counter() - started) / len(requests)
         return results
 

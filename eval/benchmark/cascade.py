@@ -1,5 +1,6 @@
 """Many queries in one call to index tiers, against the same cascade in numpy alone."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ class Cascade:
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors, queries = self._vectors(self.documents, seed), self._vectors(self.queries, seed + 1)
-        index = self.index.build(self.dim)
+        index = self.index.build(self.dim, incidents=Counter())
         index.add([f"d{i}" for i in range(self.documents)], vectors)
         narrow = [(width, _cut(vectors, width)) for width in index.widths[:-1]]
 

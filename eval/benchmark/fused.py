@@ -1,5 +1,6 @@
 """Seeded candidates as fusion leaves them: a frame with its batch for stages, arrays for plain numpy."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -106,7 +107,7 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
     """
     query_vectors = _leaning(corpus.unit_vectors(queries, dim, seed + 1))
     ids = [f"d{i}" for i in range(documents)]
-    index = Exact().build(dim)
+    index = Exact().build(dim, incidents=Counter())
     index.add(ids, _vectors(documents, dim, seed))
     known = _documents(ids, seed)
     asked = pl.DataFrame(

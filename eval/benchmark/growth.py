@@ -1,6 +1,7 @@
 """How long each operation takes as a workspace grows."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -101,7 +102,7 @@ class Growth:
         for name, vector_choice in vector_choices.items():
 
             def add_vectors(name: str = name, choice: VectorIndexChoice = vector_choice) -> Callable[[], object]:
-                index = dense[name] = choice.build(self.dim)
+                index = dense[name] = choice.build(self.dim, incidents=Counter())
                 return lambda: index.add(ids, vectors)
 
             def search_vectors(name: str = name) -> Callable[[], object]:

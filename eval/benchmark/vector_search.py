@@ -1,6 +1,7 @@
 """Many queries in one call to the vector indexes, against hnswlib and numpy themselves."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,7 +49,7 @@ class HnswSearch:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
         queries = corpus.unit_vectors(self.queries, self.dim, seed + 1)
         ids = [f"d{i}" for i in range(self.documents)]
-        index, exact = self.index.build(self.dim), Exact().build(self.dim)
+        index, exact = self.index.build(self.dim, incidents=Counter()), Exact().build(self.dim, incidents=Counter())
         index.add(ids, vectors)
         exact.add(ids, vectors)
         graph = hnswlib.Index("ip", self.dim)
@@ -84,7 +85,7 @@ class ExactSearch:
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
         queries = corpus.unit_vectors(self.queries, self.dim, seed + 1)
-        index = Exact().build(self.dim)
+        index = Exact().build(self.dim, incidents=Counter())
         index.add([f"d{i}" for i in range(self.documents)], vectors)
 
         def bare() -> _Bare:

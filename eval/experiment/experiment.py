@@ -141,10 +141,9 @@ class Experiment:
         incidents = sum((one.incidents for one in found), Counter[str]())
         quality = pl.DataFrame(schema=QUALITY_SCHEMA)
         if self._has_summaries():
-            quality, failures = self.summary_quality.values(
-                self.dataset, self.system.compaction.summarizer, REPORT_TOKENS
+            quality = self.summary_quality.values(
+                self.dataset, self.system.compaction.summarizer, REPORT_TOKENS, incidents=incidents
             )
-            incidents += failures
         run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in found for arm in arms)])
         judged = len(judged_queries(self.dataset))
         sizes = {

@@ -18,7 +18,7 @@ from eval.measures.retention import RETENTION_SCHEMA, Retention
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import CountsIncidents, Embedder, Ranker
+from lcm.protocols import Embedder, Ranker
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.token_estimator.utf16_units import Utf16Units
 
@@ -134,7 +134,7 @@ class WorkspaceEvaluator:
             documents=facts["documents"].select(named, pl.all()),
             decisions=facts["decisions"].select(named, pl.all()),
             compression=facts["compression"].select(named, pl.all()),
-            incidents=incidents + Counter(dict(facts["index_incidents"].iter_rows())),
+            incidents=incidents,
             widths=facts["widths"]["width"].to_list(),
             samples=samples,
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
@@ -241,12 +241,6 @@ def _reported(memory: Memory) -> pl.DataFrame:
     return documents.select(*told).with_columns(tokens)
 
 
-def _index_incidents(memory: Memory) -> pl.DataFrame:
-    index = memory.vector_index
-    incidents = index.incidents if isinstance(index, CountsIncidents) else {}
-    return pl.DataFrame(list(incidents.items()), schema={"what": pl.String, "times": pl.Int64}, orient="row")
-
-
 def _widths(memory: Memory) -> pl.DataFrame:
     return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
 
@@ -255,7 +249,6 @@ _FACTS: Mapping[str, Callable[[Memory], pl.DataFrame]] = {
     "documents": _reported,
     "decisions": lambda memory: memory.store.decisions(),
     "compression": lambda memory: compressed(memory.store, REPORT_TOKENS),
-    "index_incidents": _index_incidents,
     "widths": _widths,
 }
 """What is told of a memory that has heard all."""

@@ -50,9 +50,9 @@ class SummaryQuality:
         return self.target_tokens > 0 and dataset.references["query_id"].null_count() > 0
 
     def values(
-        self, dataset: Dataset, summarizer: Summarizer, tokens: TokenEstimator
-    ) -> tuple[pl.DataFrame, Counter[str]]:
-        """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`, and what failed, by name and times.
+        self, dataset: Dataset, summarizer: Summarizer, tokens: TokenEstimator, *, incidents: Counter[str]
+    ) -> pl.DataFrame:
+        """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`.
 
         A conversation of which no summary could be made scores 0, as an empty text does.
 
@@ -64,11 +64,13 @@ class SummaryQuality:
         for key, text in of_whole.select("conversation_id", "text").iter_rows():
             references.setdefault(key, []).append(text)
         told = [t for t in dataset.transcripts if t.conversation_id in references]
-        results = summarizer.summarize([SummaryRequest(_text(t.messages), self.target_tokens) for t in told])
+        requests = [SummaryRequest(_text(t.messages), self.target_tokens) for t in told]
+        results = summarizer.summarize(requests, incidents=incidents)
         failures = Counter(f"no summary: {result.failure}" for result in results if result.failure is not None)
         if results and failures.total() == len(results):
             assert results[0].failure is not None
             raise results[0].failure
+        incidents.update(failures)
         arms = {"system": [result.text for result in results]}
         arms |= {f"lead_{n}": [_text(t.messages[:n]) for t in told] for n in _LEADS}
         frames = [pl.DataFrame(schema=QUALITY_SCHEMA)]
@@ -83,7 +85,7 @@ class SummaryQuality:
                 .unpivot([*ROUGE, "tokens"], index=["arm", "conversation_id"], variable_name="measure")
                 .select(list(QUALITY_SCHEMA))
             )
-        return pl.concat(frames), failures
+        return pl.concat(frames)
 
     def means(self, values: pl.DataFrame, resamples: int, confidence: float, seed: int) -> pl.DataFrame:
         """Means over conversations, with percentile bootstrap intervals: rows of `QUALITY_MEANS_SCHEMA`."""

@@ -1,5 +1,6 @@
 """Compaction of many conversations side by side, so that their requests reach the summarizer in batches."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -19,7 +20,12 @@ class TimedResult(SummaryResult):
 
 
 def in_lockstep(
-    works: Iterable[Work], summarizer: Summarizer, width: int = 64, clock: Clock | None = None
+    works: Iterable[Work],
+    summarizer: Summarizer,
+    width: int = 64,
+    clock: Clock | None = None,
+    *,
+    incidents: Counter[str],
 ) -> Iterator[CompactionReport]:
     """Drive works to their ends, at most `width` at a time; their reports come in the order of the works.
 
@@ -30,6 +36,7 @@ def in_lockstep(
         summarizer: answers.
         width: how many are under way at once.
         clock: lets works see time pass, and so keep their time limits; without one no work is ever late.
+        incidents: counts what the summarizer survives.
     """
     waiting = iter(works)
     reports: dict[int, CompactionReport] = {}
@@ -53,7 +60,7 @@ def in_lockstep(
             if begun == before:
                 return
             continue
-        results = summarizer.summarize([request for _, request in pending.values()])
+        results = summarizer.summarize([request for _, request in pending.values()], incidents=incidents)
         for (number, (work, _)), result in zip(list(pending.items()), results, strict=True):
             answer = result if clock is None else _timed(result, clock() - begun_at[number])
             try:
@@ -63,9 +70,9 @@ def in_lockstep(
                 reports[number] = end.value
 
 
-def run(work: Work, summarizer: Summarizer, clock: Clock | None = None) -> CompactionReport:
+def run(work: Work, summarizer: Summarizer, clock: Clock | None = None, *, incidents: Counter[str]) -> CompactionReport:
     """Drive one work to its end."""
-    return next(in_lockstep([work], summarizer, clock=clock))
+    return next(in_lockstep([work], summarizer, clock=clock, incidents=incidents))
 
 
 def _timed(result: SummaryResult, elapsed_seconds: float) -> TimedResult:

@@ -1,5 +1,6 @@
 """No compaction: a context is all that was said."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from lcm.records import CompactionReport, SummaryRequest, SummaryResult
 class NoSummaries:
     """What is never asked."""
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [SummaryResult("", 0.0, "none", failure=ModelError("compaction is off")) for _ in requests]
 
 
@@ -29,11 +30,19 @@ class NoCompaction:
     def summarizer(self) -> Summarizer:
         return NoSummaries()
 
-    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+    def after_turn(
+        self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
+    ) -> Work:
         return (yield from _nothing(window))
 
     def compact(
-        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+        self,
+        window: ContextWindow,
+        now: datetime,
+        *,
+        incidents: Counter[str],
+        is_forced: bool = False,
+        target_tokens: int | None = None,
     ) -> Work:
         return (yield from _nothing(window))
 

@@ -1,6 +1,7 @@
 """What one run of compaction has done so far."""
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,6 +21,7 @@ class Progress:
 
     window: ContextWindow
     now: datetime
+    incidents: Counter[str]
     deadline_seconds: float | None = None
     made: list[Summary] = field(default_factory=list)
     rounds: int = 0

@@ -29,6 +29,7 @@ class StoredWindow:
         self._read: ContextTotals | None = None
         self._staged: list[Change] | None = None
         self._staged_summaries: dict[str, Summary] = {}
+        self.settled: set[str] = set()
 
     @property
     def conversation_id(self) -> str:

@@ -30,7 +30,6 @@ class IngestPlan:
     ends: list[tuple[str, datetime]] = field(default_factory=list)
     notes: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    incidents: Counter[str] = field(default_factory=Counter)
 
 
 def plan_ingest(
@@ -40,6 +39,8 @@ def plan_ingest(
     intake: Intake,
     indexes: Indexes,
     comparison_set: Callable[[], ComparisonSet],
+    *,
+    incidents: Counter[str],
 ) -> IngestPlan:
     """Decide on every candidate; nothing is written yet.
 
@@ -50,6 +51,7 @@ def plan_ingest(
         intake: admission and deduplication.
         indexes: embed the candidates.
         comparison_set: gives the documents that the candidates may be compared with, where they are.
+        incidents: counts what is survived.
     """
     wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
     sources = {message.message_id: message for message in messages if message.message_id in wanted}
@@ -74,13 +76,10 @@ def plan_ingest(
             [mean_vector(windows[place]) for place in places],
             [said_at[place] for place in places],
             around,
+            incidents=incidents,
         )
         for decision, changes in taken:
             plan.decisions.append(decision)
-            for part in decision.audit.values():
-                plan.incidents.update(part.get("incidents", {}))
-            if decision.action == "fail":
-                plan.incidents["candidate not processed"] += 1
             for change in changes:
                 match change:
                     case Created(document, _):

@@ -26,7 +26,6 @@ from lcm.memory.system import System
 from lcm.protocols import (
     Ask,
     Batch,
-    CountsIncidents,
     Ranker,
     ShowsTail,
     TextIndex,
@@ -77,19 +76,16 @@ class Memory:
         self.system = system
         self.store = store
         incidents = Counter[str]() if live is None else live.incidents
-        self._preparer = MessagePreparer(system.session, system.token_estimator, system.assembly.wording)
-        self._authored = system.authored.nodes()
-        if isinstance(system.authored, CountsIncidents):
-            incidents += Counter(system.authored.incidents)
+        self._preparer = MessagePreparer(system.session, system.token_estimator, system.assembly.wording, incidents)
+        self._authored = system.authored.nodes(incidents=incidents)
         if put_authored(store, self._authored, system.assembly) or live is None:
-            indexes = Indexes(system.embedder, system.vector_index, system.text_index)
+            indexes = Indexes(system.embedder, system.vector_index, system.text_index, incidents=incidents)
             live = LiveDocuments(store, indexes, incidents, vectors_beside or path)
         self.live = live
         self.incidents = incidents
         """What failed and was survived, by name and times."""
         self._path = path
         self._windows: dict[str, StoredWindow] = {}
-        self._survived = self._reported()
         self._of_messages = MessageDocuments(system, live)
         self._of_folded = FoldedDocuments(system, live)
         self.catch_up()
@@ -175,8 +171,9 @@ class Memory:
             if system.compaction.reads_admission:
                 self.catch_up()
             window = self._window(conversation_id)
-            work = system.compaction.after_turn(window, self.store.last_said(conversation_id), live_tokens)
-            return self._counted(run(work, system.compaction.summarizer, clock))
+            last_said = self.store.last_said(conversation_id)
+            work = system.compaction.after_turn(window, last_said, live_tokens, incidents=self.incidents)
+            return self._counted(run(work, system.compaction.summarizer, clock, incidents=self.incidents))
 
     def catch_up(self) -> None:
         """Make documents of what has been said, folded and protected since they were last made."""
@@ -216,13 +213,15 @@ class Memory:
             compaction.compact(
                 self._window(conversation_id),
                 self.store.last_said(conversation_id),
+                incidents=self.incidents,
                 is_forced=is_forced,
                 target_tokens=target_tokens,
             )
             for conversation_id in conversation_ids
             if self.system.session.writes(conversation_id, conversation_id)
         )
-        reports = [self._counted(report) for report in in_lockstep(works, compaction.summarizer, clock=clock)]
+        ended = in_lockstep(works, compaction.summarizer, clock=clock, incidents=self.incidents)
+        reports = [self._counted(report) for report in ended]
         self._of_folded.make()
         return reports
 
@@ -385,15 +384,4 @@ class Memory:
     def _counted(self, report: CompactionReport) -> CompactionReport:
         if report.failure:
             self.incidents[f"compaction failed: {report.failure}"] += 1
-        survived = self._reported()
-        self.incidents += survived - self._survived
-        self._survived = survived
         return report
-
-    def _reported(self) -> Counter[str]:
-        """What compaction and its summarizer have survived so far, here and in other memories of the same system."""
-        compaction, survived = self.system.compaction, Counter[str]()
-        for part in (compaction, compaction.summarizer):
-            if isinstance(part, CountsIncidents):
-                survived += Counter(part.incidents)
-        return survived

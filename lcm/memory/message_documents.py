@@ -1,7 +1,6 @@
 """Documents of messages: what was said in a conversation since documents were last made of it."""
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from lcm.memory.ingest_plan import plan_ingest, write_plan
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.system import System
-from lcm.protocols import CountsIncidents
 from lcm.records import Candidate, Message
 from lcm.writing.admission.intake import Intake
 
@@ -45,11 +43,16 @@ class MessageDocuments:
         # Who has no name is compared with what is written beside it, not with everybody's secrets.
         readable = (scope,) if agent is None else system.scopes.readable(agent)
         plan = plan_ingest(
-            conversation_id, messages, candidates, intake, live.indexes, lambda: live.comparison_set(readable)
+            conversation_id,
+            messages,
+            candidates,
+            intake,
+            live.indexes,
+            lambda: live.comparison_set(readable),
+            incidents=live.incidents,
         )
         write_plan(plan, conversation_id, live.store, system.token_estimator)
         live.store.set_extracted(conversation_id, len(messages))
-        live.incidents += plan.incidents
         return DocumentChange(plan.windows, [document_id for document_id, _ in (*plan.ends, *plan.notes)])
 
     def _candidates(
@@ -60,13 +63,7 @@ class MessageDocuments:
         Raises:
             StoreError: if it names one that the agent cannot reach.
         """
-        extraction = self._system.extraction
-        if not isinstance(extraction, CountsIncidents):
-            candidates = extraction.extract(messages, extracted)
-        else:
-            before = Counter(extraction.incidents)
-            candidates = extraction.extract(messages, extracted)
-            self._live.incidents += Counter(extraction.incidents) - before
+        candidates = self._system.extraction.extract(messages, extracted, incidents=self._live.incidents)
         for named in {candidate.scope for candidate in candidates} - {None, scope}:
             if named is not None and not self._system.scopes.is_accessible(named, agent):
                 raise StoreError(

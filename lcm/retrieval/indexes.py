@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,10 +30,17 @@ class Indexes:
     documents that the asker may not read, each set of scopes has statistics of its own.
     """
 
-    def __init__(self, embedder: Embedder, vector_index: VectorIndexChoice, text_index: TextIndexChoice) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        vector_index: VectorIndexChoice,
+        text_index: TextIndexChoice,
+        *,
+        incidents: Counter[str],
+    ) -> None:
         self.embedder = embedder
-        self._vector_choice, self._text_choice = vector_index, text_index
-        self.vector_index = vector_index.build(embedder.dim)
+        self._vector_choice, self._text_choice, self._incidents = vector_index, text_index, incidents
+        self.vector_index = vector_index.build(embedder.dim, incidents=incidents)
         self._text: dict[ScopeSet, TextIndex] = {None: text_index.build()}
         self._saved: Path | None = None
 
@@ -72,7 +80,7 @@ class Indexes:
                 self._saved = file
                 self._add_words(documents)
                 return
-            self.vector_index = self._vector_choice.build(self.embedder.dim)
+            self.vector_index = self._vector_choice.build(self.embedder.dim, incidents=self._incidents)
         self.add(documents, self.embed(embedded_texts(documents)))
 
     def save(self, path: Path, documents: pl.DataFrame) -> None:

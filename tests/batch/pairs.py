@@ -1,5 +1,6 @@
 """A compaction small enough to follow by hand, whose every summary depends on what was there when it was made."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from lcm.records import CompactionReport, ContextEntry, Summary, SummaryRequest,
 class Digests:
     """Says how much it was given, and the digest of that."""
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [
             SummaryResult(f"{len(one.text)} characters, {sha256(one.text.encode()).hexdigest()[:12]}", 1.0, "digests")
             for one in requests
@@ -37,7 +38,9 @@ class Pairs:
     def summarizer(self) -> Digests:
         return Digests()
 
-    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+    def after_turn(
+        self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
+    ) -> Work:
         before = sum(entry.tokens for entry in window.entries)
         made: list[str] = []
         raw = [entry for entry in window.entries if entry.is_message][: -self.tail or None]
@@ -51,12 +54,18 @@ class Pairs:
         return self._report(window, before, made)
 
     def compact(
-        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+        self,
+        window: ContextWindow,
+        now: datetime,
+        *,
+        is_forced: bool = False,
+        target_tokens: int | None = None,
+        incidents: Counter[str],
     ) -> Work:
         before = sum(entry.tokens for entry in window.entries)
         made: list[str] = []
         while True:
-            report = yield from self.after_turn(window, now)
+            report = yield from self.after_turn(window, now, incidents=Counter())
             made += report.summary_ids
             if not report.is_compacted:
                 return self._report(window, before, made)

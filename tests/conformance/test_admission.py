@@ -1,6 +1,7 @@
 """The laws of `Admission`, over every YAML of its group; those that ask a model with and without one."""
 
 import math
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -53,8 +54,8 @@ def test_equal_arguments_give_an_equal_assessment(
     admission: Admission, one: Candidate, vector: object, table: Table
 ) -> None:
     arguments = (one, vector, table, messages("The kettle broke", "on Monday"), minute(5))
-    found = admission.assess(*arguments)
-    assert found == admission.assess(*arguments)
+    found = admission.assess(*arguments, incidents=Counter())
+    assert found == admission.assess(*arguments, incidents=Counter())
     assert found.reason
     assert (found.score is None) == admission.is_off
     assert found.is_admitted or not admission.is_off
@@ -64,9 +65,9 @@ def test_equal_arguments_give_an_equal_assessment(
 
 def test_admission_changes_nothing(admission: Admission, table: Table) -> None:
     before = dict(table.documents)
-    admission.assess(CANDIDATES[0], TOWARDS, table, messages("The kettle broke"), minute(5))
+    admission.assess(CANDIDATES[0], TOWARDS, table, messages("The kettle broke"), minute(5), incidents=Counter())
     assert table.documents == before
 
 
 def test_without_documents_and_messages_something_is_said(admission: Admission) -> None:
-    assert admission.assess(CANDIDATES[0], None, Table(), [], minute(0)).reason
+    assert admission.assess(CANDIDATES[0], None, Table(), [], minute(0), incidents=Counter()).reason

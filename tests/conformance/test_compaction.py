@@ -1,5 +1,6 @@
 """The laws of `Compaction`, over every YAML of its group, random contexts and settings, and nonsense summarizers."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import cache
@@ -108,7 +109,11 @@ def stored(words: Sequence[str], names: Sequence[str] = ("c",)) -> Store:
 
 
 def compacted(compaction: Lossless | Clustering | NoCompaction, store: Store, how: dict[str, Any]) -> CompactionReport:
-    return run(compaction.compact(StoredWindow(store, "c"), NOW, **how), compaction.summarizer)
+    return run(
+        compaction.compact(StoredWindow(store, "c"), NOW, **how, incidents=Counter()),
+        compaction.summarizer,
+        incidents=Counter(),
+    )
 
 
 def live(compaction: Lossless | Clustering | NoCompaction, words: Sequence[str]) -> Store:
@@ -118,7 +123,9 @@ def live(compaction: Lossless | Clustering | NoCompaction, words: Sequence[str])
     for number, text in enumerate(words, 2):
         store.append("c", [message(number, text)], TOKENS)
         window.follow()
-        report = run(compaction.after_turn(window, NOW), compaction.summarizer)
+        report = run(
+            compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
+        )
         assert report.tokens_after == sum(entry.tokens for entry in store.context("c")) == window.tokens
     assert list(window.entries) == store.context("c")
     return store
@@ -205,12 +212,16 @@ def settled(compaction: Lossless | Clustering | NoCompaction, store: Store, most
     """Let turns pass without a word until one changes nothing; require that no later one asks or changes anything."""
     window = StoredWindow(store, "c")
     for _ in range(most):
-        if not run(compaction.after_turn(window, NOW), compaction.summarizer).is_compacted:
+        if not run(
+            compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
+        ).is_compacted:
             break
     else:
         raise AssertionError(f"still compacting after {most} turns in which nothing was said")
     context, asked = store.context("c"), len(getattr(compaction.summarizer, "requests", []))
-    assert not run(compaction.after_turn(window, NOW), compaction.summarizer).is_compacted
+    assert not run(
+        compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
+    ).is_compacted
     assert store.context("c") == context
     assert len(getattr(compaction.summarizer, "requests", [])) == asked
 
@@ -261,11 +272,11 @@ def test_side_by_side_is_as_one_by_one(
     for together in (True, False):
         store = stored(words, names)
         compaction = built(choice, who, numbers | rules)
-        works = [compaction.compact(StoredWindow(store, name), NOW, **how) for name in names]
+        works = [compaction.compact(StoredWindow(store, name), NOW, **how, incidents=Counter()) for name in names]
         reports = (
-            list(in_lockstep(works, compaction.summarizer, width))
+            list(in_lockstep(works, compaction.summarizer, width, incidents=Counter()))
             if together
-            else [run(work, compaction.summarizer) for work in works]
+            else [run(work, compaction.summarizer, incidents=Counter()) for work in works]
         )
         shapes = [[(entry.depth, entry.tokens) for entry in store.context(name)] for name in names]
         contents = [sorted(one.content for one in store.summaries(name)) for name in names]
@@ -280,8 +291,11 @@ def test_no_compaction_asks_nobody_and_says_so() -> None:
     assert (compaction.is_off, report.reason, report.is_compacted) == (True, "compaction is off", False)
     assert report.tokens_before == report.tokens_after > 0
     window = StoredWindow(store, "c")
-    assert run(compaction.after_turn(window, NOW), compaction.summarizer).reason == "compaction is off"
-    (answer,) = compaction.summarizer.summarize([SummaryRequest("words", 5)])
+    assert (
+        run(compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()).reason
+        == "compaction is off"
+    )
+    (answer,) = compaction.summarizer.summarize([SummaryRequest("words", 5)], incidents=Counter())
     assert (answer.text, str(answer.failure)) == ("", "compaction is off")
 
 

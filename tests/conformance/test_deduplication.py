@@ -1,5 +1,6 @@
 """The laws of `Deduplication`, over every YAML of its group; those that ask a model with several replies."""
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -53,19 +54,22 @@ def test_a_decision_that_needs_a_document_names_one_that_may_be_compared(
 ) -> None:
     table = Table().holding(*((document(f"d{i}", words, c), cosine) for i, (words, c, cosine) in enumerate(known)))
     one = candidate(text, category)
-    found = deduplication.judge(one, TOWARDS, table)
+    found = deduplication.judge(one, TOWARDS, table, incidents=Counter())
     assert found.action in ACTIONS[:7]
     assert found.reason
     if found.action not in ("create", "skip"):
         assert found.matched in table.documents.values()
-    assert found == deduplication.judge(one, TOWARDS, table)
+    assert found == deduplication.judge(one, TOWARDS, table, incidents=Counter())
     if deduplication.is_off or not known:
         assert found.action == "create"
 
 
 def test_without_a_vector_it_is_created(deduplication: Deduplication) -> None:
     table = Table().holding((document("d", "Editor: vim", "preferences"), 1.0))
-    assert deduplication.judge(candidate("Editor: vim", "preferences"), None, table).action == "create"
+    assert (
+        deduplication.judge(candidate("Editor: vim", "preferences"), None, table, incidents=Counter()).action
+        == "create"
+    )
 
 
 @MANY

@@ -1,5 +1,6 @@
 """The laws of `Extraction`, over every YAML of its group."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -27,7 +28,7 @@ def extraction(request: pytest.FixtureRequest) -> Extraction:
 
 def test_every_candidate_names_messages_that_it_was_given(extraction: Extraction) -> None:
     messages = transcript().messages
-    candidates = extraction.extract(messages)
+    candidates = extraction.extract(messages, incidents=Counter())
     assert candidates
     order = {message.message_id: i for i, message in enumerate(messages)}
     for candidate in candidates:
@@ -41,21 +42,23 @@ def test_every_candidate_names_a_newer_message_than_those_known(extraction: Extr
     messages = transcript().messages
     for known in range(len(messages)):
         newer = {message.message_id for message in messages[known:]}
-        for candidate in extraction.extract(messages, known):
+        for candidate in extraction.extract(messages, known, incidents=Counter()):
             assert newer & set(candidate.source_message_ids)
 
 
 def test_equal_messages_give_equal_candidates(extraction: Extraction) -> None:
-    assert extraction.extract(transcript().messages) == extraction.extract(transcript().messages)
+    assert extraction.extract(transcript().messages, incidents=Counter()) == extraction.extract(
+        transcript().messages, incidents=Counter()
+    )
 
 
 def test_no_message_gives_no_candidate(extraction: Extraction) -> None:
-    assert extraction.extract([]) == []
+    assert extraction.extract([], incidents=Counter()) == []
 
 
 def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
     messages = transcript().messages
-    assert extraction.extract(messages, len(messages)) == []
+    assert extraction.extract(messages, len(messages), incidents=Counter()) == []
 
 
 @pytest.mark.parametrize("annotation", conf_folder.groups()["annotation"])
@@ -63,5 +66,7 @@ def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
 @pytest.mark.parametrize("cuts", [(0, 1, 8), (0, 3, 4, 8), tuple(range(9))])
 def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:
     extraction, messages = built(choice, annotation), transcript().messages
-    pieces = [c for start, end in pairwise(cuts) for c in extraction.extract(messages[:end], start)]
-    assert pieces == extraction.extract(messages)
+    pieces = [
+        c for start, end in pairwise(cuts) for c in extraction.extract(messages[:end], start, incidents=Counter())
+    ]
+    assert pieces == extraction.extract(messages, incidents=Counter())

@@ -1,5 +1,6 @@
 """The laws of Guidance, over every choice."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ def guidance(request: pytest.FixtureRequest) -> Guidance:
 
 
 def test_each_message_has_one_answer_which_is_about_it(guidance: Guidance) -> None:
-    found = guidance.shards(HEARD, "talk", minute(5))
+    found = guidance.shards(HEARD, "talk", minute(5), incidents=Counter())
     assert len(found) == len(HEARD)
     for message, shard in zip(HEARD, found, strict=True):
         if shard is not None:
@@ -32,13 +33,13 @@ def test_each_message_has_one_answer_which_is_about_it(guidance: Guidance) -> No
 
 
 def test_an_answer_depends_on_nothing_but_its_message(guidance: Guidance) -> None:
-    alone = [guidance.shards([message], "talk", minute(5))[0] for message in HEARD]
-    assert guidance.shards(HEARD, "talk", minute(5)) == alone
+    alone = [guidance.shards([message], "talk", minute(5), incidents=Counter())[0] for message in HEARD]
+    assert guidance.shards(HEARD, "talk", minute(5), incidents=Counter()) == alone
 
 
 def test_a_model_can_only_add_protection(guidance: Guidance) -> None:
     if not isinstance(guidance, ProtectedGuidance):
         pytest.skip("it protects nothing")
-    without = replace(guidance, booster_embedder=None).shards(HEARD, "talk", minute(5))
-    beside = guidance.shards(HEARD, "talk", minute(5))
+    without = replace(guidance, booster_embedder=None).shards(HEARD, "talk", minute(5), incidents=Counter())
+    beside = guidance.shards(HEARD, "talk", minute(5), incidents=Counter())
     assert all(shard == before for shard, before in zip(beside, without, strict=True) if before is not None)

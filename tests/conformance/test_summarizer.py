@@ -1,5 +1,6 @@
 """The laws of `Summarizer`, over every YAML of its group; a server on this machine stands in for the real ones."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def summarizer(request: pytest.FixtureRequest, url: str, tmp_path: Path, monkeyp
 
 
 def test_each_request_has_words_or_a_failure_that_says_why_not(summarizer: Summarizer) -> None:
-    results = summarizer.summarize(REQUESTS)
+    results = summarizer.summarize(REQUESTS, incidents=Counter())
     assert len(results) == len(REQUESTS)
     for result in results:
         assert 0 <= result.confidence <= 1
@@ -82,17 +83,19 @@ def test_each_request_has_words_or_a_failure_that_says_why_not(summarizer: Summa
 
 
 def test_a_batch_of_one_equals_its_row_of_a_larger_batch(summarizer: Summarizer) -> None:
-    together = summarizer.summarize(REQUESTS)
-    alone = [summarizer.summarize([request])[0] for request in REQUESTS]
+    together = summarizer.summarize(REQUESTS, incidents=Counter())
+    alone = [summarizer.summarize([request], incidents=Counter())[0] for request in REQUESTS]
     for one, other in zip(alone, together, strict=True):
         assert (one.text, one.method, one.model) == (other.text, other.method, other.model)
         assert one.confidence == pytest.approx(other.confidence, abs=1e-5)
         assert str(one.failure) == str(other.failure)
-    assert [result.text for result in summarizer.summarize(REQUESTS[::-1])] == [r.text for r in together[::-1]]
+    assert [result.text for result in summarizer.summarize(REQUESTS[::-1], incidents=Counter())] == [
+        r.text for r in together[::-1]
+    ]
 
 
 def test_no_request_is_no_result(summarizer: Summarizer) -> None:
-    assert summarizer.summarize([]) == []
+    assert summarizer.summarize([], incidents=Counter()) == []
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -100,5 +103,5 @@ def test_constructing_one_opens_no_model(choice: str, tmp_path: Path, monkeypatc
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    assert built(choice).summarize([]) == []
+    assert built(choice).summarize([], incidents=Counter()) == []
     assert list(tmp_path.iterdir()) == []

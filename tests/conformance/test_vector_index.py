@@ -1,6 +1,7 @@
 """The laws of `VectorIndex`, over every YAML of its group."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def names(count: int, prefix: str = "d") -> list[str]:
 
 
 def filled(choice: VectorIndexChoice, count: int, seed: int = 0) -> tuple[VectorIndex, list[str], Vectors]:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     ids, vectors = names(count), unit(np.random.default_rng(seed), count)
     index.add(ids, vectors)
     return index, ids, vectors
@@ -82,7 +83,7 @@ def test_answers_are_those_of_looking_at_every_vector(choice: VectorIndexChoice,
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 37, 699, 2000])
 def test_scores_are_the_exact_ones_bit_for_bit(choice: VectorIndexChoice, count: int) -> None:
     index, ids, vectors = filled(choice, count)
-    oracle = Exact().build(DIM)
+    oracle = Exact().build(DIM, incidents=Counter())
     oracle.add(ids, vectors)
     queries = unit(np.random.default_rng(1), 10)
     for (answer, cosines), expected in zip(index.search(queries, 10), oracle.search(queries, count), strict=True):
@@ -105,7 +106,7 @@ def test_a_score_does_not_depend_on_the_other_documents(choice: VectorIndexChoic
     query = unit(np.random.default_rng(1), 1)
     scores = set()
     for count in (1, 2, 3, 4, 7, 8, 9, 31, 500, 900):
-        index = choice.build(DIM)
+        index = choice.build(DIM, incidents=Counter())
         index.add(ids[:count], vectors[:count])
         (answer, cosines), *_ = index.search(query, count, ids[:1])
         assert answer == ids[:1]
@@ -125,7 +126,7 @@ def test_equal_runs_give_equal_answers(choice: VectorIndexChoice) -> None:
 
 
 def test_ties_come_in_the_order_of_adding(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     base = unit(np.random.default_rng(0), 250)
     for copy in ("c", "a", "b"):
         index.add(names(250, copy), base)
@@ -135,7 +136,7 @@ def test_ties_come_in_the_order_of_adding(choice: VectorIndexChoice) -> None:
 
 
 def test_what_is_added_again_after_a_removal_is_the_latest(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     index.add(["a", "b", "c"], np.repeat(direction(0), 3, axis=0))
     index.remove(["a"])
     index.add(["a"], direction(0))
@@ -143,7 +144,7 @@ def test_what_is_added_again_after_a_removal_is_the_latest(choice: VectorIndexCh
 
 
 def test_the_best_of_several_vectors_counts(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     index.add(["far", "near", "far"], np.vstack([direction(1.5), direction(0.2), direction(1.0)]))
     assert index.search(direction(0), 5)[0] == (["near", "far"], pytest.approx([np.cos(0.2), np.cos(1.0)], abs=1e-6))
     index.add(["far"], direction(0.1))
@@ -188,7 +189,7 @@ def test_k_may_exceed_the_size_or_be_zero(choice: VectorIndexChoice) -> None:
 
 
 def test_an_empty_index_and_an_empty_batch_give_nothing(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     assert len(index) == 0
     assert index.search(direction(0), 3) == [([], [])]
     index.add([], np.empty((0, DIM), np.float32))
@@ -237,21 +238,21 @@ def test_removing_an_unknown_id_names_it_and_removes_nothing(choice: VectorIndex
     ],
 )
 def test_unfit_vectors_are_refused(choice: VectorIndexChoice, ids: list[str], vectors: Vectors, message: str) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     with pytest.raises(ValueError, match=message):
         index.add(ids, vectors.astype(np.float32))
     assert len(index) == 0
 
 
 def test_a_zero_vector_is_neither_near_nor_far(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM)
+    index = choice.build(DIM, incidents=Counter())
     index.add(["behind", "nowhere", "here"], np.vstack([-direction(0), np.zeros((1, DIM), np.float32), direction(0)]))
     assert index.search(direction(0), 3)[0] == (["here", "nowhere", "behind"], [1.0, 0.0, -1.0])
 
 
 def test_dim_must_be_positive(choice: VectorIndexChoice) -> None:
     with pytest.raises(ValueError, match="dim must be >= 1, got 0"):
-        choice.build(0)
+        choice.build(0, incidents=Counter())
 
 
 @pytest.mark.parametrize("count", [0, 4, 1100])
@@ -299,13 +300,13 @@ def test_a_torn_changed_or_missing_file_is_refused(choice: VectorIndexChoice, tm
 
 def test_a_file_of_other_settings_is_refused(tmp_path: Path) -> None:
     for name, choice in CHOICES.items():
-        index = choice.build(DIM)
+        index = choice.build(DIM, incidents=Counter())
         index.add(["a"], direction(0))
         index.save(tmp_path / name)
         with pytest.raises(StoreError, match="was written with"):
-            choice.build(DIM * 2).load(tmp_path / name)
+            choice.build(DIM * 2, incidents=Counter()).load(tmp_path / name)
     with pytest.raises(StoreError, match="was written with"):
-        CHOICES["hnsw"].build(DIM).load(tmp_path / "exact")
+        CHOICES["hnsw"].build(DIM, incidents=Counter()).load(tmp_path / "exact")
 
 
 DIRECTIONS = 12
@@ -324,7 +325,7 @@ def test_any_changes_leave_what_a_fresh_list_would_hold(
     name: str, changes: list[tuple[str, list]], k: int, allowed: list[int] | None, query: int
 ) -> None:
     vectors = np.vstack([direction(number / DIRECTIONS * 2 * np.pi) for number in range(DIRECTIONS)])
-    index = CHOICES[name].build(DIM)
+    index = CHOICES[name].build(DIM, incidents=Counter())
     kept: dict[str, list[int]] = {}  # in the order of adding
     for change, arguments in changes:
         if change == "add":
@@ -354,7 +355,7 @@ def exact_cosines(vectors: Vectors, query: int) -> list[float]:
     """Each direction alone in an index: its cosine to the query, to the bit."""
     cosines = []
     for place in range(len(vectors)):
-        index = Exact().build(DIM)
+        index = Exact().build(DIM, incidents=Counter())
         index.add(["only"], vectors[place : place + 1])
         cosines.append(index.search(vectors[query : query + 1], 1)[0][1][0])
     return cosines

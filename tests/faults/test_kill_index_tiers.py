@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path:
     filled(OLD).save(before / "index")
     oracles = {}
     for count in (OLD, NEW):
-        oracles[count] = Exact().build(DIM)
+        oracles[count] = Exact().build(DIM, incidents=Counter())
         oracles[count].add([f"d{number}" for number in range(count)], unit(count, 0))
     asked = unit(20, 1)
     found_counts, repaired = set(), 0
@@ -47,11 +48,12 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path:
             folder = tmp_path / "killed"
             shutil.copytree(before, folder)
             assert written(folder / "index", at)["status"] == -signal.SIGKILL
-            index = SETTINGS.build(DIM)
+            incidents = Counter()
+            index = SETTINGS.build(DIM, incidents=incidents)
             index.load(folder / "index")
             assert index.dirty_widths == ()
             found_counts.add(len(index))
-            repaired += index.incidents["index_tier_file"] > 0
+            repaired += incidents["index_tier_file"] > 0
             truth = oracles[len(index)].search(asked, len(index))
             hits = 0
             for (ids, scores, _), expected in zip(index.search_tiers(asked, 10), truth, strict=True):
@@ -60,9 +62,10 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path:
                 hits += len(set(ids) & set(expected[0][:10]))
             assert hits >= RECALL * 10 * len(asked), f"killed at call {at} of {whole['calls']}"
             assert any(width < DIM for *_, width in index.search_tiers(asked, 10))
-            again = SETTINGS.build(DIM)
+            incidents.clear()
+            again = SETTINGS.build(DIM, incidents=incidents)
             again.load(folder / "index")
-            assert not again.incidents
+            assert not incidents
             shutil.rmtree(folder)
         writer.stdin.close()
     assert found_counts == {OLD, NEW}

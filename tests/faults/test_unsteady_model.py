@@ -1,5 +1,6 @@
 """A summarizer that fails at any request: the batch goes on to where it would have come without that."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,14 +24,14 @@ class Unsteady:
     fails_at: int
     asked: list[SummaryRequest] = field(default_factory=list)
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [self._result(request) for request in requests]
 
     def _result(self, request: SummaryRequest) -> SummaryResult:
         self.asked.append(request)
         if len(self.asked) == self.fails_at:
             return SummaryResult("", 0.0, "unsteady", failure=ModelError("away for a moment"))
-        return self.summarizer.summarize([request])[0]
+        return self.summarizer.summarize([request], incidents=Counter())[0]
 
 
 def unsteady(fails_at: int) -> tuple[Parts, Unsteady]:

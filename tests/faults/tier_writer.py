@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 
@@ -37,7 +38,7 @@ def unit(count: int, seed: int) -> Vectors:
 
 
 def filled(count: int) -> HnswTiersIndex:
-    index = SETTINGS.build(DIM)
+    index = SETTINGS.build(DIM, incidents=Counter())
     index.add([f"d{number}" for number in range(count)], unit(count, 0))
     return index
 

@@ -1,6 +1,7 @@
 """What the choices of authored documents give over files in which every setting matters."""
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,6 @@ def authored(config: DictConfig) -> Any:
         if "paths" in config.authored and not config.authored.paths:
             config.authored.paths = [str(write_files(Path(folder)))]
         try:
-            return building.build(config, "authored").nodes()
+            return building.build(config, "authored").nodes(incidents=Counter())
         except LcmError as error:
             return str(error).replace(folder, "")

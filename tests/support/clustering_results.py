@@ -1,6 +1,7 @@
 """What compaction makes of a talk with rules, payloads and bundles, by a summarizer that is sometimes far from what was
 said and sometimes too long: each setting of compaction by clusters must show here."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -47,7 +48,7 @@ class Scored(StoredWindow):
 class Squeezing:
     """Names all that it was asked; its answers copy a turn, speak of something else, or are too long."""
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [_squeezed(request) for request in requests]
 
 
@@ -86,7 +87,13 @@ def _lived(compaction: Compaction) -> object:
             if view is None:
                 view = Scored(store, CONVERSATION)
             view.follow()
-            reports.append(run(compaction.after_turn(view, _instant(start + 5)), Squeezing()))
+            reports.append(
+                run(
+                    compaction.after_turn(view, _instant(start + 5), incidents=Counter()),
+                    Squeezing(),
+                    incidents=Counter(),
+                )
+            )
         return reports_of(reports), state(store)
 
 
@@ -94,9 +101,13 @@ def _at_once(compaction: Compaction, target_tokens: int | None) -> object:
     with Store(opened_at=BEGIN) as store:
         store.append(CONVERSATION, talk(), TOKENS)
         work = compaction.compact(
-            Scored(store, CONVERSATION), _instant(TURNS), is_forced=True, target_tokens=target_tokens
+            Scored(store, CONVERSATION),
+            _instant(TURNS),
+            is_forced=True,
+            target_tokens=target_tokens,
+            incidents=Counter(),
         )
-        return reports_of([run(work, Squeezing())]), state(store)
+        return reports_of([run(work, Squeezing(), incidents=Counter())]), state(store)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -152,7 +153,7 @@ def _neighbours(config: DictConfig) -> object:
     rng = np.random.default_rng(0)
     vectors, queries = _unit(rng.standard_normal((800, 48))), _unit(rng.standard_normal((20, 48)))
     ids = [f"d{i}" for i in range(len(vectors))]
-    index = building.build(config, "vector_index").build(48)
+    index = building.build(config, "vector_index").build(48, incidents=Counter())
     index.add(ids[:300], vectors[:300])
     index.add(ids[300:], vectors[300:])
     tiers = index.search_tiers(queries, 10) if isinstance(index, Tiered) else None
@@ -343,7 +344,7 @@ def _extracted(config: DictConfig) -> object:
     extraction = building.build(config, "extraction")
     if isinstance(extraction, Llm):
         extraction = replace(extraction, language_model=Listing())
-    return extraction.extract(transcript().messages)
+    return extraction.extract(transcript().messages, incidents=Counter())
 
 
 DAY = 24 * 60
@@ -366,7 +367,7 @@ def _admitted(config: DictConfig) -> object:
     for category in ("cases", *MEMORY_CATEGORIES, "other"):
         one = candidate("The kettle broke on Monday", category, source="m2")
         ((decision, _),) = intake.take_in(
-            [one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard)
+            [one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard), incidents=Counter()
         )
         audit = decision.audit.get("admission", {})
         kept = {name: audit.get(name) for name in ("hint", "utility_reason", "max_similarity")}
@@ -409,7 +410,9 @@ def _deduplicated(config: DictConfig) -> object:
     for known, arriving in TAKEN_IN:
         table = Table().holding(*known)
         vectors = [at_cosine(cosine) for _, cosine in arriving]
-        taken = intake.take_in([one for one, _ in arriving], vectors, [minute(2)] * len(arriving), around(table))
+        taken = intake.take_in(
+            [one for one, _ in arriving], vectors, [minute(2)] * len(arriving), around(table), incidents=Counter()
+        )
         texts = [one.text for one in table.documents.values()]
         found.append(([(decision.action, decision.matched_id) for decision, _ in taken], texts))
     return found

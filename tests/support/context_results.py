@@ -1,6 +1,7 @@
 """What summarizers, compaction and assembly give over inputs made so that every setting can matter."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from datetime import timedelta
@@ -79,9 +80,9 @@ REQUESTS = (
 def summarized(config: DictConfig) -> object:
     """Results, and what a language model was asked for them; it has no words for the last request."""
     if config.summarizer._target_.endswith(".T5"):  # its export lies in the cache; and letters are tokens to it
-        return repr(building.build(config, "summarizer").summarize(SHORT))
+        return repr(building.build(config, "summarizer").summarize(SHORT, incidents=Counter()))
     with served(_shortening) as asked:
-        results = building.build(config, "summarizer").summarize(REQUESTS)
+        results = building.build(config, "summarizer").summarize(REQUESTS, incidents=Counter())
     return repr(results), sorted(map(repr, asked))
 
 
@@ -93,7 +94,7 @@ def _shortening(request: Asked) -> Answer:
 class Pressing:
     """Its answers name all that they were asked, and are too long for some texts, empty for one."""
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [SummaryResult(_pressed(request), 0.5, "pressing", "model") for request in requests]
 
 
@@ -111,7 +112,7 @@ def _pressed(request: SummaryRequest) -> str:
 class Refusing:
     """Has the wrong key."""
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [SummaryResult("", 0.0, "refusing", failure=AuthError("key refused")) for _ in requests]
 
 
@@ -130,7 +131,7 @@ def _lived(compaction: Compaction) -> object:
         for start in range(60, len(messages), 10):
             store.append(CONVERSATION, messages[start : start + 10], TOKENS)
             view.follow()
-            reports.append(run(compaction.after_turn(view, NOW), Pressing()))
+            reports.append(run(compaction.after_turn(view, NOW, incidents=Counter()), Pressing(), incidents=Counter()))
         return reports_of(reports), state(store)
 
 
@@ -148,8 +149,12 @@ def _turned(compaction: Compaction) -> object:
             ]
             made.lay_out(store, items)
             view = window(store)
-            work = compaction.compact(view, NOW, is_forced=True) if is_sweep else compaction.after_turn(view, NOW)
-            found.append((reports_of([run(work, Pressing())]), state(store)))
+            work = (
+                compaction.compact(view, NOW, is_forced=True, incidents=Counter())
+                if is_sweep
+                else compaction.after_turn(view, NOW, incidents=Counter())
+            )
+            found.append((reports_of([run(work, Pressing(), incidents=Counter())]), state(store)))
     return found
 
 
@@ -157,22 +162,40 @@ def _swept(compaction: Compaction) -> object:
     """All at once: as far as the threshold, then to the end."""
     with Store(opened_at=NOW) as store:
         store.append(CONVERSATION, spoken(), TOKENS)
-        first = run(compaction.compact(window(store), NOW), Pressing())
+        first = run(compaction.compact(window(store), NOW, incidents=Counter()), Pressing(), incidents=Counter())
         between = state(store)
-        last = run(compaction.compact(window(store), NOW, is_forced=True), Pressing())
+        last = run(
+            compaction.compact(window(store), NOW, is_forced=True, incidents=Counter()), Pressing(), incidents=Counter()
+        )
         return reports_of([first, last]), between, state(store)
 
 
 def _gapped(compaction: Compaction) -> object:
     with Store(opened_at=NOW) as store:
         _lay_out_gaps(store)
-        return reports_of([run(compaction.compact(window(store), NOW, is_forced=True), Pressing())]), state(store)
+        return reports_of(
+            [
+                run(
+                    compaction.compact(window(store), NOW, is_forced=True, incidents=Counter()),
+                    Pressing(),
+                    incidents=Counter(),
+                )
+            ]
+        ), state(store)
 
 
 def _pressed_under(compaction: Compaction) -> object:
     with Store(opened_at=NOW) as store:
         _lay_out_gaps(store)
-        return reports_of([run(compaction.compact(window(store), NOW, target_tokens=100), Pressing())]), state(store)
+        return reports_of(
+            [
+                run(
+                    compaction.compact(window(store), NOW, target_tokens=100, incidents=Counter()),
+                    Pressing(),
+                    incidents=Counter(),
+                )
+            ]
+        ), state(store)
 
 
 def _refused(compaction: Compaction) -> object:
@@ -181,7 +204,14 @@ def _refused(compaction: Compaction) -> object:
         store.append(CONVERSATION, spoken()[:80], TOKENS)
         times = (NOW + timedelta(minutes=5 * n) for n in range(14))
         return reports_of(
-            [run(compaction.compact(window(store), at, is_forced=True), Refusing()) for at in times]
+            [
+                run(
+                    compaction.compact(window(store), at, is_forced=True, incidents=Counter()),
+                    Refusing(),
+                    incidents=Counter(),
+                )
+                for at in times
+            ]
         ), state(store)
 
 
@@ -191,9 +221,14 @@ def _late(compaction: Compaction) -> object:
     for seconds, target in ((30, None), (70, 100)):
         with Store(opened_at=NOW) as store:
             store.append(CONVERSATION, spoken(), TOKENS)
-            work = compaction.compact(window(store), NOW, is_forced=True, target_tokens=target)
+            work = compaction.compact(window(store), NOW, is_forced=True, target_tokens=target, incidents=Counter())
             ticks = count(0, seconds)
-            found.append((reports_of([run(work, Pressing(), lambda ticks=ticks: next(ticks))]), state(store)))
+            found.append(
+                (
+                    reports_of([run(work, Pressing(), lambda ticks=ticks: next(ticks), incidents=Counter())]),
+                    state(store),
+                )
+            )
     return found
 
 

@@ -1,5 +1,6 @@
 """What a gate gives: each of its settings must show here."""
 
+from collections import Counter
 from dataclasses import replace
 
 from omegaconf import DictConfig
@@ -35,6 +36,6 @@ def gated(config: DictConfig) -> object:
         for role in ROLES:
             heard = [replace(message, role=role) for message in messages(text)]
             for known in (table, Table()):
-                one = admission.assess(candidate(text), TOWARDS, known, heard, minute(5))
+                one = admission.assess(candidate(text), TOWARDS, known, heard, minute(5), incidents=Counter())
                 found.append((one.is_durable, one.score, dict(one.features), one.audit.get("stability")))
     return found

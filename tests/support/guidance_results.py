@@ -1,5 +1,6 @@
 """What the choices of guidance protect of messages in which every setting matters."""
 
+from collections import Counter
 from dataclasses import replace
 
 from omegaconf import DictConfig
@@ -38,4 +39,4 @@ def guided(config: DictConfig) -> object:
         for role in ROLES
         for weight in WEIGHTS
     ]
-    return guidance.shards(heard, "talk", minute(5))
+    return guidance.shards(heard, "talk", minute(5), incidents=Counter())

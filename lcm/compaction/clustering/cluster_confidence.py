@@ -29,15 +29,14 @@ class ClusterConfidence:
     preservation_threshold: float
     embedding_share: float
     backend_share: float
-    incidents: Counter[str]
 
-    def quality(self, turns: Sequence[str], text: str) -> SummaryQuality | None:
+    def quality(self, turns: Sequence[str], text: str, incidents: Counter[str]) -> SummaryQuality | None:
         """Hold a summary against its turns; None where they could not be embedded."""
         try:
             rows = self.embedder.embed([*turns, text], "document")
         except ModelError as failure:
             _log.warning("a summary could not be held against its turns: %s", failure)
-            self.incidents["summary not held against its turns: its maker's confidence stands"] += 1
+            incidents["summary not held against its turns: its maker's confidence stands"] += 1
             return None
         return summary_quality(rows[:-1], rows[-1])
 

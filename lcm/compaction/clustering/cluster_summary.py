@@ -89,7 +89,7 @@ class ClusterSummary:
         if made is None:
             return False
         if made.quality is None:
-            made = made._replace(quality=self.confidence.quality(turns, made.result.text))
+            made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
         summary = progress.window.replace(first, last, self._summary(progress, cluster, made), cluster.kept)
         progress.made.append(summary)
         progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
@@ -133,13 +133,13 @@ class ClusterSummary:
         """The summary; one in the turns' own words where that is too far from what was said."""
         if not self.confidence.is_judging(made.result):
             return made
-        made = made._replace(quality=self.confidence.quality(turns, made.result.text))
+        made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
         if not self.confidence.is_lost(made.result, made.quality):
             return made
         again = yield self._request(progress, cluster, turns, self.ladder.first, is_extractive=True)
         if again.failure is not None or again.method != EXTRACTIVE:
             return made
-        return Made(again, "fallback", made.result, self.confidence.quality(turns, again.text))
+        return Made(again, "fallback", made.result, self.confidence.quality(turns, again.text, progress.incidents))
 
     def _request(
         self,

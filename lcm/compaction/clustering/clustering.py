@@ -23,14 +23,13 @@ from lcm.compaction.progress import Progress, report
 from lcm.compaction.recent_tail import RecentTail, Ruling, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
-from lcm.protocols import ContextWindow, CountsIncidents, Embedder, Guidance, Summarizer, TokenEstimator, Work
+from lcm.protocols import ContextWindow, Embedder, Guidance, Summarizer, TokenEstimator, Work
 from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult
 from lcm.transcript.recorded_metadata import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
 _log = logging.getLogger(__name__)
-_MOST_REMEMBERED = 100_000
 _LEAST = {
     "target_cluster_size": 1, "min_turns": 0, "tail_budget_tokens": 0, "prior_context_tokens": 0,
     "session_token_budget": 0,
@@ -87,11 +86,6 @@ class Clustering:
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
     tail: RecentTail = field(init=False, repr=False, compare=False)
     summary: ClusterSummary = field(init=False, repr=False, compare=False)
-    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    _told: set[tuple[str, ...]] = field(default_factory=set, init=False, repr=False, compare=False)
-    """What was warned of, or counted, and need not be again."""
-    _refused: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Clusters of which no summary was less than its turns: asking again would give the same."""
     is_off = False
 
     def __post_init__(self) -> None:
@@ -111,7 +105,6 @@ class Clustering:
         counting = ClusterCounting(self.rules, self.token_estimator)
         confidence = ClusterConfidence(
             self.rules, self.embedder, self.preservation_threshold, self.embedding_share, self.backend_share,
-            self._own_incidents,
         )  # fmt: skip
         summary = ClusterSummary(
             self.guidance, self.token_estimator, counting, confidence, ladder, self.sanitizer, self.rules
@@ -120,19 +113,15 @@ class Clustering:
         object.__setattr__(self, "summary", summary)
 
     @property
-    def incidents(self) -> Counter[str]:
-        """What this and its guidance survived so far, by name and times."""
-        guidance = self.guidance.incidents if isinstance(self.guidance, CountsIncidents) else {}
-        return self._own_incidents + Counter(guidance)
-
-    @property
     def reads_admission(self) -> bool:
         return isinstance(self.summarizer, Routed) and self.summarizer.reads_admission
 
-    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+    def after_turn(
+        self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
+    ) -> Work:
         """Compact if the messages between the last summary and the recent tail cost `session_token_budget`, at least
         two of them; 0 = never. What the host counts is not looked at."""
-        progress = Progress(window, now)
+        progress = Progress(window, now, incidents)
         before = progress.totals.tokens
         runs = self._runs(window)
         last = next((i for i in range(len(window.entries) - 1, -1, -1) if not window.entries[i].is_message), -1)
@@ -144,10 +133,16 @@ class Clustering:
         return report(progress, before, "compacted" if is_changed else "nothing to compact")
 
     def compact(
-        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+        self,
+        window: ContextWindow,
+        now: datetime,
+        *,
+        incidents: Counter[str],
+        is_forced: bool = False,
+        target_tokens: int | None = None,
     ) -> Work:
         """Compact all that can be, forced or not; with a target, cluster by cluster until the context fits."""
-        progress = Progress(window, now)
+        progress = Progress(window, now, incidents)
         before = progress.totals.tokens
         if target_tokens is not None and before <= target_tokens:
             return report(progress, before, "already under target")
@@ -182,24 +177,24 @@ class Clustering:
                 continue
             cluster = self._cluster(progress, entries)
             name = _name(progress.window.conversation_id, cluster)
-            if name in tried or name in self._refused:
+            if name in tried or name in progress.window.settled:
                 continue
             tried.add(name)
             if self.summary.is_silent(cluster):
-                self._decline(progress.window.conversation_id, cluster)
+                _decline(progress, cluster)
                 continue
             made, failure = len(progress.made), progress.failure
             try:
                 is_folded = yield from self.summary.fold(progress, cluster)
             except LcmError as error:
-                progress.fail(error, is_told=not self._is_new("failure", progress.window.conversation_id))
+                progress.fail(error, is_told=not _is_new(progress.window, "failure"))
                 progress.failure = failure or progress.failure
                 if progress.has_failed_auth:
                     break
                 continue
             is_changed = is_changed or is_folded
             if not is_folded and len(progress.made) == made:
-                self._refuse(name)
+                progress.window.settled.add(name)  # asking again would give the same
         return is_changed
 
     def _passes(self, progress: Progress, target_tokens: int | None) -> Passing:
@@ -234,7 +229,8 @@ class Clustering:
 
     def _cluster(self, progress: Progress, entries: Sequence[ContextEntry]) -> Cluster:
         messages = progress.window.messages([entry.item_id for entry in entries])
-        shards = self.guidance.shards(messages, progress.window.conversation_id, progress.now)
+        window = progress.window
+        shards = self.guidance.shards(messages, window.conversation_id, progress.now, incidents=progress.incidents)
         return Cluster(entries, messages, shards, self._prior(progress, entries, messages))
 
     def _prior(self, progress: Progress, entries: Sequence[ContextEntry], messages: Sequence[Message]) -> PriorContext:
@@ -248,24 +244,19 @@ class Clustering:
             earlier = made_before(progress.window.summaries(ids), messages[0].created_at or EPOCH)
         return prior_context(earlier, self.prior_context_tokens, self.summary.counting.estimator)
 
-    def _refuse(self, name: str) -> None:
-        if len(self._refused) >= _MOST_REMEMBERED:
-            self._refused.clear()
-        self._refused.add(name)
 
-    def _decline(self, conversation_id: str, cluster: Cluster) -> None:
-        """Count a cluster of which there is nothing to summarise; once, though it may grow before the next run."""
-        if self._is_new("silent", conversation_id, cluster.folded[0].message_id):
-            self._own_incidents["cluster without words: left as it is"] += 1
-            _log.info("conversation %s: a cluster of %d turns has no words", conversation_id, len(cluster.folded))
+def _decline(progress: Progress, cluster: Cluster) -> None:
+    """Count a cluster of which there is nothing to summarise; once, though it may grow before the next run."""
+    if _is_new(progress.window, f"silent {cluster.folded[0].message_id}"):
+        progress.incidents["cluster without words: left as it is"] += 1
+        told = progress.window.conversation_id, len(cluster.folded)
+        _log.info("conversation %s: a cluster of %d turns has no words", *told)
 
-    def _is_new(self, *told: str) -> bool:
-        if told in self._told:
-            return False
-        if len(self._told) >= _MOST_REMEMBERED:
-            self._told.clear()
-        self._told.add(told)
-        return True
+
+def _is_new(window: ContextWindow, told: str) -> bool:
+    is_new = told not in window.settled
+    window.settled.add(told)
+    return is_new
 
 
 def _before(entries: Sequence[ContextEntry], ordinal: int) -> list[ContextEntry]:

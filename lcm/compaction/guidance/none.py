@@ -1,5 +1,6 @@
 """No guidance: compaction folds whatever was said."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,5 +12,7 @@ from lcm.records import Message, Shard
 class NoGuidance:
     """No message is protected."""
 
-    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+    def shards(
+        self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
+    ) -> list[Shard | None]:
         return [None] * len(messages)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -54,7 +54,6 @@ class ProtectedGuidance:
     other_stability: float = 0.2
     booster_embedder: Embedder | None = None
     booster_threshold: float = 0.78
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in (
@@ -67,7 +66,9 @@ class ProtectedGuidance:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
 
-    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime) -> list[Shard | None]:
+    def shards(
+        self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
+    ) -> list[Shard | None]:
         return [
             None
             if verdict.protected_by is None
@@ -81,17 +82,17 @@ class ProtectedGuidance:
                 provenance=str(recorded(message, "provenance_class", "session_turn")),
                 tokens=max(1, len(message.content.strip()) // CHARACTERS_PER_TOKEN),
             )
-            for message, verdict in zip(messages, self.verdicts(messages), strict=True)
+            for message, verdict in zip(messages, self.verdicts(messages, incidents=incidents), strict=True)
         ]
 
-    def verdicts(self, messages: Sequence[Message]) -> list[Verdict]:
+    def verdicts(self, messages: Sequence[Message], *, incidents: Counter[str]) -> list[Verdict]:
         """Judge messages; those that need the embedder are embedded in one call."""
         verdicts = [self._by_words(message) for message in messages]
         doubtful = [i for i, verdict in enumerate(verdicts) if verdict.has_hint]
         if self.booster_embedder is None or not doubtful:
             return verdicts
         texts = [messages[i].content.strip() for i in doubtful]
-        for i, similarity in zip(doubtful, similarities(self.booster_embedder, texts, self.incidents), strict=True):
+        for i, similarity in zip(doubtful, similarities(self.booster_embedder, texts, incidents), strict=True):
             boosted = similarity >= self.booster_threshold
             verdicts[i] = verdicts[i]._replace(similarity=similarity, is_boosted=boosted)
         return verdicts

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
@@ -113,9 +114,11 @@ class Lossless:
         breaker = CircuitBreaker(self.circuit_breaker_threshold, self.circuit_breaker_cooldown_seconds)
         object.__setattr__(self, "breaker", breaker)
 
-    def after_turn(self, window: ContextWindow, now: datetime, live_tokens: int = 0) -> Work:
+    def after_turn(
+        self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
+    ) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
-        progress = Progress(window, now, self.sweep_deadline_seconds)
+        progress = Progress(window, now, incidents, self.sweep_deadline_seconds)
         before = self.modes.passes.weighed(progress).tokens
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
@@ -132,12 +135,18 @@ class Lossless:
         return _report(progress, before, reason)
 
     def compact(
-        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None
+        self,
+        window: ContextWindow,
+        now: datetime,
+        *,
+        incidents: Counter[str],
+        is_forced: bool = False,
+        target_tokens: int | None = None,
     ) -> Work:
         """Sweep if the context is over the threshold or `is_forced`; with a target, sweep until the context fits."""
         has_target = target_tokens is not None
         deadline = self.until_under_deadline_seconds if has_target else self.sweep_deadline_seconds
-        progress = Progress(window, now, deadline)
+        progress = Progress(window, now, incidents, deadline)
         totals = self.modes.passes.weighed(progress)
         before = totals.tokens
         if self.breaker.is_open(now):

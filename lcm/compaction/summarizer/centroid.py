@@ -1,6 +1,7 @@
 """The turns nearest to the middle of all: whole turns, no model but an embedder's, and the same every time."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ class Centroid:
         if not self.min_turns >= 1:
             raise ValueError(f"min_turns must be >= 1, got {self.min_turns}")
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         turns = [_turns(request) for request in requests]
         worded = [[text for text in given if has_words(text)] for given in turns]
         rows = {text: row for row, text in enumerate(dict.fromkeys(text for said in worded for text in said))}

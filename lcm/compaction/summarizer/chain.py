@@ -4,17 +4,15 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from dataclasses import dataclass, replace
 
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.protocols import CountsIncidents, Summarizer
+from lcm.protocols import Summarizer
 from lcm.records import SummaryRequest, SummaryResult
 
 _PADDING = re.compile(r"</?s>|<(?:pad|unk|mask)>|<extra_id_\d+>|\[(?:PAD|UNK|CLS|SEP|MASK)\]", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
-_counting = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,6 @@ class Chain:
     summarizers: Mapping[str, Summarizer]
     order: Sequence[str]
     """Names of them; those that are not named are never asked."""
-    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.order or len(set(self.order)) < len(self.order):
@@ -36,18 +33,7 @@ class Chain:
         if unknown := [name for name in self.order if name not in self.summarizers]:
             raise ValueError(f"order names {unknown[0]!r}; choose from: {', '.join(sorted(self.summarizers))}")
 
-    @property
-    def incidents(self) -> Counter[str]:
-        """What the chain and its summarizers survived so far, by name and times."""
-        with _counting:
-            total = Counter(self._own_incidents)
-        for name in self.order:
-            summarizer = self.summarizers[name]
-            if isinstance(summarizer, CountsIncidents):
-                total.update(dict(summarizer.incidents))  # a copy: others may count meanwhile
-        return total
-
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         """One result a request.
 
         Raises:
@@ -59,7 +45,7 @@ class Chain:
         for name in self.order:
             if not waiting:
                 break
-            found = _checked(name, _asked(self.summarizers[name], name, [requests[i] for i in waiting]))
+            found = _checked(name, _asked(self.summarizers[name], name, [requests[i] for i in waiting], incidents))
             results.update(zip(waiting, found, strict=True))
             _warn(name, found)
             waiting = [i for i in waiting if results[i].failure is not None]
@@ -67,19 +53,17 @@ class Chain:
                 problem = "was refused" if isinstance(results[i].failure, AuthError) else "gave no summary"
                 passed_on.setdefault(i, []).append(f"{name} {problem}")
             for i in passed_on.keys() - set(waiting):
-                self._count(passed_on.pop(i), name)
+                incidents.update(f"{problem}: {name} stood in" for problem in passed_on.pop(i))
         for problems in passed_on.values():
-            self._count(problems, "nothing")
+            incidents.update(f"{problem}: nothing stood in" for problem in problems)
         return [results[i] for i in range(len(requests))]
 
-    def _count(self, problems: Sequence[str], stand_in: str) -> None:
-        with _counting:
-            self._own_incidents.update(f"{problem}: {stand_in} stood in" for problem in problems)
 
-
-def _asked(summarizer: Summarizer, name: str, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+def _asked(
+    summarizer: Summarizer, name: str, requests: Sequence[SummaryRequest], incidents: Counter[str]
+) -> list[SummaryResult]:
     try:
-        return summarizer.summarize(requests)
+        return summarizer.summarize(requests, incidents=incidents)
     except UnrecordedReplyError:
         raise
     except ModelError as error:

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
@@ -77,7 +78,7 @@ class Extractive:
         if not 0 < self.aggressive_share <= 1:
             raise ValueError(f"aggressive_share must be > 0 and <= 1, got {self.aggressive_share}")
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         sources = [read_source(request.text) for request in requests]
         before = [read_source(request.previous or "").sentences for request in requests]
         read = [

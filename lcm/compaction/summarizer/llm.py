@@ -9,8 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -64,11 +63,11 @@ def _harmless(text: str) -> str:
 
 _CONFIDENCE = 0.5
 """Of every reply: a chat API tells no probabilities, so that nothing is known of it."""
+_CUT = "truncate"
 _LEAST_CUT_UNITS = 256
 _UNITS_PER_TOKEN = 4
 
 _log = logging.getLogger(__name__)
-_counting = Lock()
 
 
 @runtime_checkable
@@ -97,8 +96,6 @@ class Llm:
     """How many requests of a batch are asked at once."""
     cuts_unanswered: bool = True
     """Whether the beginning of the text stands in for words that were not given; else that is a failure."""
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    """What was survived so far, by name and times."""
 
     def __post_init__(self) -> None:
         for name in ("normal_temperature", "aggressive_temperature"):
@@ -108,16 +105,20 @@ class Llm:
         if not self.workers >= 1:
             raise ValueError(f"workers must be >= 1, got {self.workers}")
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         """One result a request.
 
         Raises:
             UnrecordedReplyError: if a replay lacks a reply, in whose place nothing may stand.
         """
         if len(requests) <= 1 or self.workers == 1:
-            return [self._result(request) for request in requests]
-        with ThreadPoolExecutor(min(self.workers, len(requests)), thread_name_prefix="summarize") as threads:
-            return list(threads.map(self._result, requests))
+            results = [self._result(request) for request in requests]
+        else:
+            with ThreadPoolExecutor(min(self.workers, len(requests)), thread_name_prefix="summarize") as threads:
+                results = list(threads.map(self._result, requests))
+        if cuts := sum(result.method == _CUT for result in results):
+            incidents["llm gave no words: the beginning of the text stood in"] += cuts
+        return results
 
     def _result(self, request: SummaryRequest) -> SummaryResult:
         if not trim(request.text):
@@ -147,10 +148,8 @@ class Llm:
         if not self.cuts_unanswered:
             return self._failed(error)
         _log.warning("%s; the beginning of the text stands in for a summary", error)
-        with _counting:
-            self.incidents["llm gave no words: the beginning of the text stood in"] += 1
         units = max(_LEAST_CUT_UNITS, _UNITS_PER_TOKEN * request.target_tokens)
-        return SummaryResult(cut(trim(request.text), units, FALLBACK_MARK), 0.0, "truncate", self._model)
+        return SummaryResult(cut(trim(request.text), units, FALLBACK_MARK), 0.0, _CUT, self._model)
 
     def _failed(self, error: LcmError) -> SummaryResult:
         return SummaryResult("", 0.0, "llm", self._model, error)

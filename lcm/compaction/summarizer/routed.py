@@ -9,11 +9,11 @@ from threading import Lock
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5 import T5
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.protocols import CountsIncidents, Summarizer
+from lcm.protocols import Summarizer
 from lcm.records import SummaryRequest, SummaryResult
 
 _log = logging.getLogger(__name__)
-_counting = Lock()
+_refusing = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,6 @@ class Routed:
     threshold: float = 0.6
     prepends_previous: bool = True
     """The previous summary becomes the first turn of what `abstractive` reads, for models without a place for it."""
-    _own_incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
     _refusals: list[AuthError] = field(default_factory=list, init=False, repr=False, compare=False)
     """The first one; empty while none is known."""
 
@@ -52,18 +51,7 @@ class Routed:
         """Whether summaries do: without a model those of `abstractive` are extractive, too."""
         return self.reads_admission and not (isinstance(self.abstractive, T5) and self.abstractive.model is None)
 
-    @property
-    def incidents(self) -> Counter[str]:
-        """What this and its summarizers survived so far, by name and times."""
-        with _counting:
-            total = Counter(self._own_incidents)
-        asked: list[object] = [self.abstractive, self.extractive]
-        for summarizer in asked:
-            if isinstance(summarizer, CountsIncidents):
-                total.update(dict(summarizer.incidents))
-        return total
-
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         """One result a request.
 
         Raises:
@@ -73,31 +61,34 @@ class Routed:
         abstract = [place for place, request in enumerate(requests) if self._is_abstractive(request)]
         if self.abstractive is not None and abstract:
             asked = [self._worded(requests[place]) for place in abstract]
-            found = self._asked(self.abstractive, asked)
+            found = self._asked(self.abstractive, asked, incidents)
             results = {
                 place: result
                 for place, result in zip(abstract, found, strict=True)
                 if isinstance(result.failure, AuthError) or (result.failure is None and has_words(result.text))
             }
-            self._report(len(abstract) - len(results), found)
+            _report(len(abstract) - len(results), found, incidents)
         left = [place for place in range(len(requests)) if place not in results]
         if left:
-            results.update(zip(left, self.extractive.summarize([requests[place] for place in left]), strict=True))
+            extracted = self.extractive.summarize([requests[place] for place in left], incidents=incidents)
+            results.update(zip(left, extracted, strict=True))
         return [results[place] for place in range(len(requests))]
 
     def _is_abstractive(self, request: SummaryRequest) -> bool:
         return not request.is_extractive and request.technicality >= self.threshold
 
-    def _asked(self, summarizer: Summarizer, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
-        with _counting:
+    def _asked(
+        self, summarizer: Summarizer, requests: Sequence[SummaryRequest], incidents: Counter[str]
+    ) -> list[SummaryResult]:
+        with _refusing:
             known = list(self._refusals)
-        found = _failed(known[0], len(requests)) if known else _asked(summarizer, requests)
+        found = _failed(known[0], len(requests)) if known else _asked(summarizer, requests, incidents)
         refusals = [result.failure for result in found if isinstance(result.failure, AuthError)]
         if refusals:
-            with _counting:
+            with _refusing:
                 is_first = not self._refusals
                 self._refusals[:] = self._refusals or refusals[:1]
-                self._own_incidents["abstractive was refused: no summary"] += len(refusals)
+            incidents["abstractive was refused: no summary"] += len(refusals)
             if is_first:
                 _log.warning("the credentials of abstractive were refused, it is asked no more: %s", refusals[0])
         return found
@@ -108,19 +99,19 @@ class Routed:
         text, turns = f"{request.previous}\n{request.text}", (request.previous, *request.turns)
         return replace(request, text=text, turns=turns, previous=None)
 
-    def _report(self, count: int, found: Sequence[SummaryResult]) -> None:
-        if not count:
-            return
-        failures = (result.failure for result in found if not isinstance(result.failure, AuthError))
-        why = next((failure for failure in failures if failure is not None), "it wrote no words")
-        _log.warning("no abstractive summary of %d of %d texts, extractive ones stand in: %s", count, len(found), why)
-        with _counting:
-            self._own_incidents["abstractive gave no summary: extractive stood in"] += count
+
+def _report(count: int, found: Sequence[SummaryResult], incidents: Counter[str]) -> None:
+    if not count:
+        return
+    failures = (result.failure for result in found if not isinstance(result.failure, AuthError))
+    why = next((failure for failure in failures if failure is not None), "it wrote no words")
+    _log.warning("no abstractive summary of %d of %d texts, extractive ones stand in: %s", count, len(found), why)
+    incidents["abstractive gave no summary: extractive stood in"] += count
 
 
-def _asked(summarizer: Summarizer, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+def _asked(summarizer: Summarizer, requests: Sequence[SummaryRequest], incidents: Counter[str]) -> list[SummaryResult]:
     try:
-        return summarizer.summarize(requests)
+        return summarizer.summarize(requests, incidents=incidents)
     except UnrecordedReplyError:
         raise
     except ModelError as error:

@@ -24,7 +24,6 @@ from lcm.records import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
 
 _log = logging.getLogger(__name__)
-_counting = threading.Lock()
 
 _FEWEST_INPUT_TOKENS = 32
 _PARTS_IN_A_WINDOW = 4
@@ -97,8 +96,6 @@ class T5:
     """Rows decoded at once, a row a beam. Results do not depend on it."""
     threads: int | None = None
     """None = one a processor. Results do not depend on it."""
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    """What was survived so far, by name and times."""
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +111,7 @@ class T5:
         if self.threads is not None and not self.threads >= 1:
             raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         if not requests:
             return []
         try:
@@ -122,7 +119,7 @@ class T5:
         except ModelError as failure:
             return [self._failed(failure)] * len(requests)
         results: dict[int, SummaryResult] = {}
-        readings = [self._reading(model, request) for request in requests]
+        readings = [self._reading(model, request, incidents) for request in requests]
         summaries: dict[int, list[_Written]] = {}
         while len(results) < len(requests):
             asked: dict[int, list[_Window]] = {}
@@ -144,7 +141,7 @@ class T5:
             self._opened.model = self._opened.failure = None
 
     def _reading(
-        self, model: T5Model, request: SummaryRequest
+        self, model: T5Model, request: SummaryRequest, incidents: Counter[str]
     ) -> Generator[list[_Window], list[_Written], SummaryResult]:
         """Gives the windows of one request, round by round, and is sent their summaries."""
         text = well_formed(request.text)
@@ -160,7 +157,10 @@ class T5:
             share = min(limit, max_tokens // _PARTS_IN_A_WINDOW)
             parts = yield [_Window(ids, share, is_last=False) for ids in found]
             worded = [part.text for part in parts if has_words(part.text)]
-            self._leave_out(len(parts) - len(worded), len(parts))
+            if left_out := len(parts) - len(worded):
+                told = self._name, left_out, len(parts)
+                _log.warning("%s gave no words for %d of %d windows of a text; its summary is of the others", *told)
+                incidents["t5 gave no words for a window: left out"] += left_out
             text = "\n".join(worded)
             if not worded:
                 return self._failed(ModelError(f"{self._name} gave no words for any of {len(parts)} windows"))
@@ -200,14 +200,6 @@ class T5:
         if self.beams == 1:
             return Greedy(window.limit, model.end_ids)
         return Beams(self.beams, self.length_penalty, window.limit, model.end_ids)
-
-    def _leave_out(self, count: int, of: int) -> None:
-        if count:
-            _log.warning(
-                "%s gave no words for %d of %d windows of a text; its summary is of the others", self._name, count, of
-            )
-            with _counting:
-                self.incidents["t5 gave no words for a window: left out"] += count
 
     def _open(self) -> T5Model:
         opened = self._opened

@@ -1,5 +1,6 @@
 """The beginning of the text in the place of a summary: what remains when nothing else gave one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ class Truncate:
             if not getattr(self, name) >= 2:
                 raise ValueError(f"{name} must be >= 2, room for one character, got {getattr(self, name)}")
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [self._result(request) for request in requests]
 
     def _result(self, request: SummaryRequest) -> SummaryResult:

@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lcm.compaction.guidance.reading import Frame
@@ -46,7 +46,6 @@ class AuthoredFiles:
     max_file_bytes: int = 1_048_576
     max_hard_tokens: int | None = None
     """More hard text is refused when it is read; None = the assembly alone decides."""
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("paths", "include", "exclude"):
@@ -62,7 +61,7 @@ class AuthoredFiles:
         if self.max_hard_tokens is not None and not self.max_hard_tokens >= 0:
             raise ValueError(f"max_hard_tokens must be >= 0 or null, got {self.max_hard_tokens}")
 
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         found: list[AuthoredNode] = []
         for file in selected_files(self.paths, self.include, self.exclude):
             text = self._text(file)
@@ -76,7 +75,7 @@ class AuthoredFiles:
                 source,
                 target,
             )
-            self.incidents["hop targets that lead nowhere"] += 1
+            incidents["hop targets that lead nowhere"] += 1
         return in_authored_order(found)
 
     def _text(self, file: SelectedFile) -> str:

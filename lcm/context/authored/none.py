@@ -1,5 +1,6 @@
 """Nothing is authored."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from lcm.records import AuthoredNode
@@ -9,5 +10,5 @@ from lcm.records import AuthoredNode
 class NothingAuthored:
     """There are no authored documents."""
 
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         return []

@@ -9,6 +9,7 @@ Source: lossless-claw 0.6.3.
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,9 @@ class Exploration:
     summarizer: Summarizer | None = None
     """Reads what is neither data nor code; None: its size, headings, beginning and end are told."""
 
-    def explore(self, text: str, name: str | None = None, mime_type: str | None = None) -> str:
+    def explore(
+        self, text: str, name: str | None = None, mime_type: str | None = None, *, incidents: Counter[str]
+    ) -> str:
         kinds = {name_extension(name), mime_extension(mime_type)}
         if "json" in kinds:
             return _json(text)
@@ -65,14 +68,16 @@ class Exploration:
             return _yaml(text)
         if kinds & CODE_EXTENSIONS:
             return _code(text, name)
-        return self._summarized(text, name) or _text(text, name)
+        return self._summarized(text, name, incidents) or _text(text, name)
 
-    def _summarized(self, text: str, name: str | None) -> str | None:
+    def _summarized(self, text: str, name: str | None, incidents: Counter[str]) -> str | None:
         if self.summarizer is None:
             return None
-        (result,) = self.summarizer.summarize([SummaryRequest(text_sample(text), SUMMARY_TOKENS)])
+        request = SummaryRequest(text_sample(text), SUMMARY_TOKENS)
+        (result,) = self.summarizer.summarize([request], incidents=incidents)
         if result.failure is not None or not trim(result.text):
             _log.warning("no summary of the large file %s: %s", name or "without a name", result.failure or "no words")
+            incidents["large file not summarised: its beginning and end stand in"] += 1
             return None
         return trim(result.text)
 

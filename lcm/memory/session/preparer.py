@@ -1,8 +1,10 @@
 """Messages on their way into the store: their large texts noted, their tokens counted, put behind what is there."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from lcm.memory.session.exploration import Exploration
@@ -23,13 +25,15 @@ class MessagePreparer:
     token_estimator: TokenEstimator
     wording: Wording
     """The text whose tokens a message is counted by."""
+    incidents: Counter[str] = field(default_factory=Counter)
+    """Counts what is survived."""
 
     def prepared(self, message: Message) -> Message:
         """The message with its large texts noted."""
         threshold = self.rules.large_file_threshold_tokens
         if threshold is None:
             return message
-        explore = Exploration(self.rules.large_file_summarizer).explore
+        explore = partial(Exploration(self.rules.large_file_summarizer).explore, incidents=self.incidents)
         return intercepted(
             message, threshold, self.token_estimator, explore, every_tool_result=self.rules.every_tool_result
         )

@@ -70,7 +70,7 @@ class Hnsw:
             if most is not None and value > most:
                 raise ValueError(f"{name} must be <= {most}, got {value}")
 
-    def build(self, dim: int) -> "HnswIndex":
+    def build(self, dim: int, *, incidents: Counter[str]) -> "HnswIndex":
         return HnswIndex(self, dim)
 
 

@@ -127,21 +127,23 @@ class HnswTiers:
         }
         return TierStack(tiers, rule, self, settings, incidents)
 
-    def build(self, dim: int) -> "HnswTiersIndex":
-        return HnswTiersIndex(self, dim)
+    def build(self, dim: int, *, incidents: Counter[str]) -> "HnswTiersIndex":
+        return HnswTiersIndex(self, dim, incidents)
 
 
 class HnswTiersIndex:
-    """The documents that a cascade of widths finds. Safe to use from several threads."""
+    """The documents that a cascade of widths finds. Safe to use from several threads.
 
-    def __init__(self, settings: HnswTiers, dim: int) -> None:
-        self.incidents: Counter[str] = Counter()
-        """What lower widths failed at and was survived: index_tier_insert, index_tier_search, index_tier_file."""
+    Incidents, what lower widths failed at: `index_tier_insert`, `index_tier_search`, `index_tier_file`.
+    """
+
+    def __init__(self, settings: HnswTiers, dim: int, incidents: Counter[str]) -> None:
+        self._incidents = incidents
         self._settings = settings
         self._dim = dim
         self._lock = threading.Lock()
-        self._full = settings.full_width().build(dim)
-        self._lower = settings.lower_widths(dim, self.incidents)
+        self._full = settings.full_width().build(dim, incidents=incidents)
+        self._lower = settings.lower_widths(dim, incidents)
 
     def __len__(self) -> int:
         return len(self._full)
@@ -231,9 +233,9 @@ class HnswTiersIndex:
         Raises:
             StoreError: if the file of the full width is missing, damaged, or of other settings; nothing is replaced.
         """
-        full = self._settings.full_width().build(self._dim)
+        full = self._settings.full_width().build(self._dim, incidents=self._incidents)
         full.load(path)
-        lower = self._settings.lower_widths(self._dim, self.incidents)
+        lower = self._settings.lower_widths(self._dim, self._incidents)
         lower.read(path, full.exact)
         with self._lock:
             self._full, self._lower = full, lower
@@ -249,7 +251,7 @@ class HnswTiersIndex:
             return self._rescored(queries, tier.nearest(queries, count, visible), wanted)
         except (RuntimeError, MemoryError) as err:
             _log.warning("the index tier of width %d did not answer (%s): its queries go on", tier.width, err)
-            self.incidents["index_tier_search"] += 1
+            self._incidents["index_tier_search"] += 1
             return [_NOTHING] * len(queries)
 
     def _rescored(self, queries: Vectors, nearest: Sequence[Nearest], wanted: int) -> list[Reached]:

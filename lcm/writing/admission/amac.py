@@ -4,6 +4,7 @@ Source: memory-lancedb-pro, admission-control.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -92,12 +93,14 @@ class Amac:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         near: list[Neighbour] = []
         if vector is not None:
             pool = neighbours.nearest(vector, self.novelty_pool_size, active_only=False)
             near = relevant(pool, candidate.category)
-        rating = self.utility.rate(candidate, messages)
+        rating = self.utility.rate(candidate, messages, incidents=incidents)
         similarity = max_similarity(near)
         features = {
             "utility": rating.value,
@@ -133,7 +136,7 @@ class Amac:
         similarity: float,
         now: datetime,
     ) -> dict[str, Any]:
-        audit: dict[str, Any] = {
+        return {
             "version": VERSION,
             "decision": "pass_to_dedup" if is_admitted else "reject",
             "hint": hint,
@@ -145,9 +148,6 @@ class Amac:
             "max_similarity": similarity,
             "evaluated_at": format_instant(now),
         }
-        if rating.incident is not None:
-            audit["incidents"] = {rating.incident: 1}
-        return audit
 
 
 def _check_names(key: str, given: Mapping[str, float], names: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ Source: libravdb memory 1.3.5, its gating document; the clamp of H and the count
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,6 +133,8 @@ class Gating:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         role = _role(candidate, messages)
         if role not in self.roles:

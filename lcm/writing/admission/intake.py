@@ -4,6 +4,7 @@ Source: memory-lancedb-pro, smart-extractor.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -69,6 +70,7 @@ class _Arrival:
     """The conversation up to its last source message."""
     made_ids: Set[str]
     """The documents made of candidates before it."""
+    incidents: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class Intake:
         vectors: Sequence[Vectors | None],
         said_at: Sequence[datetime],
         around: Surroundings,
+        *,
+        incidents: Counter[str],
     ) -> list[Taken]:
         """Decide on every candidate, and apply the changes to the records.
 
@@ -102,6 +106,7 @@ class Intake:
             vectors: `embedded_text` of each, shape (1, dim); None where it could not be embedded.
             said_at: when the last source message of each was said.
             around: the conversation, and the records to change.
+            incidents: counts what is survived.
         """
         twin_of = self._twins(candidates, vectors, around.embed)
         taken: list[Taken] = []
@@ -113,12 +118,13 @@ class Intake:
             last = max(around.places.get(message_id, -1) for message_id in candidate.source_message_ids)
             heard = Prefix(around.messages, last + 1)
             try:
-                outcome = self._take(_Arrival(candidate, vector, now, around, heard, made))
+                outcome = self._take(_Arrival(candidate, vector, now, around, heard, made, incidents))
                 around.records.apply(outcome.changes)
             except UnrecordedReplyError:
                 raise
             except LcmError as error:
                 _log.warning("a candidate of category %s was not processed: %s", candidate.category, error)
+                incidents["candidate not processed"] += 1
                 outcome = Taken(Decision(candidate, "fail", str(error), now))
             taken.append(outcome)
             made.update(change.document.document_id for change in outcome.changes if isinstance(change, Created))
@@ -154,7 +160,9 @@ class Intake:
         neighbours = one.around.records.known_at(one.now)
         assessment = None
         if not self.admission.is_off:
-            assessment = self.admission.assess(one.candidate, one.vector, neighbours, one.heard, one.now)
+            assessment = self.admission.assess(
+                one.candidate, one.vector, neighbours, one.heard, one.now, incidents=one.incidents
+            )
             if not assessment.is_admitted:
                 return Taken(_decision(one, "reject", assessment.reason, assessment))
             if not assessment.is_durable:
@@ -162,7 +170,7 @@ class Intake:
         if one.vector is None:
             judgement = Judgement("create", "no vector to compare with")
         else:
-            judgement = self.deduplication.judge(one.candidate, one.vector, neighbours)
+            judgement = self.deduplication.judge(one.candidate, one.vector, neighbours, incidents=one.incidents)
         return self._place(one, assessment, _allowed(one.candidate, judgement))
 
     def _place(self, one: _Arrival, assessment: Assessment | None, judgement: Judgement) -> Taken:
@@ -201,8 +209,8 @@ class Intake:
         if words is None:
             # The original counts it as merged, and loses it.
             reason = f"{decision.reason}; it could not be merged into {known.document_id}"
-            audit = {**decision.audit, "merging": {"incidents": {"merge_no_record": 1}}}
-            kept = replace(decision, action="create", reason=reason, matched_id=None, audit=audit)
+            one.incidents["merge_no_record"] += 1
+            kept = replace(decision, action="create", reason=reason, matched_id=None)
             return _created(kept, fresh, one.vector)
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
         vector = one.around.embed([embedded_text(words.text, words.content)])

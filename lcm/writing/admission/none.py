@@ -1,5 +1,6 @@
 """No admission: everything is worth keeping."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,5 +22,7 @@ class AdmitAll:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         return Assessment(is_admitted=True, reason="admission is off")

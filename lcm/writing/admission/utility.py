@@ -6,6 +6,7 @@ Source: memory-lancedb-pro, admission-control; the prompt is ours.
 import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -26,18 +27,16 @@ _log = logging.getLogger(__name__)
 
 
 class Rating(NamedTuple):
-    """A utility, why, and what failed on the way to it."""
+    """A utility, and why."""
 
     value: float
     reason: str | None = None
-    incident: str | None = None
-    """The name of what was survived: `utility_no_reply`, `utility_no_number`."""
 
 
 class Utility(Protocol):
     """Laws: the value is in [0, 1]; nothing is raised but that a replay lacks a reply."""
 
-    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating: ...
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,16 @@ class Fixed:
         if not 0 <= self.value <= 1:
             raise ValueError(f"value must be in [0, 1], got {self.value}")
 
-    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         return Rating(self.value, "fixed")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model reads the candidate and the end of the conversation; without a number from it, 0.5."""
+    """A language model reads the candidate and the end of the conversation; without a number from it, 0.5.
+
+    Incidents: `utility_no_reply`, `utility_no_number`.
+    """
 
     language_model: LanguageModel
     conversation_chars: int = 3000
@@ -66,24 +68,27 @@ class Model:
         if self.conversation_chars < 0:
             raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
 
-    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         try:
             reply = self.language_model.reply(_SYSTEM, self._prompt(candidate, messages), names("utility"))
         except UnrecordedReplyError:
             raise
         except LcmError as error:
             _log.warning("utility taken as %s: %s", UNKNOWN_UTILITY, error)
-            return Rating(UNKNOWN_UTILITY, f"no reply: {error}", "utility_no_reply")
+            incidents["utility_no_reply"] += 1
+            return Rating(UNKNOWN_UTILITY, f"no reply: {error}")
         found = object_in(reply, "utility")
         if found is None:
             _log.warning("utility taken as %s: no JSON object in the reply %.200r", UNKNOWN_UTILITY, reply)
-            return Rating(UNKNOWN_UTILITY, "no JSON object in the reply", "utility_no_reply")
+            incidents["utility_no_reply"] += 1
+            return Rating(UNKNOWN_UTILITY, "no JSON object in the reply")
         said = found.get("reason")
         reason = trim(said) or None if isinstance(said, str) else None
         value = to_number(found["utility"]) if "utility" in found else math.nan
         if not math.isfinite(value):
             _log.warning("utility taken as %s: no number in the reply %.200r", UNKNOWN_UTILITY, reply)
-            return Rating(UNKNOWN_UTILITY, reason, "utility_no_number")
+            incidents["utility_no_number"] += 1
+            return Rating(UNKNOWN_UTILITY, reason)
         return Rating(clamp01(value, UNKNOWN_UTILITY), reason)
 
     def _prompt(self, candidate: Candidate, messages: Sequence[Message]) -> str:

@@ -3,6 +3,7 @@
 Source: memory-lancedb-pro, batchDedup.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,9 @@ class TwinsOnly:
     def twins(self, vectors: Vectors) -> list[int | None]:
         return twins(vectors, self.batch_threshold)
 
-    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+    def judge(
+        self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours, *, incidents: Counter[str]
+    ) -> Judgement:
         return Judgement("create", "nobody to ask")
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:

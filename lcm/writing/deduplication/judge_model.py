@@ -5,6 +5,7 @@ Source: memory-lancedb-pro, smart-extractor; the prompt is ours.
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -29,27 +30,32 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The model's decision, as far as its reply can be understood; create where it cannot."""
+    """The model's decision, as far as its reply can be understood; create where it cannot.
+
+    Incidents: `judge_no_reply`, `judge_no_decision`, `judge_no_match`.
+    """
 
     language_model: LanguageModel
 
-    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
         try:
             reply = self.language_model.reply(_SYSTEM, _prompt(candidate, near), names("decision"))
         except UnrecordedReplyError:
             raise
         except LcmError as error:
             _log.warning("deduplication creates: %s", error)
-            return _created(f"no reply: {error}", "judge_no_reply")
+            incidents["judge_no_reply"] += 1
+            return Judgement("create", f"no reply: {error}")
         found = object_in(reply, "decision")
         if found is None:
             _log.warning("deduplication creates: no JSON object in the reply %.200r", reply)
-            return _created("no JSON object in the reply", "judge_no_reply")
-        judgement = hardened(found, near)
+            incidents["judge_no_reply"] += 1
+            return Judgement("create", "no JSON object in the reply")
+        judgement = hardened(found, near, incidents=incidents)
         return replace(judgement, audit={**judgement.audit, "reply": reply})
 
 
-def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour]) -> Judgement:
+def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
     """The judgement that a reply {decision, match_index, reason, context_label} means.
 
     A decision that is missing or unknown is create. match_index counts from 1 and must be a number among those shown;
@@ -59,7 +65,8 @@ def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour]) -> Judgement:
     decision = named.lower() if isinstance(named, str) else ""
     if decision not in DECISIONS:
         _log.warning("deduplication creates: %r is no decision", named)
-        return _created(f"{named!r} is no decision", "judge_no_decision")
+        incidents["judge_no_decision"] += 1
+        return Judgement("create", f"{named!r} is no decision")
     label = reply.get("context_label")
     label = label if isinstance(label, str) else None
     reason = str(reply.get("reason") or "the model gave no reason")
@@ -68,15 +75,13 @@ def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour]) -> Judgement:
     index = reply.get("match_index")
     if isinstance(index, bool) or not isinstance(index, int | float) or not 1 <= index <= len(near):
         if decision in EXACT:
-            return _created(f"{decision} names no document that was shown", "judge_no_match")
+            incidents["judge_no_match"] += 1
+            return Judgement("create", f"{decision} names no document that was shown")
         index = 1
     if index != int(index):
-        return _created(f"{decision} names document {index}, which is between two", "judge_no_match", label)
+        incidents["judge_no_match"] += 1
+        return Judgement("create", f"{decision} names document {index}, which is between two", None, label)
     return Judgement(cast(Action, decision), reason, near[int(index) - 1].document, label)
-
-
-def _created(reason: str, incident: str, label: str | None = None) -> Judgement:
-    return Judgement("create", reason, None, label, {"incidents": {incident: 1}})
 
 
 def _prompt(candidate: Candidate, near: Sequence[Neighbour]) -> str:

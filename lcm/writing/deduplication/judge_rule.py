@@ -1,5 +1,6 @@
 """A rule in place of a language model: cosines, words, fact keys and preference slots decide."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ class Rule:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
 
-    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
         nearest = next((n for n in near if n.document.category == candidate.category), None)
         if nearest is None:
             return Judgement("create", "nothing alike in its category")

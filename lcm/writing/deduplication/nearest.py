@@ -3,6 +3,7 @@
 Source: memory-lancedb-pro, smart-extractor.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,7 @@ class Judge(Protocol):
     Laws: a decision that needs a document names one of `near`; deterministic for equal replies.
     """
 
-    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
         """Decide; `near` is best first and not empty."""
         ...
 
@@ -68,7 +69,9 @@ class Nearest:
     def twins(self, vectors: Vectors) -> list[int | None]:
         return batch.twins(vectors, self.batch_threshold)
 
-    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+    def judge(
+        self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours, *, incidents: Counter[str]
+    ) -> Judgement:
         if vector is None:
             return Judgement("create", "no vector to compare with")
         if candidate.category in ALWAYS_MERGED:
@@ -79,7 +82,7 @@ class Nearest:
             return Judgement("create", "nothing alike")
         if _is_another_item(candidate, alike):
             return Judgement("create", "another item of the same brand")
-        return self.judging.judge(candidate, alike[: self.shown])
+        return self.judging.judge(candidate, alike[: self.shown], incidents=incidents)
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:
         return None if self.merging is None else self.merging.merge(document, candidate)

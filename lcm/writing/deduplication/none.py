@@ -1,5 +1,6 @@
 """No deduplication: everything becomes a document."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from lcm.protocols import Judgement, Merged, Neighbours, Vectors
@@ -15,7 +16,9 @@ class KeepAll:
     def twins(self, vectors: Vectors) -> list[int | None]:
         return [None] * len(vectors)
 
-    def judge(self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours) -> Judgement:
+    def judge(
+        self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours, *, incidents: Counter[str]
+    ) -> Judgement:
         return Judgement("create", "deduplication is off")
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:

@@ -8,7 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -42,6 +42,9 @@ class Llm:
     whole, the turns that were read before marked as such: a memory that rests on those alone is dropped. A memory that
     rests only on messages that had waited names also the one that ended the wait, for only then was it read.
     A reply without a list of memories counts as one without memories; a model that gives none raises its ModelError.
+
+    Incidents: `unreadable_reply`, `invalid_memory`, `noise_memory`, `surplus_memory`, `repeated_memory` (it rests on
+    turns that were read before), `cut_message` (too long to be shown whole), `waiting_messages` (at the end of a call).
     """
 
     language_model: LanguageModel
@@ -55,10 +58,6 @@ class Llm:
     """Of one reply; the first count."""
     expiry: bool = True
     """Let "today", "next week" and the like end a memory's life, as memory-lancedb-pro does."""
-    incidents: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
-    """What was survived so far, by name and times: `unreadable_reply`, `invalid_memory`, `noise_memory`,
-    `surplus_memory`, `repeated_memory` (it rests on turns that were read before), `cut_message` (too long to be shown
-    whole), `waiting_messages` (at the end of a call)."""
 
     def __post_init__(self) -> None:
         check_roles(self.roles)
@@ -66,52 +65,56 @@ class Llm:
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates: list[Candidate] = []
-        for chunk in chunks(list(self._turns(messages, known)), self.max_chars, self.min_messages):
+        for chunk in chunks(list(self._turns(messages, known, incidents)), self.max_chars, self.min_messages):
             if chunk.ready_with is None:
-                self.incidents["waiting_messages"] += len(chunk.turns)
+                incidents["waiting_messages"] += len(chunk.turns)
                 _log.info("%d messages wait: a chunk needs %d", len(chunk.turns), self.min_messages)
             elif max(chunk.ready_with.position, chunk.turns[-1].position) >= known:
-                candidates += self._candidates(chunk, chunk.ready_with, known)
+                candidates += self._candidates(chunk, chunk.ready_with, known, incidents)
         return candidates
 
-    def _turns(self, messages: Sequence[Message], known: int) -> Iterator[Turn]:
+    def _turns(self, messages: Sequence[Message], known: int, incidents: Counter[str]) -> Iterator[Turn]:
         for position, message in enumerate(messages):
             words = strip_envelope(well_formed(message.content)) if message.role in self.roles else ""
             if utf16_length(words) > self.max_chars:
                 words = last_units(words, self.max_chars)
                 if position >= known:
-                    self._count("cut_message", f"{message.message_id}: only its last {self.max_chars} units are shown")
+                    incidents["cut_message"] += 1
+                    _log.warning("%s: only its last %d units are shown", message.message_id, self.max_chars)
             if words:
                 yield Turn(position, message, words)
 
-    def _candidates(self, chunk: Chunk, ready_with: Turn, known: int) -> Iterator[Candidate]:
+    def _candidates(self, chunk: Chunk, ready_with: Turn, known: int, incidents: Counter[str]) -> Iterator[Candidate]:
         """The new memories of a chunk."""
         was_read = ready_with.position < known
         seen = sum(turn.position < known for turn in chunk.turns) if was_read else 0
         ids = [turn.message.message_id for turn in chunk.turns]
         batch = f"{ids[0]} to {ids[-1]}"
-        for memory in self._memories(chunk, seen, batch):
+        for memory in self._memories(chunk, seen, batch, incidents):
             named = memory.sources if memory.sources and memory.sources[-1] <= len(ids) else range(1, len(ids) + 1)
             if max(named) <= seen:
-                self._count("repeated_memory", f"{batch}: {memory.abstract!r} rests on what was read before")
+                incidents["repeated_memory"] += 1
+                _log.warning("%s: %r rests on what was read before", batch, memory.abstract)
                 continue
             sources = [chunk.turns[number - 1] for number in named]
             if sources[-1].position < known:
                 sources.append(ready_with)
             yield self._candidate(memory, [turn.message for turn in sources], batch)
 
-    def _memories(self, chunk: Chunk, seen: int, batch: str) -> list[Memory]:
+    def _memories(self, chunk: Chunk, seen: int, batch: str, incidents: Counter[str]) -> list[Memory]:
         system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories)
         reply = self.language_model.reply(system, _prompt(chunk.turns, seen), _is_readable)
         checked = read_reply(reply)
         if checked is None:
-            self._count("unreadable_reply", f"{batch}: no list of memories in the reply {reply[:200]!r}")
+            incidents["unreadable_reply"] += 1
+            _log.warning("%s: no list of memories in the reply %.200r", batch, reply)
             return []
         surplus = ["surplus_memory"] * (len(checked.memories) - self.max_memories)
         for name, times in Counter([*checked.refused, *surplus]).items():
-            self._count(name, f"{batch}: {times} dropped", times)
+            incidents[name] += times
+            _log.warning("%s: %d dropped, %s", batch, times, name)
         return checked.memories[: self.max_memories]
 
     def _candidate(self, memory: Memory, sources: Sequence[Message], batch: str) -> Candidate:
@@ -129,10 +132,6 @@ class Llm:
             content=memory.content,
             batch=batch,
         )
-
-    def _count(self, incident: str, what: str, times: int = 1) -> None:
-        self.incidents[incident] += times
-        _log.warning("%s: %s", incident, what)
 
 
 def _is_readable(reply: str) -> bool:

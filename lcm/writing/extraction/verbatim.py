@@ -1,5 +1,6 @@
 """One document a message, in its own words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ class Verbatim:
     def __post_init__(self) -> None:
         check_roles(self.roles)
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates, instants = [], []
         for message in messages[known:]:
             words = words_of(message, author_prefix=self.author_prefix, tool_calls=self.tool_calls)

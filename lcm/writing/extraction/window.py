@@ -1,6 +1,6 @@
 """One document a message together with what was said just before it."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class Window:
             raise ValueError(f"size must be >= 1, got {self.size}")
         check_roles(self.roles)
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates, instants = [], []
         recent: dict[str, deque[tuple[str, str]]] = {}
         for position, message in enumerate(messages):

@@ -1,5 +1,6 @@
 """Control arms: the oracle knows the judgements and nothing that the system could not see; the whole history is all."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -28,7 +29,7 @@ Judged = Mapping[str, Sequence[str]]
 class Pairs:
     """Every two messages after one another are a document: documents overlap."""
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         return [
             Candidate(f"{one.content} {two.content}", (one.message_id, two.message_id))
             for one, two in pairwise(messages[known:])
@@ -38,7 +39,7 @@ class Pairs:
 class Scoped:
     """A message is a document, and those of Bo are his own."""
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         return [
             Candidate(m.content, (m.message_id,), scope="agent:bo" if m.author == "Bo" else "global")
             for m in messages[known:]

@@ -1,5 +1,6 @@
 """Summaries of whole conversations beside their references, on a small file in DialogSum's format."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class Saying:
     silent_on: str = "nothing of it"
     asked: list[SummaryRequest] = field(default_factory=list)
 
-    def summarize(self, requests: list[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: list[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         self.asked += requests
         return [
             SummaryResult("", 0.0, "saying", failure=ModelError("no words"))
@@ -76,13 +77,14 @@ def lossless(summarizer: Any) -> Lossless:
 
 def values_of(dataset: Dataset, summarizer: Any, target_tokens: int = 12) -> dict[tuple[str, str], list[float]]:
     """Values in the order of the conversations, by arm and measure."""
-    found, _ = SummaryQuality(target_tokens).values(dataset, summarizer, TOKENS)
+    found = SummaryQuality(target_tokens).values(dataset, summarizer, TOKENS, incidents=Counter())
     groups = found.group_by(["arm", "measure"], maintain_order=True).agg("value")
     return {(arm, measure): values for arm, measure, values in groups.iter_rows()}
 
 
 def test_three_arms_have_four_measures_of_each_conversation(dialogues: Dataset) -> None:
-    found, failures = SummaryQuality(12).values(dialogues, Saying("words"), TOKENS)
+    failures = Counter[str]()
+    found = SummaryQuality(12).values(dialogues, Saying("words"), TOKENS, incidents=failures)
     assert not failures
     expected = {
         (arm, t.conversation_id, measure)
@@ -133,7 +135,8 @@ def test_leads_do_not_depend_on_the_summarizer(dialogues: Dataset) -> None:
 
 def test_a_conversation_without_a_summary_scores_nothing_and_is_counted(dialogues: Dataset) -> None:
     saying = Saying(RECORDS[0]["summary"], silent_on="The bell rings")
-    values, failures = SummaryQuality(12).values(dialogues, saying, TOKENS)
+    failures = Counter[str]()
+    values = SummaryQuality(12).values(dialogues, saying, TOKENS, incidents=failures)
     second = dialogues.transcripts[1].conversation_id
     assert values.filter(arm="system", conversation_id=second)["value"].to_list() == [0.0] * 4
     assert failures == {"no summary: no words": 1}
@@ -142,7 +145,7 @@ def test_a_conversation_without_a_summary_scores_nothing_and_is_counted(dialogue
 
 def test_no_summary_at_all_is_an_error(dialogues: Dataset) -> None:
     with pytest.raises(ModelError, match="no words"):
-        SummaryQuality(12).values(dialogues, Saying("words", silent_on=""), TOKENS)
+        SummaryQuality(12).values(dialogues, Saying("words", silent_on=""), TOKENS, incidents=Counter())
 
 
 def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues: Dataset) -> None:
@@ -150,7 +153,7 @@ def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues
     rows = [(first, None, "a b"), (first, None, "a b c d"), (second, "q", "a b")]
     asked = Query("q", "who is there?", minute(9), workspace_id=dialogues.transcripts[1].workspace_id)
     several = replace(dialogues, queries=(asked,), references=pl.DataFrame(rows, REFERENCES_SCHEMA, orient="row"))
-    found, _ = SummaryQuality(12).values(several, Saying("a b"), TOKENS)
+    found = SummaryQuality(12).values(several, Saying("a b"), TOKENS, incidents=Counter())
     assert set(found["conversation_id"]) == {first}
     (value,) = found.filter(arm="system", measure="rouge1")["value"]
     assert value == rouge(["a b"], [["a b", "a b c d"]])["rouge1"][0]
@@ -158,7 +161,7 @@ def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues
 
 def test_means_are_over_conversations_within_their_interval(dialogues: Dataset) -> None:
     quality = SummaryQuality(12)
-    values, _ = quality.values(dialogues, Saying(RECORDS[0]["summary"]), TOKENS)
+    values = quality.values(dialogues, Saying(RECORDS[0]["summary"]), TOKENS, incidents=Counter())
     means = quality.means(values, resamples=200, confidence=0.95, seed=0)
     row = means.filter(arm="system", measure="rouge1").row(0, named=True)
     of_it = values.filter(arm="system", measure="rouge1")["value"]

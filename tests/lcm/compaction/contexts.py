@@ -1,6 +1,7 @@
 """Stores whose contexts stand as a test wants them, and summarizers that do as they are told."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -40,7 +41,7 @@ class Stub:
     requests: list[SummaryRequest] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         self.requests += requests
         self.batches.append(len(requests))
         if self.failure is not None:

@@ -1,5 +1,6 @@
 """Which summarizer a cluster reaches, and what refused credentials stop."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -50,6 +51,8 @@ class UsersAlone:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         return Assessment(True, "said", self.score if messages[-1].role == "user" else None)
 
@@ -100,7 +103,11 @@ def test_without_a_score_nothing_is_technical() -> None:
     abstractive = Stub(lambda _: "a short summary")
     compaction = clustering(Routed(Centroid(EMBEDDER), abstractive, threshold=0.01), min_turns=0)
     store = conversation([PLAIN.format(n=n) for n in range(20)])
-    assert run(compaction.compact(StoredWindow(store, "c"), NOW), compaction.summarizer).is_compacted
+    assert run(
+        compaction.compact(StoredWindow(store, "c"), NOW, incidents=Counter()),
+        compaction.summarizer,
+        incidents=Counter(),
+    ).is_compacted
     assert abstractive.requests == []
 
 
@@ -110,7 +117,11 @@ def test_refused_credentials_end_the_run_and_are_told_and_the_model_is_asked_onc
     compaction = clustering(routed, min_turns=0, target_cluster_size=5)
     store = conversation([PLAIN.format(n=n) for n in range(20)])
     for _ in range(2):
-        report = run(compaction.compact(StoredWindow(store, "c"), NOW), compaction.summarizer)
+        report = run(
+            compaction.compact(StoredWindow(store, "c"), NOW, incidents=Counter()),
+            compaction.summarizer,
+            incidents=Counter(),
+        )
         assert (report.reason, report.has_failed_auth, report.is_compacted) == ("provider auth failure", True, False)
     assert abstractive.batches == [1]
     assert store.summaries() == []

@@ -1,5 +1,6 @@
 """What becomes findable beside what was said: summaries, protected messages, authored blocks; and who finds it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -186,7 +187,7 @@ class Files:
 
     texts: tuple[str, ...]
 
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         tiers = ("hard", "soft", "variant", "variant")
         return [
             AuthoredNode(f"a.md#{i:06}", "a.md", tiers[i % 4], "Paragraph", text, i, i, 3)  # type: ignore[arg-type]
@@ -244,6 +245,8 @@ class OnlyTheFirst:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         return Assessment(True, "as it stands", 0.5, is_durable=candidate.source_message_ids == ("talk:0",))
 

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar
 
 import polars as pl
 import pytest
@@ -33,7 +32,7 @@ COFFEE = "I always prefer coffee in the morning"
 class Preferences:
     """Every message is a preference, in its own words."""
 
-    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: list[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         return [Candidate(m.content, (m.message_id,), category="preferences") for m in messages[known:]]
 
 
@@ -204,7 +203,7 @@ def test_a_document_ends_once() -> None:
 class Naming:
     """Every message is a preference, written to the scope that it begins with."""
 
-    def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: list[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         return [
             Candidate(m.content, (m.message_id,), category="preferences", scope=m.content.partition(" ")[0])
             for m in messages[known:]
@@ -278,15 +277,14 @@ def test_a_clock_of_a_message_that_is_not_set_is_counted_and_passed_over() -> No
         assert memory.incidents["messages dated by no set clock"] == 2
 
 
-def test_what_extraction_survives_is_counted_once() -> None:
+def test_two_memories_of_one_system_never_mix_what_they_survived() -> None:
     class Stumbling(Verbatim):
-        incidents: ClassVar[Counter[str]] = Counter()
+        def extract(self, messages: list[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
+            incidents["stumbled"] += 1
+            return super().extract(messages, known, incidents=incidents)
 
-        def extract(self, messages: list[Message], known: int = 0) -> list[Candidate]:
-            self.incidents["stumbled"] += 1
-            return super().extract(messages, known)
-
-    with Memory.open(system(extraction=Stumbling())) as one, Memory.open(system(extraction=Stumbling())) as other:
+    stumbling = system(extraction=Stumbling())
+    with Memory.open(stumbling) as one, Memory.open(stumbling) as other:
         one.ingest(transcript())
         other.ingest(transcript())
         other.ingest(transcript(name="another"))

@@ -1,5 +1,6 @@
 """What a query may see, when a document begins to exist, and what its id depends on."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from tests.support.workspaces import LINES, minute, queries, system, transcript
 class Pairs:
     """Joins every two messages into one document."""
 
-    def extract(self, messages: Sequence[Message], known: int = 0) -> list[Candidate]:
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         pairs = zip(messages[known::2], messages[known + 1 :: 2], strict=True)
         return [Candidate(f"{a.content} {b.content}", (a.message_id, b.message_id)) for a, b in pairs]
 

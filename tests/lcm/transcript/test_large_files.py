@@ -1,4 +1,6 @@
 import json
+from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from lcm.transcript.parts import rebuild
 from tests.lcm.plugins.lossless_claw.session_files import NOW
 
 TOKENS = Utf16Units()
-EXPLORE = Exploration().explore
+EXPLORE = partial(Exploration().explore, incidents=Counter())
 
 
 def heard(native: dict[str, object], threshold: int = 10, **choices: bool) -> Message:

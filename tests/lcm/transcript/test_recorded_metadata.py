@@ -1,6 +1,7 @@
 """What transcripts say of their messages reaches compaction, guidance and the tail of an assembly."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def test_a_rule_whose_record_says_that_it_is_unstable_is_not_kept(
         {"role": "assistant", "content": RULE, **place({"stability_weight": 0.9, "provenance_class": "host"})},
     ]
     messages = read(tmp_path / "talk.jsonl", lines, said)
-    shards = ProtectedGuidance(ClauseRules()).shards(messages, "c", START)
+    shards = ProtectedGuidance(ClauseRules()).shards(messages, "c", START, incidents=Counter())
     assert [shard and (shard.stability, shard.provenance) for shard in shards] == [
         None,
         (0.5, "session_turn"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -92,6 +93,7 @@ def admission_evaluate(case: dict[str, Any]) -> dict[str, Any]:
         Listed(compared(case["candidate_vector"], case["raw_matches"])),
         [Message("m", "user", case["conversation"], "s")],
         instant(case["now_ms"]),
+        incidents=Counter(),
     )
     return {
         "decision": found.audit["decision"],

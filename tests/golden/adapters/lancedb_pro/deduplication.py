@@ -5,6 +5,7 @@ the updates of the old row.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -73,7 +74,9 @@ def dedup_decision(case: dict[str, Any]) -> dict[str, Any]:
         for row in case["similar"]
     ]
     nearest = _by_model(case["llm_reply"], None)
-    found = nearest.judge(candidate_of(case["candidate"]), np.ones((1, 1), np.float32), Listed(near))
+    found = nearest.judge(
+        candidate_of(case["candidate"]), np.ones((1, 1), np.float32), Listed(near), incidents=Counter()
+    )
     return {
         "decision": found.action,
         "match_id": None if found.matched is None else found.matched.document_id,
@@ -95,7 +98,7 @@ def process_candidate(case: dict[str, Any]) -> dict[str, Any]:
     around = Surroundings([said], _Rows(list(map(_neighbour, case["existing"]))), _new_document, _embed)
     vector = None if case["embedding_fails"] else _embed([words.text])
     intake = Intake(_admission(case["admission"]), _by_model(case["llm_reply"], case["merge_reply"]))
-    (taken,) = intake.take_in([candidate], [vector], [now], around)
+    (taken,) = intake.take_in([candidate], [vector], [now], around, incidents=Counter())
     return {"stats": _stats(taken.decision), "operations": _operations(taken, rows, case["now_ms"])}
 
 

@@ -1,6 +1,7 @@
 """memory-lancedb-pro's vectors of extraction and temporal classification onto our components."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -35,7 +36,7 @@ def extract_candidates(case: dict[str, Any]) -> list[dict[str, str]]:
             "overview": candidate.overview,
             "content": candidate.content,
         }
-        for candidate in extraction.extract(talk)
+        for candidate in extraction.extract(talk, incidents=Counter())
     ]
 
 

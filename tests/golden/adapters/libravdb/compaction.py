@@ -1,6 +1,7 @@
 """libravdb memory's compaction onto ours."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -68,7 +69,7 @@ class Scripted:
     calls: list[SummaryRequest] = field(default_factory=list)
     failures: int = 0
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: SummaryRequest) -> SummaryResult:
@@ -163,7 +164,7 @@ def extractive_summary(case: dict[str, Any]) -> dict[str, Any]:
     )
     texts = [turn["text"] for turn in case["turns"]]
     request = SummaryRequest("\n".join(texts), 64, turns=tuple(texts), density=options.get("target_density"))
-    [result] = summarizer.summarize([request])
+    [result] = summarizer.summarize([request], incidents=Counter())
     if result.failure is not None:
         return {"error": True}
     quality = quality_of(given.embed(texts, "document"), given.embed([result.text], "document")[0])
@@ -188,7 +189,9 @@ def summary_quality(case: dict[str, Any]) -> dict[str, Any]:
     is_lost = confidence.is_lost(result, quality)
     if is_lost:
         request = SummaryRequest("\n".join(texts), 64, turns=tuple(texts), density=compaction.first_density)
-        [result] = replace(component("summarizer=centroid", "summarizer"), embedder=given).summarize([request])
+        [result] = replace(component("summarizer=centroid", "summarizer"), embedder=given).summarize(
+            [request], incidents=Counter()
+        )
         quality = confidence.quality(texts, result.text)
     assert quality is not None
     return {
@@ -282,10 +285,10 @@ def compacted(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     scripted, compaction = arranged(case, given)
     turns = eligible(case["turns"])
     store, window = laid_out(case, turns)
-    progress = Progress(window, instant(NOW_MS))
+    progress = Progress(window, instant(NOW_MS), Counter())
     formed = compaction.clusters(window)
     sizes = {entry.item_id: len(cluster) for cluster in formed for entry in cluster}
-    list(in_lockstep([one_pass(compaction, progress)], compaction.summarizer))
+    list(in_lockstep([one_pass(compaction, progress)], compaction.summarizer, incidents=Counter()))
     events = store.compactions().select("event", "detail").rows()
     details = [(event, json.loads(detail)) for event, detail in events if event in ("quality", "guidance")]
     last = details[-1][1].get("summary_id", "") if details else ""

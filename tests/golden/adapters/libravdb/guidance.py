@@ -1,5 +1,6 @@
 """Guidance vectors: the frame and the protection rule that `guidance=libravdb` configures."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,7 +79,7 @@ def tier15_corpora(case: dict[str, Any]) -> dict[str, Any]:
 def _verdict(case: dict[str, Any], embedder: Embedder | None) -> Verdict:
     guidance = replace(component("guidance=libravdb", "guidance"), booster_embedder=embedder)
     envelope = {"stability_weight": case["stability_weight"]}
-    return guidance.verdicts([Message("m", "user", case["text"], "s", envelope=envelope)])[0]
+    return guidance.verdicts([Message("m", "user", case["text"], "s", envelope=envelope)], incidents=Counter())[0]
 
 
 def _bit(finding: Any) -> int:

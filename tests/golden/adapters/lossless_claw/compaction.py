@@ -1,6 +1,7 @@
 """lossless-claw's compaction onto ours."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -46,7 +47,7 @@ class Stub:
     spec: dict[str, Any]
     calls: list[SummaryRequest] = field(default_factory=list)
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         self.calls += requests
         return [self._answer(request) for request in requests]
 
@@ -75,7 +76,7 @@ class Stub:
 
 def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
     chunk = leaf_chunk(totals, limits, tail_start(totals, limits.fresh_tail_count))
     trigger = leaf_trigger(totals, limits)
     return {
@@ -87,7 +88,7 @@ def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
 
 def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
     compaction, window = laid_out(case)
-    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW))
+    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
     tail = tail_start(totals, limits.fresh_tail_count)
     chunk = condensation(totals, limits, tail, is_hard=bool(case["hard_trigger"]))
     if chunk is None:
@@ -99,7 +100,7 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
 def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     limits: Limits = compaction.modes.limits
-    totals = compaction.modes.passes.weighed(Progress(window, NOW))
+    totals = compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
     over, leaf = threshold_trigger(totals, limits, case.get("observed_token_count")), leaf_trigger(totals, limits)
     return {
         "evaluate": {
@@ -118,7 +119,7 @@ def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
 
 def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, before, params = Progress(window, NOW), window.tokens, case["params"]
+    progress, before, params = Progress(window, NOW, Counter()), window.tokens, case["params"]
     previous = params.get("previous_summary_content")
     drive(compaction.modes.one_leaf(progress, is_forced=bool(params.get("force")), previous=previous), compaction)
     return {"result": result_of(progress, before), **outcome(compaction, window, case)}
@@ -126,7 +127,7 @@ def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
 
 def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, before, params = Progress(window, NOW), window.tokens, case["params"]
+    progress, before, params = Progress(window, NOW, Counter()), window.tokens, case["params"]
     is_forced, is_hard = bool(params.get("force")), bool(params.get("hard_trigger"))
     drive(compaction.modes.sweep(progress, is_forced=is_forced, is_hard=is_hard), compaction)
     return {"result": result_of(progress, before), **outcome(compaction, window, case)}
@@ -134,7 +135,7 @@ def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
 
 def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, params = Progress(window, NOW), case["params"]
+    progress, params = Progress(window, NOW, Counter()), case["params"]
     live = params.get("current_tokens")
     before = threshold_trigger(progress.totals, compaction.modes.limits, live).tokens
     is_under = drive(compaction.modes.until_under(progress, params.get("target_tokens"), live), compaction)
@@ -157,7 +158,9 @@ def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
         window = window or StoredWindow(store, CONVERSATION)
         window.follow()
         live = sum(tokens.count([message.content for message in said]))
-        report = run(compaction.after_turn(window, NOW, live), compaction.summarizer)
+        report = run(
+            compaction.after_turn(window, NOW, live, incidents=Counter()), compaction.summarizer, incidents=Counter()
+        )
         turns.append((report.tokens_after, len(window.entries), report.summary_ids))
     assert window is not None
     labels = {summary.summary_id: f"S{i}" for i, summary in enumerate(store.summaries(), 1)}
@@ -262,7 +265,7 @@ def native_message(native: dict[str, Any], seq: int) -> Message:
 
 
 def drive(work: Generator[Any, Any, Any], compaction: Lossless) -> Any:
-    return run(work, compaction.summarizer)
+    return run(work, compaction.summarizer, incidents=Counter())
 
 
 def result_of(progress: Progress, before: int) -> dict[str, Any]:

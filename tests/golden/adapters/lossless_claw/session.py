@@ -3,6 +3,7 @@
 import os
 import re
 import tempfile
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,7 +96,9 @@ def large_file_refs(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def exploration_summary(case: dict[str, Any]) -> dict[str, str]:
-    return {"summary": Exploration().explore(case["content"], case["file_name"], case["mime_type"])}
+    return {
+        "summary": Exploration().explore(case["content"], case["file_name"], case["mime_type"], incidents=Counter())
+    }
 
 
 def large_file_interception(case: dict[str, Any]) -> dict[str, Any]:

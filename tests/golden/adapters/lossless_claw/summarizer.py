@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -43,7 +44,9 @@ def summary_extraction(case: dict[str, Any]) -> dict[str, Any]:
         asking = replace(
             _llm(), language_model=replace(_llm().language_model.model, base_url=server.url, api_key_env=None)
         )
-        (result,) = asking.summarize([SummaryRequest(text, target, is_aggressive=case["aggressive"])])
+        (result,) = asking.summarize(
+            [SummaryRequest(text, target, is_aggressive=case["aggressive"])], incidents=Counter()
+        )
     return {
         "summary": result.text if utf16_length(result.text) <= _LONGEST_SHOWN_UNITS else None,
         "summary_chars": utf16_length(result.text),

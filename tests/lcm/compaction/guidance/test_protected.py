@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,7 +51,7 @@ def guidance(embedder: Near | None = None) -> ProtectedGuidance:
 
 
 def test_a_rule_of_a_user_is_kept_word_for_word() -> None:
-    (shard,) = guidance().shards([message(f"  {RULE}\n")], "c", NOW)
+    (shard,) = guidance().shards([message(f"  {RULE}\n")], "c", NOW, incidents=Counter())
     assert shard is not None
     assert (shard.text, shard.protected_by, shard.stability) == (RULE, "words", 0.5)
     assert (shard.tokens, shard.conversation_id, shard.created_at) == (len(RULE) // 4, "c", NOW)
@@ -59,7 +60,7 @@ def test_a_rule_of_a_user_is_kept_word_for_word() -> None:
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "system"])
 def test_a_rule_of_anybody_else_is_not_stable_enough(role: str) -> None:
-    assert guidance().shards([message(RULE, role)], "c", NOW) == [None]
+    assert guidance().shards([message(RULE, role)], "c", NOW, incidents=Counter()) == [None]
 
 
 @pytest.mark.parametrize(
@@ -67,14 +68,14 @@ def test_a_rule_of_anybody_else_is_not_stable_enough(role: str) -> None:
 )
 def test_a_message_may_say_itself_how_stable_it_is(weight: object, stability: float) -> None:
     for said in (message(RULE, stability_weight=weight), message(RULE, metadata={"stability_weight": weight})):
-        (verdict,) = guidance().verdicts([said])
+        (verdict,) = guidance().verdicts([said], incidents=Counter())
         assert (verdict.stability, verdict.by_words) == (stability, stability >= 0.35)
 
 
 def test_an_embedder_adds_what_only_hints_and_is_asked_once_for_all() -> None:
     embedder = Near(frozenset({PROTOTYPE, HINT}))
     texts = [RULE, HINT, "we could focus on tests", "lunch was good"]
-    found = guidance(embedder).shards([message(text) for text in texts], "c", NOW)
+    found = guidance(embedder).shards([message(text) for text in texts], "c", NOW, incidents=Counter())
     assert [shard and shard.protected_by for shard in found] == ["words", "embedding", None, None]
     assert embedder.calls[1:] == [[HINT, "we could focus on tests"]]
 
@@ -82,9 +83,10 @@ def test_an_embedder_adds_what_only_hints_and_is_asked_once_for_all() -> None:
 def test_an_embedder_that_fails_adds_nothing_and_takes_nothing_away() -> None:
     embedder = Near(frozenset({PROTOTYPE, HINT}), broken=frozenset({HINT}))
     protected = guidance(embedder)
-    found = protected.shards([message(RULE), message(HINT)], "c", NOW)
+    incidents = Counter[str]()
+    found = protected.shards([message(RULE), message(HINT)], "c", NOW, incidents=incidents)
     assert [shard and shard.protected_by for shard in found] == ["words", None]
-    assert protected.incidents == {"guidance text not embedded": 1}
+    assert incidents == {"guidance text not embedded": 1}
 
 
 def test_a_prototype_that_cannot_be_embedded_is_left_out() -> None:
@@ -93,9 +95,10 @@ def test_a_prototype_that_cannot_be_embedded_is_left_out() -> None:
         broken=frozenset({"Avoid unsafe or undesired implementation choices in hot paths."}),
     )
     protected = guidance(embedder)
-    (shard,) = protected.shards([message(HINT)], "c", NOW)
+    incidents = Counter[str]()
+    (shard,) = protected.shards([message(HINT)], "c", NOW, incidents=incidents)
     assert shard is not None
-    assert protected.incidents == {"guidance prototype not embedded": 1}
+    assert incidents == {"guidance prototype not embedded": 1}
 
 
 def test_a_threshold_that_is_no_number_is_refused() -> None:

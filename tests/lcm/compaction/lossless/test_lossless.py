@@ -1,6 +1,7 @@
 """One conversation through the modes of compaction."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,9 +48,9 @@ class Limited:
     inner: Stub
     most: int
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         assert len(self.inner.requests) < self.most, "asked without end"
-        return self.inner.summarize(requests)
+        return self.inner.summarize(requests, incidents=Counter())
 
 
 def summarised(depths: Sequence[int], tokens: int = 30) -> Store:
@@ -65,7 +66,9 @@ def summarised(depths: Sequence[int], tokens: int = 30) -> Store:
 
 
 def compacted(store: Store, compaction: Lossless, **how: Any) -> CompactionReport:
-    return run(compaction.compact(window(store), NOW, **how), compaction.summarizer)
+    return run(
+        compaction.compact(window(store), NOW, **how, incidents=Counter()), compaction.summarizer, incidents=Counter()
+    )
 
 
 def shape(store: Store) -> list[int | None]:
@@ -103,7 +106,7 @@ def test_a_turn_makes_one_leaf_and_condenses_when_enough_stand_side_by_side() ->
     for number in range(4, 12):
         store.append(CONVERSATION, [message(number, "w" * 200)], Utf16Units())
         view.follow()
-        run(compaction.after_turn(view, NOW), compaction.summarizer)
+        run(compaction.after_turn(view, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter())
         shapes.append([depth for depth in shape(store) if depth is not None])
     assert shapes == [[0], [0], [0, 0], [0, 0], [1], [1], [1, 0], [1, 0]]
     assert view.tokens == sum(entry.tokens for entry in store.context(CONVERSATION))
@@ -112,8 +115,12 @@ def test_a_turn_makes_one_leaf_and_condenses_when_enough_stand_side_by_side() ->
 def test_live_tokens_of_the_host_count_against_the_threshold() -> None:
     store = conversation(["w" * 40] * 4)
     compaction = lossless(head(80), **SMALL)
-    quiet = run(compaction.after_turn(window(store), NOW, 750), compaction.summarizer)
-    loud = run(compaction.after_turn(window(store), NOW, 751), compaction.summarizer)
+    quiet = run(
+        compaction.after_turn(window(store), NOW, 750, incidents=Counter()), compaction.summarizer, incidents=Counter()
+    )
+    loud = run(
+        compaction.after_turn(window(store), NOW, 751, incidents=Counter()), compaction.summarizer, incidents=Counter()
+    )
     assert (quiet.reason, loud.reason) == ("below threshold", "live context still exceeds target")
 
 
@@ -163,7 +170,12 @@ def test_credentials_refused_write_nothing_and_open_the_breaker() -> None:
     assert store.compactions()["event"].to_list() == ["auth failure", "auth failure"]
     stub.failure, stub.answer = None, head(80).answer
     later = NOW + timedelta(seconds=60)
-    assert run(compaction.compact(window(store), later, is_forced=True), stub).reason == "compacted"
+    assert (
+        run(
+            compaction.compact(window(store), later, is_forced=True, incidents=Counter()), stub, incidents=Counter()
+        ).reason
+        == "compacted"
+    )
 
 
 def test_credentials_refused_later_keep_what_was_made() -> None:
@@ -198,7 +210,7 @@ def test_a_refusal_in_a_turns_leaf_that_opens_the_breaker_ends_the_turn() -> Non
         store = conversation(["w" * 400] * 12)  # 1,200 tokens: the leaf is due, and so is the sweep
         stub = Stub(lambda _: "", AuthError("key refused"))
         compaction = lossless(stub, **SMALL, circuit_breaker_threshold=threshold)
-        report = run(compaction.after_turn(window(store), NOW), stub)
+        report = run(compaction.after_turn(window(store), NOW, incidents=Counter()), stub, incidents=Counter())
         assert report.reason == "provider auth failure"
         asked[threshold] = len(stub.requests)
     assert asked == {1: 1, 2: 2}, "the sweep asks only while the breaker is closed"
@@ -249,12 +261,12 @@ def test_another_failure_ends_the_run_is_logged_and_noted(caplog: pytest.LogCapt
 def test_a_plan_that_another_writer_has_overtaken_is_refused_without_loss() -> None:
     store = conversation(WORDS)
     compaction, view = lossless(head(80), **SMALL), window(store)
-    work = compaction.compact(view, NOW, is_forced=True)
+    work = compaction.compact(view, NOW, is_forced=True, incidents=Counter())
     request = next(work)
     compacted(store, compaction, is_forced=True)
     theirs = shape(store)
     with pytest.raises(StopIteration) as end:
-        work.send(compaction.summarizer.summarize([request])[0])
+        work.send(compaction.summarizer.summarize([request], incidents=Counter())[0])
     assert "plan again" in end.value.value.reason
     assert shape(store) == theirs
     assert list(view.entries) == store.context(CONVERSATION), "the window has read the context again"
@@ -264,12 +276,12 @@ def test_a_plan_that_another_writer_has_overtaken_is_refused_without_loss() -> N
 def test_what_is_appended_meanwhile_stays() -> None:
     store = conversation(WORDS)
     compaction, view = lossless(head(80), **SMALL), window(store)
-    work = compaction.compact(view, NOW, is_forced=True)
-    answer = compaction.summarizer.summarize([next(work)])[0]
+    work = compaction.compact(view, NOW, is_forced=True, incidents=Counter())
+    answer = compaction.summarizer.summarize([next(work)], incidents=Counter())[0]
     store.append(CONVERSATION, [message(13, "new")], Utf16Units())
     try:
         while True:
-            answer = compaction.summarizer.summarize([work.send(answer)])[0]
+            answer = compaction.summarizer.summarize([work.send(answer)], incidents=Counter())[0]
     except StopIteration as end:
         assert end.value.reason == "compacted"
     view.follow()
@@ -290,7 +302,7 @@ def test_a_chunk_without_words_takes_in_what_follows(blanks: Sequence[int], cove
     store.append(CONVERSATION, said, Utf16Units(), lambda _: "w" * 200)
     stub = head(80)
     compaction = lossless(stub, **SMALL)
-    run(compaction.after_turn(window(store), NOW), stub)
+    run(compaction.after_turn(window(store), NOW, incidents=Counter()), stub, incidents=Counter())
     assert len(store.summaries()[0].source_ids) >= covered
     assert all("w" in request.text for request in stub.requests)
 
@@ -305,10 +317,13 @@ def test_a_run_without_words_stays_as_it_is_and_no_one_is_asked() -> None:
     )
     stub, view = head(80), window(store)
     compaction = lossless(stub, **SMALL)
-    assert run(compaction.compact(view, NOW, is_forced=True), stub).reason == "nothing to compact"
+    assert (
+        run(compaction.compact(view, NOW, is_forced=True, incidents=Counter()), stub, incidents=Counter()).reason
+        == "nothing to compact"
+    )
     store.append(CONVERSATION, [message(13, "w" * 200), message(14, "w"), message(15, "w")], Utf16Units())
     view.follow()
-    report = run(compaction.compact(view, NOW, is_forced=True), stub)
+    report = run(compaction.compact(view, NOW, is_forced=True, incidents=Counter()), stub, incidents=Counter())
     assert report.reason == "compacted"
     assert len(store.summaries()[0].source_ids) == 12, "ten without words and the next chunk of two"
 
@@ -328,9 +343,21 @@ def test_a_late_run_ends_after_the_pass_under_way(how: dict[str, Any]) -> None:
     store = conversation(WORDS)
     limits = {"sweep_deadline_seconds": 1.5, "until_under_deadline_seconds": 1.5}
     compaction = lossless(head(80), **SMALL, **limits)
-    report = run(compaction.compact(window(store), NOW, **how), compaction.summarizer, Ticking())
+    report = run(
+        compaction.compact(window(store), NOW, **how, incidents=Counter()),
+        compaction.summarizer,
+        Ticking(),
+        incidents=Counter(),
+    )
     assert (report.reason, len(report.summary_ids)) == ("time limit", 2)
-    assert run(compaction.compact(window(store), NOW, **how), compaction.summarizer).reason != "time limit"
+    assert (
+        run(
+            compaction.compact(window(store), NOW, **how, incidents=Counter()),
+            compaction.summarizer,
+            incidents=Counter(),
+        ).reason
+        != "time limit"
+    )
 
 
 def test_reasons_under_a_target() -> None:
@@ -394,7 +421,7 @@ def asked(changes: dict[str, Any]) -> list[Any]:
     for number in range(2, 40):
         store.append(CONVERSATION, [message(number, f"{number} " + "w" * 120)], Utf16Units())
         view.follow()
-        run(compaction.after_turn(view, NOW), stub)
+        run(compaction.after_turn(view, NOW, incidents=Counter()), stub, incidents=Counter())
     return [stub.requests, [(one.content, one.level) for one in store.summaries()]]
 
 
@@ -406,8 +433,8 @@ def test_works_side_by_side_ask_in_batches_and_report_in_order(caplog: pytest.Lo
         conversation(["w" * 200] * (3 + 2 * place), store, name)
     stub = head(80)
     compaction = lossless(stub, **SMALL)
-    works = [compaction.compact(window(store, name), NOW, is_forced=True) for name in names]
-    reports = list(in_lockstep(works, stub, width=3))
+    works = [compaction.compact(window(store, name), NOW, is_forced=True, incidents=Counter()) for name in names]
+    reports = list(in_lockstep(works, stub, width=3, incidents=Counter()))
     assert [report.conversation_id for report in reports] == names
     assert max(stub.batches) == 3
     made = sum(len(report.summary_ids) for report in reports)

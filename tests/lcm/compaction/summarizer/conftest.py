@@ -1,6 +1,7 @@
 """One trained T5 and one with random weights for all tests and workers, the former exported once."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,9 @@ def built_t5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyT5]:
         if not (place / "done").exists():
             build(tiny.untrained, steps=0)
             build(tiny.trained, steps=140)
-            T5(model=str(tiny.trained)).summarize([SummaryRequest("the weather was fine again.", 8)])
+            T5(model=str(tiny.trained)).summarize(
+                [SummaryRequest("the weather was fine again.", 8)], incidents=Counter()
+            )
             (place / "done").touch()
     yield tiny
 

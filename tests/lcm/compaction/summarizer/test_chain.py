@@ -10,7 +10,6 @@ from lcm.compaction.summarizer.chain import Chain, has_words
 from lcm.compaction.summarizer.llm import Llm
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.protocols import CountsIncidents
 from lcm.records import SummaryRequest, SummaryResult
 from tests.support.language_models import Replying
 
@@ -25,7 +24,7 @@ class Link:
     outcomes: dict[str, str | LcmError] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         self.batches.append([request.text for request in requests])
         return [self._result(self.outcomes.get(request.text, f"[{request.text}]")) for request in requests]
 
@@ -39,7 +38,7 @@ class Link:
 class Raising:
     error: LcmError
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         raise self.error
 
 
@@ -57,7 +56,8 @@ def test_each_is_asked_in_one_batch_for_what_those_before_it_did_not_give(caplog
     second = Link("second", {"d": "<pad> <pad>"})
     third = Link("third")
     summarizer = chain(first, second, third)
-    results = summarizer.summarize(asked("a b c d"))
+    incidents = Counter[str]()
+    results = summarizer.summarize(asked("a b c d"), incidents=incidents)
     assert [(result.text, result.method) for result in results] == [
         ("[a]", "first"),
         ("[b]", "second"),
@@ -65,7 +65,7 @@ def test_each_is_asked_in_one_batch_for_what_those_before_it_did_not_give(caplog
         ("[d]", "third"),
     ]
     assert (first.batches, second.batches, third.batches) == ([["a", "b", "c", "d"]], [["b", "d"]], [["d"]])
-    assert summarizer.incidents == {
+    assert incidents == {
         "link1 gave no summary: link2 stood in": 1,
         "link1 gave no summary: link3 stood in": 1,
         "link2 gave no summary: link3 stood in": 1,
@@ -79,53 +79,57 @@ def test_each_is_asked_in_one_batch_for_what_those_before_it_did_not_give(caplog
 def test_whoever_is_not_needed_is_not_asked() -> None:
     second = Link("second")
     summarizer = chain(Link("first"), second)
-    summarizer.summarize(asked("a b"))
-    summarizer.summarize([])
+    incidents = Counter[str]()
+    summarizer.summarize(asked("a b"), incidents=incidents)
+    summarizer.summarize([], incidents=incidents)
     assert second.batches == []
-    assert not summarizer.incidents
+    assert not incidents
 
 
 def test_the_order_says_who_is_asked() -> None:
     named = {"one": Link("one"), "two": Link("two")}
-    (result,) = Chain(named, ["two"]).summarize(asked("a"))
+    (result,) = Chain(named, ["two"]).summarize(asked("a"), incidents=Counter())
     assert result.method == "two"
     assert named["one"].batches == []
 
 
 def test_a_refused_key_leaves_it_to_the_next() -> None:
     summarizer = chain(Link("first", {"a": AuthError("no")}), Link("second"))
-    (result,) = summarizer.summarize(asked("a"))
+    incidents = Counter[str]()
+    (result,) = summarizer.summarize(asked("a"), incidents=incidents)
     assert (result.text, result.failure) == ("[a]", None)
-    assert summarizer.incidents == {"link1 was refused: link2 stood in": 1}
+    assert incidents == {"link1 was refused: link2 stood in": 1}
 
 
 def test_where_nobody_has_a_summary_the_last_failure_is_the_result() -> None:
     last = AuthError("no key")
     summarizer = chain(Link("first", {"a": ModelError("broken")}), Link("second", {"a": last}))
-    good, bad = summarizer.summarize(asked("b a"))
+    incidents = Counter[str]()
+    good, bad = summarizer.summarize(asked("b a"), incidents=incidents)
     assert good.failure is None
     assert (bad.text, bad.failure) == ("", last)
-    assert summarizer.incidents == {
+    assert incidents == {
         "link1 gave no summary: nothing stood in": 1,
         "link2 was refused: nothing stood in": 1,
     }
 
 
 def test_padding_at_the_end_of_the_chain_is_a_failure() -> None:
-    (result,) = chain(Link("only", {"a": "... </s>"})).summarize(asked("a"))
+    (result,) = chain(Link("only", {"a": "... </s>"})).summarize(asked("a"), incidents=Counter())
     assert (result.text, result.confidence) == ("", 0.0)
     assert str(result.failure) == "link1 wrote no words: '... </s>'"
 
 
 def test_a_summarizer_that_cannot_work_at_all_leaves_everything_to_the_next() -> None:
     summarizer = chain(Raising(ModelError("there is no model")), Link("second"))
-    assert [result.text for result in summarizer.summarize(asked("a b"))] == ["[a]", "[b]"]
-    assert summarizer.incidents == {"link1 gave no summary: link2 stood in": 2}
+    incidents = Counter[str]()
+    assert [result.text for result in summarizer.summarize(asked("a b"), incidents=incidents)] == ["[a]", "[b]"]
+    assert incidents == {"link1 gave no summary: link2 stood in": 2}
 
 
 def test_nothing_stands_in_for_a_reply_that_was_not_recorded() -> None:
     with pytest.raises(UnrecordedReplyError):
-        chain(Raising(UnrecordedReplyError("gone")), Link("second")).summarize(asked("a"))
+        chain(Raising(UnrecordedReplyError("gone")), Link("second")).summarize(asked("a"), incidents=Counter())
 
 
 @pytest.mark.parametrize(
@@ -141,9 +145,9 @@ def test_padding_and_marks_are_no_words(text: str, is_there: bool) -> None:
 
 def test_what_its_summarizers_survive_is_counted_too() -> None:
     summarizer = chain(Link("first", {"words": ModelError("broken")}), Llm(Replying("")))
-    summarizer.summarize(asked("words"))
-    assert isinstance(summarizer, CountsIncidents)
-    assert summarizer.incidents == Counter(
+    incidents = Counter[str]()
+    summarizer.summarize(asked("words"), incidents=incidents)
+    assert incidents == Counter(
         {
             "link1 gave no summary: link2 stood in": 1,
             "llm gave no words: the beginning of the text stood in": 1,
@@ -151,15 +155,18 @@ def test_what_its_summarizers_survive_is_counted_too() -> None:
     )
 
 
-def test_what_many_threads_survive_is_counted_once_each() -> None:
+def test_what_one_of_many_callers_survives_is_counted_for_it_alone() -> None:
     summarizer = chain(Raising(ModelError("there is no model")), TRUNCATED)
-    batch = asked("a " * 40)
-    callers = [threading.Thread(target=summarizer.summarize, args=[batch]) for _ in range(6)]
+    counted = [Counter[str]() for _ in range(6)]
+    callers = [
+        threading.Thread(target=summarizer.summarize, args=[asked("a " * size)], kwargs={"incidents": incidents})
+        for size, incidents in enumerate(counted, start=40)
+    ]
     for caller in callers:
         caller.start()
     for caller in callers:
         caller.join()
-    assert summarizer.incidents == {"link1 gave no summary: link2 stood in": 6 * 40}
+    assert counted == [{"link1 gave no summary: link2 stood in": size} for size in range(40, 46)]
 
 
 @pytest.mark.parametrize(

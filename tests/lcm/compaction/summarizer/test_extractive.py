@@ -1,5 +1,6 @@
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +34,7 @@ Then order the cheapest kettle on Monday. Alice pays from the kitchen budget."""
 
 
 def summary(text: str, target_tokens: int, extractive: Extractive = PLAIN, **request: Any) -> SummaryResult:
-    (result,) = extractive.summarize([SummaryRequest(text, target_tokens, **request)])
+    (result,) = extractive.summarize([SummaryRequest(text, target_tokens, **request)], incidents=Counter())
     return result
 
 
@@ -60,8 +61,8 @@ REQUESTS = st.builds(
 def test_a_request_is_answered_the_same_alone_and_among_others(
     requests: list[SummaryRequest], extractive: Extractive
 ) -> None:
-    together = extractive.summarize(requests)
-    alone = [extractive.summarize([request])[0] for request in requests]
+    together = extractive.summarize(requests, incidents=Counter())
+    alone = [extractive.summarize([request], incidents=Counter())[0] for request in requests]
     assert [(r.text, r.confidence, r.method, r.model) for r in together] == [
         (r.text, r.confidence, r.method, r.model) for r in alone
     ]
@@ -71,7 +72,7 @@ def test_a_request_is_answered_the_same_alone_and_among_others(
 def test_a_summary_has_words_is_within_its_target_and_never_longer_than_its_source(
     request: SummaryRequest, extractive: Extractive
 ) -> None:
-    (result,) = extractive.summarize([request])
+    (result,) = extractive.summarize([request], incidents=Counter())
     if result.failure is not None:
         assert (result.text, result.confidence) == ("", 0.0)
         return
@@ -232,7 +233,7 @@ def test_all_sentences_of_all_requests_are_embedded_at_once_each_once() -> None:
         SummaryRequest("One cat. Two cats.", 5),
         SummaryRequest("Two cats. Three cats.", 5, previous="One cat."),
     ]
-    replace(PLAIN, embedder=counting).summarize(requests)
+    replace(PLAIN, embedder=counting).summarize(requests, incidents=Counter())
     assert counting.calls == [["One cat.", "Two cats.", "Three cats."]]
 
 
@@ -272,4 +273,4 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], message: 
 
 def test_it_is_a_summarizer() -> None:
     summarizer: Summarizer = PLAIN
-    assert summarizer.summarize([]) == []
+    assert summarizer.summarize([], incidents=Counter()) == []

@@ -1,6 +1,7 @@
 import os
 import re
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from lcm.errors import AuthError, ModelError, UnrecordedReplyError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
-from lcm.protocols import CountsIncidents, LanguageModel
+from lcm.protocols import LanguageModel
 from lcm.records import SummaryRequest, SummaryResult
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 from tests.support.language_models import Failing, Replying
@@ -44,8 +45,8 @@ def words_of(request: Asked) -> str:
     return found[1]
 
 
-def one(summarizer: Llm, request: SummaryRequest) -> SummaryResult:
-    (result,) = summarizer.summarize([request])
+def one(summarizer: Llm, request: SummaryRequest, incidents: Counter[str] | None = None) -> SummaryResult:
+    (result,) = summarizer.summarize([request], incidents=Counter() if incidents is None else incidents)
     return result
 
 
@@ -90,7 +91,9 @@ def test_lossless_claws_code_sends_no_temperature() -> None:
 def test_results_come_in_the_order_of_the_requests(workers: int) -> None:
     texts = [f"text {i}" for i in range(9)]
     with serving(lambda request: said(words_of(request).upper())) as server:
-        results = Llm(model(server), workers=workers).summarize([SummaryRequest(text, 96) for text in texts])
+        results = Llm(model(server), workers=workers).summarize(
+            [SummaryRequest(text, 96) for text in texts], incidents=Counter()
+        )
     assert [result.text for result in results] == [text.upper() for text in texts]
 
 
@@ -102,12 +105,14 @@ def test_so_many_requests_are_under_way_at_once() -> None:
         return said("short")
 
     with serving(answer) as server:
-        results = Llm(model(server, timeout_seconds=60.0), workers=3).summarize([SummaryRequest("words", 96)] * 6)
+        results = Llm(model(server, timeout_seconds=60.0), workers=3).summarize(
+            [SummaryRequest("words", 96)] * 6, incidents=Counter()
+        )
     assert [result.text for result in results] == ["short"] * 6
 
 
 def test_no_request_is_no_result() -> None:
-    assert Llm(NoModel()).summarize([]) == []
+    assert Llm(NoModel()).summarize([], incidents=Counter()) == []
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\ufeff"])
@@ -125,11 +130,12 @@ def test_of_a_blank_text_nothing_is_asked(text: str) -> None:
 )
 def test_a_model_that_fails_is_a_failure(language_model: LanguageModel, message: str) -> None:
     summarizer = Llm(language_model)
-    result = one(summarizer, SummaryRequest("words", 96))
+    incidents = Counter[str]()
+    result = one(summarizer, SummaryRequest("words", 96), incidents)
     assert (result.text, result.confidence, result.method) == ("", 0.0, "llm")
     assert isinstance(result.failure, ModelError)
     assert message in str(result.failure)
-    assert not summarizer.incidents
+    assert not incidents
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, AuthError), (403, AuthError), (404, ModelError), (500, ModelError)])
@@ -138,7 +144,9 @@ def test_a_server_that_refuses_is_a_failure_of_that_request_alone(status: int, k
         return Answer(status=status) if words_of(request) == "bad" else said("short")
 
     with serving(answer) as server:
-        good, bad = Llm(model(server)).summarize([SummaryRequest("good", 96), SummaryRequest("bad", 96)])
+        good, bad = Llm(model(server)).summarize(
+            [SummaryRequest("good", 96), SummaryRequest("bad", 96)], incidents=Counter()
+        )
     assert good.text == "short"
     assert good.failure is None
     assert bad.text == ""
@@ -157,12 +165,12 @@ def test_where_no_words_come_the_beginning_of_the_text_stands_in(
 ) -> None:
     with serving(lambda _: EMPTY) as server:
         summarizer = Llm(model(server))
-        result = one(summarizer, SummaryRequest(" " + "x" * (units + 1), target))
+        incidents = Counter[str]()
+        result = one(summarizer, SummaryRequest(" " + "x" * (units + 1), target), incidents)
     assert result == SummaryResult("x" * units + "\n" + MARKER, 0.0, "truncate", "m")
     assert len(server.asked) == 2  # the second for low reasoning
     assert "the beginning of the text stands in" in caplog.text
-    assert isinstance(summarizer, CountsIncidents)
-    assert summarizer.incidents == {CUT: 1}
+    assert incidents == {CUT: 1}
 
 
 def test_a_text_that_is_short_enough_stands_in_whole() -> None:
@@ -172,35 +180,33 @@ def test_a_text_that_is_short_enough_stands_in_whole() -> None:
 
 def test_a_model_that_replies_blanks_gave_no_words() -> None:
     summarizer = Llm(Replying(" \ufeff\n"))
-    assert one(summarizer, SummaryRequest("words", 96)) == SummaryResult("words", 0.0, "truncate")
-    assert summarizer.incidents == {CUT: 1}
+    incidents = Counter[str]()
+    assert one(summarizer, SummaryRequest("words", 96), incidents) == SummaryResult("words", 0.0, "truncate")
+    assert incidents == {CUT: 1}
 
 
 def test_a_model_that_takes_too_long_gave_no_words() -> None:
     with serving(lambda _: Answer(stall_after=0)) as server:
         summarizer = Llm(model(server, timeout_seconds=0.05))
-        assert one(summarizer, SummaryRequest("words", 96)).text == "words"
-    assert summarizer.incidents == {CUT: 1}
+        incidents = Counter[str]()
+        assert one(summarizer, SummaryRequest("words", 96), incidents).text == "words"
+    assert incidents == {CUT: 1}
 
 
 def test_that_nothing_stands_in_is_a_choice() -> None:
     with serving(lambda _: EMPTY) as server:
         summarizer = Llm(model(server), cuts_unanswered=False)
-        result = one(summarizer, SummaryRequest("words", 96))
+        incidents = Counter[str]()
+        result = one(summarizer, SummaryRequest("words", 96), incidents)
     assert result.text == ""
     assert "answered with an empty reply" in str(result.failure)
-    assert not summarizer.incidents
+    assert not incidents
 
 
-def test_what_many_threads_survive_is_counted_once_each() -> None:
-    summarizer = Llm(Replying(""), workers=8)
-    batch = [SummaryRequest("words", 96)] * 50
-    callers = [threading.Thread(target=summarizer.summarize, args=[batch]) for _ in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert summarizer.incidents == {CUT: 4 * 50}
+def test_every_request_of_a_batch_that_gets_no_words_is_counted() -> None:
+    incidents = Counter[str]()
+    Llm(Replying(""), workers=8).summarize([SummaryRequest("words", 96)] * 50, incidents=incidents)
+    assert incidents == {CUT: 50}
 
 
 def recording(tmp_path: Path, server: Loopback, mode: Any) -> Llm:
@@ -210,9 +216,9 @@ def recording(tmp_path: Path, server: Loopback, mode: Any) -> Llm:
 def test_recorded_replies_stand_in_for_the_server(tmp_path: Path) -> None:
     requests = [SummaryRequest("a", 96), SummaryRequest("b", 96, is_aggressive=True), SummaryRequest("b", 96)]
     with serving(lambda request: said(f"{words_of(request)} {len(server.asked)}")) as server:
-        first = recording(tmp_path, server, "record").summarize(requests)
+        first = recording(tmp_path, server, "record").summarize(requests, incidents=Counter())
         assert len(server.asked) == 3
-    assert recording(tmp_path, server, "replay").summarize(requests) == first
+    assert recording(tmp_path, server, "replay").summarize(requests, incidents=Counter()) == first
     assert first[0].model == "m"
 
 
@@ -220,7 +226,9 @@ def test_nothing_stands_in_for_a_reply_that_was_not_recorded(tmp_path: Path) -> 
     with serving(lambda _: said("short")) as server:
         pass
     with pytest.raises(UnrecordedReplyError):
-        recording(tmp_path, server, "replay").summarize([SummaryRequest("a", 96), SummaryRequest("b", 96)])
+        recording(tmp_path, server, "replay").summarize(
+            [SummaryRequest("a", 96), SummaryRequest("b", 96)], incidents=Counter()
+        )
 
 
 @pytest.mark.parametrize(

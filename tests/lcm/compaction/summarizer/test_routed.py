@@ -1,4 +1,5 @@
 import logging
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -19,34 +20,37 @@ TECHNICAL = replace(PLAIN, technicality=0.6)
 def test_refused_credentials_are_a_result_and_the_model_is_asked_no_more(caplog: pytest.LogCaptureFixture) -> None:
     abstractive = Stub(lambda _: "", AuthError("the key is refused"))
     routed = Routed(Centroid(Hashing()), abstractive)
+    incidents = Counter[str]()
     with caplog.at_level(logging.WARNING):
-        first, second = routed.summarize([PLAIN, TECHNICAL, TECHNICAL]), routed.summarize([TECHNICAL, PLAIN])
+        first = routed.summarize([PLAIN, TECHNICAL, TECHNICAL], incidents=incidents)
+        second = routed.summarize([TECHNICAL, PLAIN], incidents=incidents)
     assert [str(result.failure) for result in first] == ["None", "the key is refused", "the key is refused"]
     assert [str(result.failure) for result in second] == ["the key is refused", "None"]
     assert {type(result.failure) for result in (*first, *second)} == {AuthError, type(None)}
     assert abstractive.batches == [2]
     assert len(caplog.records) == 1
-    assert routed.incidents == {"abstractive was refused: no summary": 3}
+    assert incidents == {"abstractive was refused: no summary": 3}
 
 
 def test_a_refusal_that_is_raised_counts_as_one() -> None:
     class Refusing:
-        def summarize(self, requests: object) -> list[object]:
+        def summarize(self, requests: object, *, incidents: Counter[str]) -> list[object]:
             raise AuthError("the key is refused")
 
     routed = Routed(Centroid(Hashing()), Refusing())  # type: ignore[arg-type]
-    (result,) = routed.summarize([TECHNICAL])
+    (result,) = routed.summarize([TECHNICAL], incidents=Counter())
     assert isinstance(result.failure, AuthError)
 
 
 def test_another_failure_is_stood_in_for_each_time() -> None:
     abstractive = Stub(lambda _: "", ModelError("busy"))
     routed = Routed(Centroid(Hashing()), abstractive)
+    incidents = Counter[str]()
     for _ in range(2):
-        (result,) = routed.summarize([TECHNICAL])
+        (result,) = routed.summarize([TECHNICAL], incidents=incidents)
         assert (result.failure, result.method) == (None, "extractive")
     assert len(abstractive.requests) == 2
-    assert routed.incidents == {"abstractive gave no summary: extractive stood in": 2}
+    assert incidents == {"abstractive gave no summary: extractive stood in": 2}
 
 
 @pytest.mark.parametrize(

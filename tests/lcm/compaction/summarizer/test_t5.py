@@ -2,6 +2,7 @@ import logging
 import math
 import pickle
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from lcm.compaction.summarizer.t5_decoding import Beams, Greedy
 from lcm.compaction.summarizer.t5_windows import windows
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import ModelError
-from lcm.protocols import CountsIncidents
 from lcm.records import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
@@ -88,7 +88,7 @@ def generated_by_torch(torch_model, text, beams, length_penalty):
 def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, beams, length_penalty):
     t5 = T5(model=str(tiny_t5.trained), beams=beams, length_penalty=length_penalty)
     unsure = 0
-    for text, result in zip(TEXTS, t5.summarize(requests(TEXTS)), strict=True):
+    for text, result in zip(TEXTS, t5.summarize(requests(TEXTS), incidents=Counter()), strict=True):
         summary, mean_log_probability = generated_by_torch(torch_model, text, beams, length_penalty)
         assert result.text == summary
         if summary:
@@ -100,7 +100,9 @@ def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, bea
 
 
 def test_beams_find_other_words_than_greed(tiny_t5):
-    greedy, beams = (T5(model=str(tiny_t5.trained), beams=n).summarize(requests(TEXTS)) for n in (1, 4))
+    greedy, beams = (
+        T5(model=str(tiny_t5.trained), beams=n).summarize(requests(TEXTS), incidents=Counter()) for n in (1, 4)
+    )
     assert sum(one.text != other.text for one, other in zip(greedy, beams, strict=True)) >= 3
 
 
@@ -109,9 +111,9 @@ def test_batch_of_sixteen_equals_one_at_a_time(tiny_t5, precision, beams):
     asked = requests(TEXTS)
     batched = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=16 * beams, threads=1)
     single = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=1, threads=2)
-    together = batched.summarize(asked)
-    same(together, [single.summarize([request])[0] for request in asked])
-    same(together[::-1], batched.summarize(asked[::-1]))
+    together = batched.summarize(asked, incidents=Counter())
+    same(together, [single.summarize([request], incidents=Counter())[0] for request in asked])
+    same(together[::-1], batched.summarize(asked[::-1], incidents=Counter()))
 
 
 def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
@@ -124,10 +126,10 @@ def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
     real_decode = lcm.compaction.summarizer.t5.decode
     monkeypatch.setattr(lcm.compaction.summarizer.t5, "decode", decode)
     t5 = T5(model=str(tiny_t5.trained), threads=1)
-    sure = t5.summarize(requests(TEXTS[:16]))
+    sure = t5.summarize(requests(TEXTS[:16]), incidents=Counter())
     assert sizes == [16]
     monkeypatch.setattr(lcm.compaction.summarizer.t5, "_CLOSE_CALL_NATS", math.inf)
-    same(t5.summarize(requests(TEXTS[:16])), sure)
+    same(t5.summarize(requests(TEXTS[:16]), incidents=Counter()), sure)
     assert sizes == [16, 16] + [1] * 16
 
 
@@ -142,7 +144,9 @@ def test_margin_is_the_smallest_gap_between_a_choice_and_the_next():
 
 
 def test_beats_the_first_sentence_in_rouge(tiny_t5):
-    results = T5(model=str(tiny_t5.trained)).summarize(requests(example.text for example in HELD_OUT))
+    results = T5(model=str(tiny_t5.trained)).summarize(
+        requests(example.text for example in HELD_OUT), incidents=Counter()
+    )
     scorer = RougeScorer(["rougeL"])
 
     def rouge_l(summaries):
@@ -157,12 +161,11 @@ def test_fact_of_the_last_window_of_a_long_text_is_kept(tiny_t5, caplog):
     rng = random.Random(8)
     plain = [toy.plain_sentence(rng) for _ in range(80)]
     text = " ".join([*plain, "decision: olga ships the parser friday.", toy.plain_sentence(rng)])
-    t5 = T5(model=str(tiny_t5.trained))
+    incidents = Counter()
     with caplog.at_level(logging.WARNING):
-        [result] = t5.summarize(requests([text]))
+        [result] = T5(model=str(tiny_t5.trained)).summarize(requests([text]), incidents=incidents)
     assert result.text == "decision: olga ships parser friday."
-    assert isinstance(t5, CountsIncidents)
-    left_out = t5.incidents["t5 gave no words for a window: left out"]
+    left_out = incidents["t5 gave no words for a window: left out"]
     assert left_out >= 80 * 5 // 64  # a plain sentence has 5 tokens or more, a window at most 64
     assert f"{left_out} of {left_out + 1} windows" in caplog.text
 
@@ -173,19 +176,31 @@ def test_long_text_is_the_summary_of_its_windows_summaries(tiny_t5):
     tokenizer = Tokenizer.from_file(str(tiny_t5.trained / "tokenizer.json"))
     found = [tokenizer.decode(ids).removeprefix("summarize: ") for ids in windows(text, tokenizer, t5.prefix, 64)]
     assert len(found) > 2
-    parts = [result.text for result in t5.summarize(requests(found, target_tokens=64 // 4)) if result.failure is None]
-    same(t5.summarize(requests([text], 16)), t5.summarize(requests(["\n".join(parts)], 16)))
+    parts = [
+        result.text
+        for result in t5.summarize(requests(found, target_tokens=64 // 4), incidents=Counter())
+        if result.failure is None
+    ]
+    same(
+        t5.summarize(requests([text], 16), incidents=Counter()),
+        t5.summarize(requests(["\n".join(parts)], 16), incidents=Counter()),
+    )
 
 
 def test_one_request_among_many_is_read_as_if_alone(tiny_t5):
     texts = [HELD_OUT[0].text, " ", " ".join(example.text for example in HELD_OUT[:9]), "decision", HELD_OUT[1].text]
     t5 = T5(model=str(tiny_t5.trained))
-    same(t5.summarize(requests(texts)), [t5.summarize([request])[0] for request in requests(texts)])
+    same(
+        t5.summarize(requests(texts), incidents=Counter()),
+        [t5.summarize([request], incidents=Counter())[0] for request in requests(texts)],
+    )
 
 
 def test_int8_says_nearly_what_fp32_says(tiny_t5):
     asked = requests(example.text for example in HELD_OUT)
-    exact, quantized = (T5(model=str(tiny_t5.trained), precision=p).summarize(asked) for p in ("fp32", "int8"))
+    exact, quantized = (
+        T5(model=str(tiny_t5.trained), precision=p).summarize(asked, incidents=Counter()) for p in ("fp32", "int8")
+    )
     assert sum(one.text == other.text for one, other in zip(exact, quantized, strict=True)) >= 0.9 * len(HELD_OUT)
     assert {result.model for result in exact + quantized} == {"tiny-fp32", "tiny-int8"}
     assert exact[0].confidence != quantized[0].confidence
@@ -194,19 +209,21 @@ def test_int8_says_nearly_what_fp32_says(tiny_t5):
 
 @pytest.mark.full
 def test_padding_alone_is_a_failure(tiny_t5):
-    for result in T5(model=str(tiny_t5.untrained)).summarize(requests(TEXTS[:5])):
+    for result in T5(model=str(tiny_t5.untrained)).summarize(requests(TEXTS[:5]), incidents=Counter()):
         assert "gave no words" in str(result.failure)
         assert (result.text, result.confidence) == ("", 0.0)
 
 
 @pytest.mark.full
 def test_long_text_of_which_no_window_gives_words_is_a_failure(tiny_t5):
-    [result] = T5(model=str(tiny_t5.untrained)).summarize(requests([" ".join(example.text for example in HELD_OUT)]))
+    [result] = T5(model=str(tiny_t5.untrained)).summarize(
+        requests([" ".join(example.text for example in HELD_OUT)]), incidents=Counter()
+    )
     assert "gave no words for any of" in str(result.failure)
 
 
 def test_blank_text_is_a_failure(tiny_t5):
-    for result in T5(model=str(tiny_t5.trained)).summarize(requests(["", " \n\t"])):
+    for result in T5(model=str(tiny_t5.trained)).summarize(requests(["", " \n\t"]), incidents=Counter()):
         assert "nothing to summarise" in str(result.failure)
 
 
@@ -216,7 +233,7 @@ def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
 
     def said(target_tokens, **settings):
         request = SummaryRequest(text, target_tokens, previous="decision: nina drops the index.", is_aggressive=True)
-        return T5(model=str(tiny_t5.trained), **settings).summarize([request])[0].text
+        return T5(model=str(tiny_t5.trained), **settings).summarize([request], incidents=Counter())[0].text
 
     assert said(4) == " ".join(words[:3])
     assert said(400, max_new_tokens=5) == " ".join(words[:4])
@@ -226,28 +243,30 @@ def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
 
 def test_prefix_is_read_with_the_text(tiny_t5):
     model = str(tiny_t5.trained)
-    [plain] = T5(model=model).summarize(requests([HELD_OUT[0].text]))
-    [bare] = T5(model=model, prefix="").summarize(requests([HELD_OUT[0].text]))
-    [given] = T5(model=model, prefix="").summarize(requests(["summarize: " + HELD_OUT[0].text]))
+    [plain] = T5(model=model).summarize(requests([HELD_OUT[0].text]), incidents=Counter())
+    [bare] = T5(model=model, prefix="").summarize(requests([HELD_OUT[0].text]), incidents=Counter())
+    [given] = T5(model=model, prefix="").summarize(requests(["summarize: " + HELD_OUT[0].text]), incidents=Counter())
     assert given == plain != bare
 
 
 @pytest.mark.parametrize("mark", ["</s>", "<pad>", "<unk>", "\ud83d"])
 def test_what_looks_like_a_mark_of_the_model_is_text(tiny_t5, mark):
-    [result] = T5(model=str(tiny_t5.trained)).summarize(requests([f"{mark} {HELD_OUT[0].text}"]))
+    [result] = T5(model=str(tiny_t5.trained)).summarize(requests([f"{mark} {HELD_OUT[0].text}"]), incidents=Counter())
     assert result.text.startswith("decision: ")
 
 
 def test_missing_model_is_found_at_the_first_use_and_a_chain_goes_on(caplog):
     t5 = T5(model="nobody/no-such-t5", precision="int8")
-    results = t5.summarize(requests(["a", "b"]))
+    results = t5.summarize(requests(["a", "b"]), incidents=Counter())
     for result in results:
         assert isinstance(result.failure, ModelError)
         assert "summarizer.model" in str(result.failure)
         assert "\n" not in str(result.failure)
         assert (result.text, result.confidence, result.method) == ("", 0.0, "t5")
         assert result.model == "nobody/no-such-t5-int8"
-    [result] = Chain({"t5": t5, "truncate": Truncate()}, ["t5", "truncate"]).summarize(requests(["some words"]))
+    [result] = Chain({"t5": t5, "truncate": Truncate()}, ["t5", "truncate"]).summarize(
+        requests(["some words"]), incidents=Counter()
+    )
     assert (result.method, result.failure) == ("truncate", None)
 
 
@@ -255,17 +274,17 @@ def test_failure_to_open_is_kept_until_closed(tiny_t5, tmp_path):
     folder = tmp_path / "later"
     t5 = T5(model=str(folder))
     asked = requests([HELD_OUT[0].text])
-    assert t5.summarize(asked)[0].failure is not None
+    assert t5.summarize(asked, incidents=Counter())[0].failure is not None
     folder.symlink_to(tiny_t5.trained)
-    assert t5.summarize(asked)[0].failure is not None
+    assert t5.summarize(asked, incidents=Counter())[0].failure is not None
     t5.close()
-    assert t5.summarize(asked)[0].text == HELD_OUT[0].summary
+    assert t5.summarize(asked, incidents=Counter())[0].text == HELD_OUT[0].summary
 
 
 def test_travels_without_its_model(tiny_t5):
     t5 = T5(model=str(tiny_t5.trained))
     asked = requests([HELD_OUT[0].text])
-    same(t5.summarize(asked), pickle.loads(pickle.dumps(t5)).summarize(asked))
+    same(t5.summarize(asked, incidents=Counter()), pickle.loads(pickle.dumps(t5)).summarize(asked, incidents=Counter()))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import huggingface_hub.constants
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once
 
 
 def said(model: Path | str, **settings) -> str:
-    [result] = T5(model=str(model), **settings).summarize([SummaryRequest(TEXT, 14)])
+    [result] = T5(model=str(model), **settings).summarize([SummaryRequest(TEXT, 14)], incidents=Counter())
     assert result.failure is None
     return result.text
 
@@ -69,7 +70,7 @@ def test_hub_id_is_found_in_the_local_cache(onnx_folder, tmp_path, monkeypatch):
     (repository / "refs" / "main").write_text("abc")
     (repository / "snapshots").mkdir()
     onnx_folder.rename(repository / "snapshots" / "abc")
-    [result] = T5(model="someone/tiny-t5").summarize([SummaryRequest(TEXT, 14)])
+    [result] = T5(model="someone/tiny-t5").summarize([SummaryRequest(TEXT, 14)], incidents=Counter())
     assert (result.text, result.model) == (SUMMARY, "someone/tiny-t5-fp32")
 
 
@@ -83,7 +84,7 @@ def test_missing_model_is_one_line_that_names_the_key(model):
 
 def test_damage_is_told_in_one_line(onnx_folder):
     def failure() -> str:
-        [result] = T5(model=str(onnx_folder)).summarize([SummaryRequest(TEXT, 14)])
+        [result] = T5(model=str(onnx_folder)).summarize([SummaryRequest(TEXT, 14)], incidents=Counter())
         assert "\n" not in str(result.failure)
         return str(result.failure)
 

@@ -1,3 +1,4 @@
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ TEXT = st.text(st.sampled_from("ab \n来😀\ud83d\ude00\ud800"), max_size=40)
 
 
 def summary(text: str, *, is_aggressive: bool = False, **settings: Any) -> str:
-    (result,) = Truncate(**settings).summarize([SummaryRequest(text, 100, is_aggressive=is_aggressive)])
+    (result,) = Truncate(**settings).summarize(
+        [SummaryRequest(text, 100, is_aggressive=is_aggressive)], incidents=Counter()
+    )
     assert result.failure is None
     assert (result.confidence, result.method) == (0.0, "truncate")
     return result.text
@@ -36,7 +39,7 @@ def test_no_character_is_cut_in_two() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\ufeff"])
 def test_of_nothing_there_is_no_summary(text: str) -> None:
-    (result,) = Truncate().summarize([SummaryRequest(text, 100)])
+    (result,) = Truncate().summarize([SummaryRequest(text, 100)], incidents=Counter())
     assert (result.text, result.confidence) == ("", 0.0)
     assert str(result.failure) == "there is nothing to summarise: the text is blank"
 

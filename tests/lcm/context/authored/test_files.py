@@ -1,6 +1,7 @@
 """Authored files as a component."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,24 +22,24 @@ def files(*paths: Path, **settings: object) -> AuthoredFiles:
 def test_nothing_is_opened_until_nodes_are_asked_for(tmp_path: Path) -> None:
     authored = files(tmp_path / "later.md")
     with pytest.raises(LcmError):
-        authored.nodes()
+        authored.nodes(incidents=Counter())
     (tmp_path / "later.md").write_text("- a\n")
-    assert [node.text for node in authored.nodes()] == ["a"]
+    assert [node.text for node in authored.nodes(incidents=Counter())] == ["a"]
 
 
 def test_without_paths_nothing_is_authored() -> None:
-    assert AuthoredFiles(FRAME).nodes() == []
+    assert AuthoredFiles(FRAME).nodes(incidents=Counter()) == []
 
 
 def test_nodes_come_in_authored_order_with_ids_that_differ(tmp_path: Path) -> None:
     for name in ("b/AGENTS.md", "a/AGENTS.md", "a/souls.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("- one\n- two\n")
-    nodes = files(tmp_path / "b", tmp_path / "a").nodes()
+    nodes = files(tmp_path / "b", tmp_path / "a").nodes(incidents=Counter())
     assert [node.node_id for node in nodes] == [
         f"{source}#00000{n}" for source in ("a/AGENTS.md", "b/AGENTS.md", "souls.md") for n in (0, 1)
     ]
-    assert nodes == files(tmp_path / "a", tmp_path / "b").nodes()
+    assert nodes == files(tmp_path / "a", tmp_path / "b").nodes(incidents=Counter())
 
 
 def test_of_a_vault_tagged_notes_are_read_and_those_that_somebody_chose(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_of_a_vault_tagged_notes_are_read_and_those_that_somebody_chose(tmp_path
         (tmp_path / name).write_text(text)
 
     def sources(*paths: Path, **settings: object) -> list[str]:
-        return [node.source for node in files(*paths, **settings).nodes()]
+        return [node.source for node in files(*paths, **settings).nodes(incidents=Counter())]
 
     assert sources(tmp_path) == ["memory.md", "plain.md", "tagged.md"]
     assert sources(tmp_path, adapter="obsidian") == ["memory.md", "tagged.md"]
@@ -57,10 +58,13 @@ def test_of_a_vault_tagged_notes_are_read_and_those_that_somebody_chose(tmp_path
 def test_settings_reach_the_nodes(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"---\r\ntitle: x\r\n---\r\n- a\r\n  - b\r\n")
-    (head, item) = files(path, authority=0.25).nodes()
+    (head, item) = files(path, authority=0.25).nodes(incidents=Counter())
     assert (head.text, item.text, item.authority) == ("title: x", "a b", 0.25)
-    assert [node.text for node in files(path, line_ends="unix", joins="glued").nodes()] == ["title: x", "ab"]
-    assert [node.kind for node in files(path, line_ends="unix").nodes()] == ["Heading", "ListItem"]
+    assert [node.text for node in files(path, line_ends="unix", joins="glued").nodes(incidents=Counter())] == [
+        "title: x",
+        "ab",
+    ]
+    assert [node.kind for node in files(path, line_ends="unix").nodes(incidents=Counter())] == ["Heading", "ListItem"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(
     path = tmp_path / "a.md"
     path.write_bytes(content)
     with pytest.raises(LcmError, match=r"^authored\.paths leads to '.*a\.md', (which|whose)") as caught:
-        files(path, **settings).nodes()
+        files(path, **settings).nodes(incidents=Counter())
     assert caught.match(reason)
     assert "\n" not in str(caught.value)
 
@@ -85,29 +89,29 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(
 def test_a_file_that_goes_away_meanwhile_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "a.md").symlink_to(tmp_path / "gone.md")
     with pytest.raises(LcmError, match=r"cannot be read \(No such file or directory\): mend that, or"):
-        files(tmp_path).nodes()
+        files(tmp_path).nodes(incidents=Counter())
 
 
 def test_a_file_of_just_the_size_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"- 345678\n\n")
-    assert len(files(tmp_path, max_file_bytes=10).nodes()) == 1
+    assert len(files(tmp_path, max_file_bytes=10).nodes(incidents=Counter())) == 1
 
 
 def test_more_hard_text_than_allowed_is_refused_with_both_numbers(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(f"- {'x' * 40}\n\n{'y' * 400}\n")
-    assert len(files(tmp_path, max_hard_tokens=10).nodes()) == 2
+    assert len(files(tmp_path, max_hard_tokens=10).nodes(incidents=Counter())) == 2
     with pytest.raises(LcmError, match=r"takes 10 tokens .*, its budget is 9, .* or raise authored\.max_hard_tokens$"):
-        files(tmp_path, max_hard_tokens=9).nodes()
+        files(tmp_path, max_hard_tokens=9).nodes(incidents=Counter())
 
 
 def test_a_hop_that_leads_nowhere_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.md").write_text("---\nhop_targets: [a.md#000001, b.md#000000]\n---\none\n\ntwo\n")
-    authored = files(tmp_path)
+    incidents = Counter[str]()
     with caplog.at_level(logging.WARNING):
-        assert len(authored.nodes()) == 3
+        assert len(files(tmp_path).nodes(incidents=incidents)) == 3
     (message,) = caplog.messages
     assert message.startswith("hop_targets of 'a.md' names 'b.md#000000', which is no variant block")
-    assert authored.incidents == {"hop targets that lead nowhere": 1}
+    assert incidents == {"hop targets that lead nowhere": 1}
 
 
 @pytest.mark.parametrize(

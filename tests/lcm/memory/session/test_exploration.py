@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -15,7 +16,7 @@ class Names:
     def __init__(self, failure: ModelError | None = None) -> None:
         self.failure = failure
 
-    def summarize(self, requests: Sequence[SummaryRequest]) -> list[SummaryResult]:
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         words = [f"{len(request.text)} units" for request in requests]
         return [SummaryResult("" if self.failure else text, 1.0, "names", failure=self.failure) for text in words]
 
@@ -35,27 +36,27 @@ class Names:
     ],
 )
 def test_a_file_is_described_by_its_kind(name: str, text: str, facts: list[str]) -> None:
-    described = Exploration().explore(text, name)
+    described = Exploration().explore(text, name, incidents=Counter())
     assert [fact for fact in facts if fact not in described] == []
 
 
 def test_a_mime_type_serves_where_the_name_says_nothing() -> None:
-    assert "JSON" in Exploration().explore("{}", None, "application/json; charset=utf-8")
+    assert "JSON" in Exploration().explore("{}", None, "application/json; charset=utf-8", incidents=Counter())
 
 
 def test_a_description_has_some_two_hundred_tokens_however_long_the_text() -> None:
     for text in ("word " * 200_000, "😀" * 100_000, "# a heading\n" * 50_000):
-        assert Utf16Units().count([Exploration().explore(text, "a.txt")])[0] <= 500
+        assert Utf16Units().count([Exploration().explore(text, "a.txt", incidents=Counter())])[0] <= 500
 
 
 def test_a_summarizer_reads_the_beginning_middle_and_end_of_a_long_text() -> None:
     text = "b" * 5000 + "m" * 10_000 + "e" * 5000
     sample = text_sample(text)
     assert (sample.count("b" * 2400), sample.count("m" * 2400), sample.count("e" * 2400)) == (1, 1, 1)
-    assert Exploration(Names()).explore(text) == f"{utf16_length(sample)} units"
+    assert Exploration(Names()).explore(text, incidents=Counter()) == f"{utf16_length(sample)} units"
 
 
 def test_a_summarizer_that_fails_is_replaced_and_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    told = Exploration(Names(ModelError("no model"))).explore("some words", "a.txt")
-    assert told == Exploration().explore("some words", "a.txt")
+    told = Exploration(Names(ModelError("no model"))).explore("some words", "a.txt", incidents=Counter())
+    assert told == Exploration().explore("some words", "a.txt", incidents=Counter())
     assert "no summary of the large file a.txt: no model" in caplog.text

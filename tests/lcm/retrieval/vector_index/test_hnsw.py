@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import threading
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_whatever_happens_the_graph_returns_living_ids_with_exact_cosines(
     seed: int, changes: list[tuple[str, int]]
 ) -> None:
     rng = np.random.default_rng(seed)
-    index, oracle = ALWAYS_GRAPH.build(DIM), Exact().build(DIM)
+    index, oracle = ALWAYS_GRAPH.build(DIM, incidents=Counter()), Exact().build(DIM, incidents=Counter())
     index.add(names(400), unit(400, seed))
     oracle.add(names(400), unit(400, seed))
     living = set(names(400))
@@ -79,7 +80,7 @@ def test_whatever_happens_the_graph_returns_living_ids_with_exact_cosines(
 
 
 def test_the_graph_grows_past_its_capacity() -> None:
-    index = ALWAYS_GRAPH.build(DIM)
+    index = ALWAYS_GRAPH.build(DIM, incidents=Counter())
     vectors = unit(2500, 0)
     for start in range(0, 2500, 100):
         index.add(names(2500)[start : start + 100], vectors[start : start + 100])
@@ -88,14 +89,17 @@ def test_the_graph_grows_past_its_capacity() -> None:
 
 
 def test_small_sets_are_searched_exactly() -> None:
-    index, oracle = Hnsw(ef=1, m=2, ef_construction=1).build(DIM), Exact().build(DIM)
+    index, oracle = (
+        Hnsw(ef=1, m=2, ef_construction=1).build(DIM, incidents=Counter()),
+        Exact().build(DIM, incidents=Counter()),
+    )
     for built in (index, oracle):
         built.add(names(3000), unit(3000, 0))
     assert index.search(unit(50, 1), 20) == oracle.search(unit(50, 1), 20)
 
 
 def test_crossing_exact_below_builds_the_graph_once_and_removal_drops_it() -> None:
-    index = Hnsw(exact_below=100).build(DIM)
+    index = Hnsw(exact_below=100).build(DIM, incidents=Counter())
     index.add(names(99), unit(99, 0))
     assert index._graph.size == 0
     index.add(["one", "two"], unit(2, 1))
@@ -110,14 +114,14 @@ def test_crossing_exact_below_builds_the_graph_once_and_removal_drops_it() -> No
 def test_ef_and_exact_below_may_change_between_saving_and_loading_but_not_what_shapes_the_graph(
     tmp_path: Path,
 ) -> None:
-    saved = ALWAYS_GRAPH.build(DIM)
+    saved = ALWAYS_GRAPH.build(DIM, incidents=Counter())
     saved.add(names(1000), unit(1000, 0))
     saved.save(tmp_path / "index")
     for change in ({"ef": 400}, {"exact_below": 10}):
-        dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM).load(tmp_path / "index")
+        dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM, incidents=Counter()).load(tmp_path / "index")
     for change in ({"m": 8}, {"ef_construction": 50}, {"seed": 1}):
         with pytest.raises(StoreError, match=r"was written with .* expected .*; rebuild it"):
-            dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM).load(tmp_path / "index")
+            dataclasses.replace(ALWAYS_GRAPH, **change).build(DIM, incidents=Counter()).load(tmp_path / "index")
 
 
 def test_a_graph_torn_apart_is_noted_and_every_vector_looked_at(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,7 +132,7 @@ def test_a_graph_torn_apart_is_noted_and_every_vector_looked_at(caplog: pytest.L
         def knn_query(self, queries: Vectors, k: int) -> None:
             raise RuntimeError("Cannot return the results in a contiguous 2D array")
 
-    index, oracle = ALWAYS_GRAPH.build(DIM), Exact().build(DIM)
+    index, oracle = ALWAYS_GRAPH.build(DIM, incidents=Counter()), Exact().build(DIM, incidents=Counter())
     for built in (index, oracle):
         built.add(names(1000), unit(1000, 0))
     index._graph._graph = Torn()
@@ -138,7 +142,7 @@ def test_a_graph_torn_apart_is_noted_and_every_vector_looked_at(caplog: pytest.L
 
 
 def test_adding_and_searching_in_several_threads_is_safe() -> None:
-    index = ALWAYS_GRAPH.build(DIM)
+    index = ALWAYS_GRAPH.build(DIM, incidents=Counter())
     index.add(names(500), unit(500, 0))
     failures: list[BaseException] = []
 
@@ -164,10 +168,10 @@ def test_adding_and_searching_in_several_threads_is_safe() -> None:
 def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -> None:
     vectors = np.random.default_rng(5).standard_normal((900, DIM)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    saved = Hnsw(exact_below=10_000).build(DIM)
+    saved = Hnsw(exact_below=10_000).build(DIM, incidents=Counter())
     saved.add([str(i) for i in range(900)], vectors)
     saved.save(tmp_path / "index")
-    loaded = Hnsw(exact_below=100).build(DIM)
+    loaded = Hnsw(exact_below=100).build(DIM, incidents=Counter())
     loaded.load(tmp_path / "index")
     assert [ids[0] for ids, _ in loaded.search(vectors[:20], 1)] == [str(i) for i in range(20)]
 
@@ -175,7 +179,7 @@ def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -
 @pytest.mark.parametrize("k", [1, 7, 40, 400])
 def test_many_queries_at_once_are_answered_as_each_with_its_ids_named(k: int) -> None:
     """Where no id is disallowed the candidates are scored together; the bits and the order of ties are the same."""
-    index = Hnsw(ef=50, exact_below=0).build(DIM)
+    index = Hnsw(ef=50, exact_below=0).build(DIM, incidents=Counter())
     vectors = unit(900, 0)
     vectors[100:130] = vectors[40]
     index.add(names(900), vectors)

@@ -1,6 +1,7 @@
 """What admission and deduplication give over inputs made so that every setting can matter."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ def assessed(config: DictConfig) -> object:
             ("Somebody spoke of number 300", TOWARDS),
             ("Goats", None),
         ):
-            one = admission.assess(candidate(text, category), vector, table, said, minute(9 * DAY))
+            one = admission.assess(candidate(text, category), vector, table, said, minute(9 * DAY), incidents=Counter())
             compared = [one.audit.get(f"{kind}_existing_memory_ids") for kind in ("matched", "compared")]
             found.append((one.is_admitted, one.score, dict(one.features), one.audit.get("hint"), compared))
     return found
@@ -75,7 +76,7 @@ def judged(config: DictConfig) -> object:
                     table = Table().holding(
                         *((document(f"d{i}", *row, content=row[0]), cosine - i / 1000) for i, row in enumerate(rows))
                     )
-                    judgement = deduplication.judge(one, TOWARDS, table)
+                    judgement = deduplication.judge(one, TOWARDS, table, incidents=Counter())
                     merged = judgement.matched and deduplication.merge(judgement.matched, one)
                     found.append((judgement.action, judgement.matched and judgement.matched.document_id, merged))
     return found

@@ -1,6 +1,7 @@
 """The gate: features, thresholds, and what it refuses to be configured with."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,6 +29,7 @@ def test_the_score_is_the_weighted_sum_of_the_features() -> None:
         Table().holding((near, 0.6)),
         messages("the kettle broke"),
         minute(14 * DAY),
+        incidents=Counter(),
     )
     assert found.features == pytest.approx(
         {"utility": 0.5, "confidence": 1.0, "novelty": 0.4, "recency": 0.5, "type_prior": 0.45}
@@ -42,13 +44,15 @@ def test_weights_count_by_their_proportions() -> None:
     doubled = Amac(weights={name: 2 * weight for name, weight in Amac().weights.items()})
     one = candidate("the kettle broke", "cases")
     arguments = (one, None, Table(), messages("the kettle"), minute(0))
-    assert doubled.assess(*arguments).score == pytest.approx(Amac().assess(*arguments).score)
+    assert doubled.assess(*arguments, incidents=Counter()).score == pytest.approx(
+        Amac().assess(*arguments, incidents=Counter()).score
+    )
 
 
 def test_a_score_at_the_threshold_is_admitted_and_one_below_is_not() -> None:
     for prior, is_admitted in ((0.45, True), (0.4499, False)):
         amac = Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": prior})
-        found = amac.assess(candidate("x", "events"), None, Table(), [], minute(0))
+        found = amac.assess(candidate("x", "events"), None, Table(), [], minute(0), incidents=Counter())
         assert found.is_admitted == is_admitted
         assert found.audit["decision"] == ("pass_to_dedup" if is_admitted else "reject")
 
@@ -58,7 +62,7 @@ def test_documents_of_the_own_category_are_compared_alone_and_ended_ones_too() -
         (document("other", "x", "cases"), 0.9),
         (document("own", "x", "events", invalidated_at=minute(1)), 0.3),
     )
-    found = Amac().assess(candidate("x", "events"), TOWARDS, table, [], minute(2))
+    found = Amac().assess(candidate("x", "events"), TOWARDS, table, [], minute(2), incidents=Counter())
     assert found.audit["compared_existing_memory_ids"] == ["own"]
     assert found.features["novelty"] == pytest.approx(1 - 0.3)
     assert table.asked == [(8, False)]
@@ -66,20 +70,22 @@ def test_documents_of_the_own_category_are_compared_alone_and_ended_ones_too() -
 
 def test_without_a_vector_nothing_is_compared() -> None:
     table = Table().holding((document("d", "x"), 1.0))
-    found = Amac().assess(candidate("x"), None, table, [], minute(0))
+    found = Amac().assess(candidate("x"), None, table, [], minute(0), incidents=Counter())
     assert (found.features["novelty"], found.features["recency"]) == (1, 1)
     assert table.asked == []
 
 
 def test_a_category_that_nobody_knows_has_the_prior_of_others() -> None:
-    found = Amac(other_prior=0.3).assess(candidate("x", "other"), None, Table(), [], minute(0))
+    found = Amac(other_prior=0.3).assess(candidate("x", "other"), None, Table(), [], minute(0), incidents=Counter())
     assert found.features["type_prior"] == 0.3
 
 
 def test_confidence_looks_at_the_end_of_the_conversation() -> None:
     said = messages("the kettle broke", "x" * 20)
     near, far = (
-        Amac(conversation_chars=chars).assess(candidate("the kettle broke"), None, Table(), said, minute(1))
+        Amac(conversation_chars=chars).assess(
+            candidate("the kettle broke"), None, Table(), said, minute(1), incidents=Counter()
+        )
         for chars in (20, 40)
     )
     assert near.features["confidence"] == 0
@@ -88,14 +94,16 @@ def test_confidence_looks_at_the_end_of_the_conversation() -> None:
 
 @dataclass(frozen=True)
 class Unsure:
-    def rate(self, candidate: Candidate, messages: Sequence[Message]) -> Rating:
-        return Rating(0.5, "no reply: gone", "utility_no_reply")
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
+        incidents["utility_no_reply"] += 1
+        return Rating(0.5, "no reply: gone")
 
 
-def test_what_failed_is_counted_in_the_audit() -> None:
-    found = Amac(utility=Unsure()).assess(candidate("x"), None, Table(), [], minute(0))
-    assert found.audit["incidents"] == {"utility_no_reply": 1}
-    assert "incidents" not in Amac().assess(candidate("x"), None, Table(), [], minute(0)).audit
+def test_what_failed_is_counted_and_its_reason_is_in_the_audit() -> None:
+    incidents = Counter[str]()
+    found = Amac(utility=Unsure()).assess(candidate("x"), None, Table(), [], minute(0), incidents=incidents)
+    assert found.audit["utility_reason"] == "no reply: gone"
+    assert incidents == {"utility_no_reply": 1}
 
 
 NAN = math.nan
@@ -149,7 +157,9 @@ def test_features_and_score_stay_between_0_and_1(
     amac = Amac(weights=weights, other_prior=prior, utility=Fixed(utility))
     table = Table().holding((document("d", "the kettle"), cosine))
     now = minute(0) + timedelta(minutes=age)
-    found = amac.assess(candidate("the kettle broke", category), TOWARDS, table, messages("the kettle"), now)
+    found = amac.assess(
+        candidate("the kettle broke", category), TOWARDS, table, messages("the kettle"), now, incidents=Counter()
+    )
     assert all(0 <= value <= 1 for value in found.features.values())
     assert 0 <= found.score <= 1 + 1e-12
     assert found.is_admitted == (found.score >= amac.reject_threshold)

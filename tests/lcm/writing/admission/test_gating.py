@@ -1,6 +1,7 @@
 """The gate: everything is admitted, and what a user said is promoted where it is worth it."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ WORDS = st.lists(
 
 def assessed(gate: Gating, table: Table, text: str = PLAIN, **message: Any) -> Any:
     heard = [replace(one, **message) for one in messages(text)]
-    return gate.assess(candidate(text), TOWARDS, table, heard, minute(5))
+    return gate.assess(candidate(text), TOWARDS, table, heard, minute(5), incidents=Counter())
 
 
 def turn(name: str, cosine: float, **values: Any) -> tuple[Any, float]:
@@ -110,7 +111,8 @@ def test_the_last_source_message_says_whose_a_candidate_is() -> None:
         for i, (name, role) in enumerate([("a", "user"), ("b", "assistant"), ("c", "user")])
     ]
     gated = [
-        GATE.assess(Candidate(PLAIN, sources), TOWARDS, Table(), heard, minute(5)).score is not None
+        GATE.assess(Candidate(PLAIN, sources), TOWARDS, Table(), heard, minute(5), incidents=Counter()).score
+        is not None
         for sources in [("a",), ("a", "b"), ("a", "b", "c"), ("elsewhere",)]
     ]
     assert gated == [True, False, True, False]
@@ -149,13 +151,15 @@ def test_only_the_nearest_are_compared() -> None:
 
 
 def test_without_a_vector_nothing_is_known() -> None:
-    found = GATE.assess(candidate(PLAIN), None, Table().holding(memory("m", 1.0)), messages(PLAIN), minute(5))
+    found = GATE.assess(
+        candidate(PLAIN), None, Table().holding(memory("m", 1.0)), messages(PLAIN), minute(5), incidents=Counter()
+    )
     assert (found.features["h"], found.features["r"], found.audit["has_vector"]) == (1, 0, False)
 
 
 def test_what_is_said_beside_the_text_counts_too() -> None:
     one = candidate("Ada fixed it", content="in src/cache.go")
-    found = GATE.assess(one, TOWARDS, Table(), messages("hello"), minute(5))
+    found = GATE.assess(one, TOWARDS, Table(), messages("hello"), minute(5), incidents=Counter())
     assert found.audit["fired"] == {"file_path": 1, "resolution": 1}
 
 
@@ -171,7 +175,7 @@ def test_a_promoted_candidate_becomes_a_durable_document_and_another_does_not() 
     table = Table().holding(memory("m", 0.6))
     intake = Intake(GATE, KeepAll())
     plain, worth = candidate(PLAIN), candidate("I prefer tea: my name is Ann, Dr. Bell said on 2025-03-14 at 4")
-    taken = intake.take_in([plain, worth], [TOWARDS, TOWARDS], [minute(2)] * 2, around(table))
+    taken = intake.take_in([plain, worth], [TOWARDS, TOWARDS], [minute(2)] * 2, around(table), incidents=Counter())
     assert [decision.action for decision, _ in taken] == ["create", "create"]
     assert [decision.candidate.is_durable for decision, _ in taken] == [False, True]
     assert [decision.score is not None for decision, _ in taken] == [True, True]

@@ -47,7 +47,7 @@ def deciding(decision: str, label: str | None = None, merging: Any = None) -> Ne
 
 
 def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vectors | None = TOWARDS) -> Taken:
-    (taken,) = Intake(AdmitAll(), deduplication).take_in([one], [vector], [NOW], around(table))
+    (taken,) = Intake(AdmitAll(), deduplication).take_in([one], [vector], [NOW], around(table), incidents=Counter())
     return taken
 
 
@@ -189,7 +189,9 @@ def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
 def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> None:
     same = [candidate("aaaa", content="x", source="m0"), candidate("aaaa", content="completely else", source="m1")]
     vectors = [at_cosine(1.0), at_cosine(0.0)]
-    first, second = Intake(AdmitAll(), TwinsOnly()).take_in(same, vectors, [NOW, NOW], around(Table(), "a", "b"))
+    first, second = Intake(AdmitAll(), TwinsOnly()).take_in(
+        same, vectors, [NOW, NOW], around(Table(), "a", "b"), incidents=Counter()
+    )
     assert first.decision.action == "create"
     assert second.changes == ()
     assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
@@ -200,7 +202,9 @@ def test_candidates_see_what_became_of_those_before_them() -> None:
     candidates = [candidate(text, "preferences", source=f"m{i}", content=text) for i, text in enumerate(said)]
     rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
     table = Table()
-    taken = Intake(AdmitAll(), rule).take_in(candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said))
+    taken = Intake(AdmitAll(), rule).take_in(
+        candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said), incidents=Counter()
+    )
     assert [one.decision.action for one in taken] == ["create", "merge", "supersede"]
     assert taken[2].decision.matched_id == taken[1].decision.document_id
     assert [d.text for d in table.documents.values() if d.invalidated_at is None] == ["Editor: emacs"]
@@ -210,21 +214,25 @@ def test_one_that_fails_stops_no_other() -> None:
     table = known("preferences")
     candidates = [candidate(f"Editor: {UNEMBEDDABLE}", "preferences"), candidate("Editor: vi", "preferences")]
     intake = Intake(AdmitAll(), replace(deciding("merge"), batch_threshold=1.0))
-    failed, merged = intake.take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(table))
+    failed, merged = intake.take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(table), incidents=Counter())
     assert (failed.decision.action, failed.decision.reason, failed.changes) == ("fail", "no embedding", ())
     assert merged.decision.matched_id == "old"
 
 
 def test_twins_that_cannot_be_embedded_are_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
     candidates = [candidate(UNEMBEDDABLE, content="x", source=f"m{i}") for i in range(2)]
-    taken = Intake(AdmitAll(), TwinsOnly()).take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(Table(), "a", "b"))
+    taken = Intake(AdmitAll(), TwinsOnly()).take_in(
+        candidates, [TOWARDS] * 2, [NOW] * 2, around(Table(), "a", "b"), incidents=Counter()
+    )
     assert [one.decision.action for one in taken] == ["create", "create"]
     assert "no twins are looked for among 2 candidates: no embedding" in caplog.text
 
 
 def test_what_is_refused_changes_nothing_and_its_audit_is_kept() -> None:
     strict = Amac(reject_threshold=1.0, admit_threshold=1.0)
-    (taken,) = Intake(strict, KeepAll()).take_in([candidate("x")], [TOWARDS], [NOW], around(Table()))
+    (taken,) = Intake(strict, KeepAll()).take_in(
+        [candidate("x")], [TOWARDS], [NOW], around(Table()), incidents=Counter()
+    )
     assert (taken.decision.action, taken.changes) == ("reject", ())
     assert taken.decision.score is not None
     assert set(taken.decision.features) == {"utility", "confidence", "novelty", "recency", "type_prior"}
@@ -235,7 +243,7 @@ def test_the_audit_of_admission_is_kept_with_whatever_is_decided() -> None:
     for decision in ("create", "supersede", "support"):
         one = candidate("Editor: emacs", "preferences")
         intake = Intake(Amac(), deciding(decision))
-        (taken,) = intake.take_in([one], [TOWARDS], [NOW], around(known("preferences")))
+        (taken,) = intake.take_in([one], [TOWARDS], [NOW], around(known("preferences")), incidents=Counter())
         assert taken.decision.action == decision
         assert taken.decision.audit["admission"]["decision"] == "pass_to_dedup"
 
@@ -257,6 +265,8 @@ class Hearing:
         neighbours: Neighbours,
         messages: Sequence[Message],
         now: datetime,
+        *,
+        incidents: Counter[str],
     ) -> Assessment:
         self.heard.append(([message.message_id for message in messages], now))
         return Assessment(True, "heard")
@@ -266,13 +276,17 @@ def test_admission_hears_the_conversation_up_to_the_candidate() -> None:
     admission = Hearing([])
     candidates = [candidate("a", source="m1"), replace(candidate("b"), source_message_ids=("m0", "m2"))]
     times = [minute(1), minute(2)]
-    Intake(admission, KeepAll()).take_in(candidates, [TOWARDS] * 2, times, around(Table(), *"abcd"))
+    Intake(admission, KeepAll()).take_in(
+        candidates, [TOWARDS] * 2, times, around(Table(), *"abcd"), incidents=Counter()
+    )
     assert admission.heard == [(["m0", "m1"], minute(1)), (["m0", "m1", "m2"], minute(2))]
 
 
 def test_the_same_words_of_the_same_message_make_one_document() -> None:
     same = [candidate("a"), candidate("a")]
-    first, second = Intake(AdmitAll(), KeepAll()).take_in(same, [None] * 2, [NOW] * 2, around(Table()))
+    first, second = Intake(AdmitAll(), KeepAll()).take_in(
+        same, [None] * 2, [NOW] * 2, around(Table()), incidents=Counter()
+    )
     assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
 
 
@@ -328,7 +342,7 @@ def test_nothing_is_lost(drawn: list[Any], replies: list[str], threshold: float,
     table = Table()
     times = [minute(i) for i in range(len(drawn))]
     taken = Intake(admission, deduplication).take_in(
-        candidates, vectors, times, around(table, *(text for text, *_ in drawn))
+        candidates, vectors, times, around(table, *(text for text, *_ in drawn)), incidents=Counter()
     )
 
     assert [one.decision.candidate for one in taken] == candidates
@@ -362,6 +376,8 @@ def test_taking_in_is_deterministic() -> None:
         said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs", "tea"]
         candidates = [candidate(text, "preferences", source=f"m{i}") for i, text in enumerate(said)]
         rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
-        return Intake(Amac(), rule).take_in(candidates, [None] * 4, [NOW] * 4, around(Table(), *said))
+        return Intake(Amac(), rule).take_in(
+            candidates, [None] * 4, [NOW] * 4, around(Table(), *said), incidents=Counter()
+        )
 
     assert run() == run()

@@ -1,6 +1,7 @@
 """The rating of a candidate by a language model, and its prompt."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -12,7 +13,7 @@ ONE = candidate("User likes tea", "preferences", content="Oolong, in the morning
 
 
 def test_a_fixed_utility_asks_nobody() -> None:
-    assert Fixed(0.25).rate(ONE, []).value == 0.25
+    assert Fixed(0.25).rate(ONE, [], incidents=Counter()).value == 0.25
 
 
 @pytest.mark.parametrize(
@@ -30,17 +31,21 @@ def test_a_fixed_utility_asks_nobody() -> None:
     ],
 )
 def test_a_reply_is_read_leniently(reply: str, value: float, reason: str | None, incident: str | None) -> None:
-    assert Model(Replying(reply)).rate(ONE, []) == (value, reason, incident)
+    incidents = Counter[str]()
+    assert Model(Replying(reply)).rate(ONE, [], incidents=incidents) == (value, reason)
+    assert incidents == ({} if incident is None else {incident: 1})
 
 
 def test_a_model_that_fails_leaves_the_utility_at_a_half(caplog: pytest.LogCaptureFixture) -> None:
-    assert Model(Failing()).rate(ONE, []) == (0.5, "no reply: the model is gone", "utility_no_reply")
+    incidents = Counter[str]()
+    assert Model(Failing()).rate(ONE, [], incidents=incidents) == (0.5, "no reply: the model is gone")
+    assert incidents == {"utility_no_reply": 1}
     assert "utility taken as 0.5: the model is gone" in caplog.text
 
 
 def test_the_prompt_gives_the_candidate_and_the_end_of_the_conversation() -> None:
     model = Replying('{"utility": 1}')
-    Model(model, conversation_chars=10).rate(ONE, messages("far too long ago", "I like tea"))
+    Model(model, conversation_chars=10).rate(ONE, messages("far too long ago", "I like tea"), incidents=Counter())
     shown = json.loads(model.asked[0][1])
     assert shown == {
         "conversation": "user: I like tea",
@@ -55,7 +60,7 @@ def test_the_prompt_gives_the_candidate_and_the_end_of_the_conversation() -> Non
 
 def test_the_model_sees_3000_characters_unless_told_otherwise() -> None:
     model = Replying('{"utility": 1}')
-    Model(model).rate(ONE, messages("x" * 5000))
+    Model(model).rate(ONE, messages("x" * 5000), incidents=Counter())
     assert json.loads(model.asked[0][1])["conversation"] == "user: " + "x" * 3000
 
 
@@ -76,7 +81,7 @@ def test_the_model_sees_3000_characters_unless_told_otherwise() -> None:
 )
 def test_the_prompt_says_what_is_useful(obligation: str) -> None:
     model = Replying("{}")
-    Model(model).rate(ONE, [])
+    Model(model).rate(ONE, [], incidents=Counter())
     assert obligation in " ".join(model.asked[0][0].split())
 
 

@@ -1,5 +1,7 @@
 """Twins among the candidates of one extraction."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ def test_a_row_of_zeros_has_no_twin() -> None:
 
 def test_without_a_model_everything_but_twins_is_created() -> None:
     table = Table().holding((document("d", "the same"), 1.0))
-    assert TwinsOnly().judge(candidate("the same"), TOWARDS, table).action == "create"
+    assert TwinsOnly().judge(candidate("the same"), TOWARDS, table, incidents=Counter()).action == "create"
     assert TwinsOnly().twins(np.concatenate([at_cosine(1.0), at_cosine(0.9)])) == [None, 0]
     assert TwinsOnly().merge(document("d", "the same"), candidate("the same")) is None
     assert KeepAll().twins(np.concatenate([TOWARDS, TOWARDS])) == [None, None]

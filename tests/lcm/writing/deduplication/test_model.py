@@ -1,6 +1,7 @@
 """The model's decisions and its merging: prompts, replies, and replies that cannot be used."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ ONE = candidate("User likes tea", "preferences", content="Oolong, in the morning
 
 
 def judged(reply: dict[str, Any]) -> tuple[str, str | None, str | None]:
-    found = hardened(reply, NEAR)
+    found = hardened(reply, NEAR, incidents=Counter())
     return found.action, found.matched and found.matched.document_id, found.context_label
 
 
@@ -60,32 +61,36 @@ def test_a_reply_means_a_decision(reply: dict[str, Any], found: tuple[str, str |
     )
 )
 def test_whatever_is_replied_a_targeting_decision_names_a_document_that_was_shown(reply: dict[str, Any]) -> None:
-    found = hardened(reply, NEAR)
+    found = hardened(reply, NEAR, incidents=Counter())
     assert found.action in DECISIONS
     assert (found.matched in [near.document for near in NEAR]) == (found.action in TARGETING)
 
 
 @pytest.mark.parametrize("reply", ["I cannot decide", "{"])
 def test_a_reply_without_an_object_creates_and_is_counted(reply: str) -> None:
-    found = Model(Replying(reply)).judge(ONE, NEAR)
-    assert (found.action, found.audit["incidents"]) == ("create", {"judge_no_reply": 1})
+    incidents = Counter[str]()
+    found = Model(Replying(reply)).judge(ONE, NEAR, incidents=incidents)
+    assert (found.action, found.reason) == ("create", "no JSON object in the reply")
+    assert incidents == {"judge_no_reply": 1}
 
 
 def test_a_model_that_fails_creates_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    found = Model(Failing()).judge(ONE, NEAR)
-    assert (found.action, found.audit["incidents"]) == ("create", {"judge_no_reply": 1})
+    incidents = Counter[str]()
+    found = Model(Failing()).judge(ONE, NEAR, incidents=incidents)
+    assert (found.action, found.reason) == ("create", "no reply: the model is gone")
+    assert incidents == {"judge_no_reply": 1}
     assert "deduplication creates: the model is gone" in caplog.text
 
 
 def test_the_words_of_the_model_are_kept() -> None:
     reply = 'So: {"decision": "skip", "reason": "known"}'
-    found = Model(Replying(reply)).judge(ONE, NEAR)
+    found = Model(Replying(reply)).judge(ONE, NEAR, incidents=Counter())
     assert (found.action, found.reason, found.audit["reply"]) == ("skip", "known", reply)
 
 
 def test_the_judge_is_given_the_candidate_and_the_documents_by_index() -> None:
     model = Replying("{}")
-    Model(model).judge(ONE, NEAR[:2])
+    Model(model).judge(ONE, NEAR[:2], incidents=Counter())
     shown = json.loads(model.asked[0][1])
     assert shown["candidate"]["abstract"] == "User likes tea"
     assert shown["candidate"]["content"] == "Oolong, in the morning"
@@ -125,7 +130,7 @@ MERGE_OBLIGATIONS = (
 @pytest.mark.parametrize("obligation", JUDGE_OBLIGATIONS)
 def test_the_prompt_of_the_judge_says_how_to_decide(obligation: str) -> None:
     model = Replying("{}")
-    Model(model).judge(ONE, NEAR)
+    Model(model).judge(ONE, NEAR, incidents=Counter())
     assert obligation in " ".join(model.asked[0][0].split())
 
 

@@ -1,5 +1,6 @@
 """What the judge is shown, and what is decided without it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ class Skipping:
 
     shown: list[str] = field(default_factory=list)
 
-    def judge(self, candidate: Candidate, near: Sequence[Neighbour]) -> Judgement:
+    def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
         self.shown = [neighbour.document.document_id for neighbour in near]
         return Judgement("skip", "always")
 
@@ -29,20 +30,20 @@ def table(*cosines: float, category: str = "other") -> Table:
 
 def test_the_judge_sees_the_nearest_three_that_are_alike() -> None:
     judge = Skipping()
-    Nearest(judge).judge(candidate("x"), TOWARDS, table(0.5, 0.58, 0.9, 0.7, 0.8))
+    Nearest(judge).judge(candidate("x"), TOWARDS, table(0.5, 0.58, 0.9, 0.7, 0.8), incidents=Counter())
     assert judge.shown == ["d2", "d4", "d3"]
 
 
 def test_a_score_of_seven_tenths_is_a_cosine_of_four_sevenths() -> None:
     assert cosine_of_score(0.7) == pytest.approx(4 / 7)
     assert score_of_cosine(4 / 7) == pytest.approx(0.7)
-    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.572)).action == "skip"
-    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.571)).action == "create"
+    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.572), incidents=Counter()).action == "skip"
+    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.571), incidents=Counter()).action == "create"
 
 
 def test_documents_that_have_ended_are_not_compared() -> None:
     known = table(0.9)
-    Nearest(Skipping()).judge(candidate("x"), TOWARDS, known)
+    Nearest(Skipping()).judge(candidate("x"), TOWARDS, known, incidents=Counter())
     assert known.asked == [(5, True)]
 
 
@@ -50,24 +51,31 @@ def test_another_item_of_the_same_brand_is_created() -> None:
     fries = candidate("x", "preferences", content="I like fries from McDonalds")
     burgers = document("d", "I like burgers from McDonalds", "preferences")
     known = Table().holding((burgers, 0.9))
-    assert Nearest(Skipping()).judge(fries, TOWARDS, known).reason == "another item of the same brand"
+    assert (
+        Nearest(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).reason == "another item of the same brand"
+    )
     known.holding((document("e", "tea", "preferences"), 0.8))
-    assert Nearest(Skipping()).judge(fries, TOWARDS, known).action == "skip"
+    assert Nearest(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).action == "skip"
     event = candidate("x", "events", content="I like fries from McDonalds")
-    assert Nearest(Skipping()).judge(event, TOWARDS, Table().holding((burgers, 0.9))).action == "skip"
+    assert (
+        Nearest(Skipping()).judge(event, TOWARDS, Table().holding((burgers, 0.9)), incidents=Counter()).action == "skip"
+    )
 
 
 def test_a_profile_is_merged_into_the_nearest_document_if_that_is_one() -> None:
     nearest = Nearest(Skipping(), profile_min_score=0.5)  # a cosine of 0
-    found = nearest.judge(candidate("x", "profile"), TOWARDS, table(0.1, category="profile"))
+    found = nearest.judge(candidate("x", "profile"), TOWARDS, table(0.1, category="profile"), incidents=Counter())
     assert (found.action, found.matched and found.matched.document_id) == ("merge", "d0")
-    assert nearest.judge(candidate("x", "profile"), TOWARDS, table(-0.1, category="profile")).action == "create"
+    assert (
+        nearest.judge(candidate("x", "profile"), TOWARDS, table(-0.1, category="profile"), incidents=Counter()).action
+        == "create"
+    )
     mixed = table(0.1, category="profile").holding((document("e", "tea"), 0.9))
-    assert nearest.judge(candidate("x", "profile"), TOWARDS, mixed).action == "create"
+    assert nearest.judge(candidate("x", "profile"), TOWARDS, mixed, incidents=Counter()).action == "create"
 
 
 def test_without_a_vector_it_is_created() -> None:
-    assert Nearest(Skipping()).judge(candidate("x"), None, table(1.0)).action == "create"
+    assert Nearest(Skipping()).judge(candidate("x"), None, table(1.0), incidents=Counter()).action == "create"
 
 
 def test_without_a_merging_nothing_is_merged() -> None:

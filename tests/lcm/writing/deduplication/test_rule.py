@@ -1,5 +1,7 @@
 """The judge and the merging that need no model."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,14 +33,14 @@ LINES = st.lists(st.text("ab c", max_size=6), max_size=4).map("\n".join)
 )
 def test_the_first_rule_that_holds_decides(text: str, category: str, known: str, cosine: float, action: str) -> None:
     near = [Neighbour(document("d", known, category, content=known), cosine)]
-    found = Rule().judge(candidate(text, category, content=text), near)
+    found = Rule().judge(candidate(text, category, content=text), near, incidents=Counter())
     assert found.action == action
     assert (found.matched is None) == (action == "create")
 
 
 def test_the_author_of_a_message_is_no_topic() -> None:
     said, known = candidate("Ada: the goats eat hay", "entities"), document("d", "Ada: my kettle is red", "entities")
-    assert Rule().judge(said, [Neighbour(known, 0.8)]).action == "create"
+    assert Rule().judge(said, [Neighbour(known, 0.8)], incidents=Counter()).action == "create"
 
 
 def test_only_documents_of_the_own_category_are_compared() -> None:
@@ -46,15 +48,15 @@ def test_only_documents_of_the_own_category_are_compared() -> None:
         Neighbour(document("d", "the kettle broke", "cases"), 1.0),
         Neighbour(document("e", "the kettle broke", "events"), 0.99),
     ]
-    found = Rule().judge(candidate("the kettle broke", "events"), near)
+    found = Rule().judge(candidate("the kettle broke", "events"), near, incidents=Counter())
     assert found.matched and found.matched.document_id == "e"
-    assert Rule().judge(candidate("the kettle broke", "events"), near[:1]).action == "create"
+    assert Rule().judge(candidate("the kettle broke", "events"), near[:1], incidents=Counter()).action == "create"
 
 
 def test_a_fact_key_that_was_kept_goes_before_one_that_is_derived() -> None:
     kept = document("d", "Uses vim", "preferences", content="Vim", metadata={"fact_key": "preferences:editor"})
     newer = candidate("Editor: emacs", "preferences", content="Emacs")
-    assert Rule().judge(newer, [Neighbour(kept, 0.7)]).action == "supersede"
+    assert Rule().judge(newer, [Neighbour(kept, 0.7)], incidents=Counter()).action == "supersede"
 
 
 @pytest.mark.parametrize("name", ["same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"])

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -29,7 +30,7 @@ def memories(*items: dict[str, Any]) -> Replying:
 
 
 def extracted(*items: dict[str, Any], messages: tuple[Message, ...] = TALK, known: int = 0) -> list[Candidate]:
-    return Llm(memories(*items)).extract(messages, known)
+    return Llm(memories(*items)).extract(messages, known, incidents=Counter())
 
 
 def test_a_memory_becomes_a_candidate_with_its_three_levels() -> None:
@@ -65,7 +66,7 @@ def test_the_full_narrative_says_how_long_a_memory_holds_counted_from_its_last_s
 
 def test_expiry_can_be_switched_off() -> None:
     model = memories({**GOATS, "content": "They escaped today."})
-    (candidate,) = Llm(model, expiry=False).extract(TALK)
+    (candidate,) = Llm(model, expiry=False).extract(TALK, incidents=Counter())
     assert (candidate.temporal_type, candidate.valid_until) == ("dynamic", None)
 
 
@@ -75,45 +76,46 @@ def test_importance_is_the_categorys() -> None:
 
 
 def test_memories_of_one_reply_share_a_batch_and_those_of_another_do_not() -> None:
-    found = Llm(memories(GOATS, GOATS)).extract(MESSAGES)
+    found = Llm(memories(GOATS, GOATS)).extract(MESSAGES, incidents=Counter())
     assert [candidate.batch for candidate in found] == ["talk:0 to talk:3"] * 2 + ["talk:4 to talk:7"] * 2
 
 
 def test_only_the_first_five_memories_count(caplog: pytest.LogCaptureFixture) -> None:
     items = [{**GOATS, "abstract": f"Goat number {i}"} for i in range(7)]
-    extraction = Llm(memories({"category": "none"}, *items))
-    assert [candidate.text for candidate in extraction.extract(TALK)] == [f"Goat number {i}" for i in range(5)]
-    assert extraction.incidents == {"invalid_memory": 1, "surplus_memory": 2}
-    assert "surplus_memory: talk:0 to talk:3: 2 dropped" in caplog.text
+    incidents = Counter[str]()
+    found = Llm(memories({"category": "none"}, *items)).extract(TALK, incidents=incidents)
+    assert [candidate.text for candidate in found] == [f"Goat number {i}" for i in range(5)]
+    assert incidents == {"invalid_memory": 1, "surplus_memory": 2}
+    assert "talk:0 to talk:3: 2 dropped, surplus_memory" in caplog.text
 
 
 def test_an_unreadable_reply_gives_no_memory_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    extraction = Llm(Replying("I cannot do that"))
-    assert extraction.extract(TALK) == []
-    assert extraction.incidents == {"unreadable_reply": 1}
+    incidents = Counter[str]()
+    assert Llm(Replying("I cannot do that")).extract(TALK, incidents=incidents) == []
+    assert incidents == {"unreadable_reply": 1}
     assert "no list of memories in the reply 'I cannot do that'" in caplog.text
 
 
 def test_a_genuine_empty_list_is_no_incident() -> None:
-    extraction = Llm(memories())
-    assert extraction.extract(TALK) == []
-    assert not extraction.incidents
+    incidents = Counter[str]()
+    assert Llm(memories()).extract(TALK, incidents=incidents) == []
+    assert not incidents
 
 
 def test_a_model_that_fails_loses_no_chunk_in_silence() -> None:
     with pytest.raises(ModelError, match="the model is gone"):
-        Llm(Failing()).extract(TALK)
+        Llm(Failing()).extract(TALK, incidents=Counter())
 
 
 def test_fewer_messages_wait_and_are_read_with_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:
     model = memories({**GOATS, "sources": [3]})
-    extraction = Llm(model)
+    extraction, incidents = Llm(model), Counter[str]()
     with caplog.at_level(logging.INFO):
-        assert extraction.extract(MESSAGES[:3]) == []
+        assert extraction.extract(MESSAGES[:3], incidents=incidents) == []
     assert model.asked == []
-    assert extraction.incidents == {"waiting_messages": 3}
+    assert incidents == {"waiting_messages": 3}
     assert "3 messages wait" in caplog.text
-    (candidate,) = extraction.extract(TALK, known=3)
+    (candidate,) = extraction.extract(TALK, known=3, incidents=Counter())
     assert candidate.source_message_ids == ("talk:2", "talk:3")  # it was read when the fourth came
 
 
@@ -121,53 +123,54 @@ def test_a_short_chunk_that_the_next_message_has_no_room_in_is_read_with_it() ->
     model = memories(GOATS)
     extraction = Llm(model, max_chars=60)
     long = (replace(TALK[0], content="x" * 50), replace(TALK[1], content="y" * 50))
-    assert extraction.extract(long[:1]) == []
-    (candidate,) = extraction.extract(long, known=1)
+    assert extraction.extract(long[:1], incidents=Counter()) == []
+    (candidate,) = extraction.extract(long, known=1, incidents=Counter())
     assert candidate.source_message_ids == ("talk:0", "talk:1")
     assert candidate.batch == "talk:0 to talk:0"
-    assert extraction.extract((*long, replace(TALK[2], content="z")), known=2) == []  # read already
+    longer = (*long, replace(TALK[2], content="z"))
+    assert extraction.extract(longer, known=2, incidents=Counter()) == []  # read already
 
 
 def test_a_chunk_that_grows_is_shown_whole_and_gives_only_what_is_new() -> None:
     messages = tuple(replace(message, session_id="one") for message in MESSAGES[:6])
     old, new = {**GOATS, "sources": [1, 4]}, {**GOATS, "sources": [1, 6]}
-    extraction = Llm(memories(old, new))
-    (candidate,) = extraction.extract(messages, known=4)
+    incidents = Counter[str]()
+    (candidate,) = Llm(memories(old, new)).extract(messages, known=4, incidents=incidents)
     assert candidate.source_message_ids == ("talk:0", "talk:5")
-    assert extraction.incidents == {"repeated_memory": 1}
+    assert incidents == {"repeated_memory": 1}
 
 
 def test_a_chunk_that_was_read_is_not_read_again() -> None:
     model = memories(GOATS)
-    found = Llm(model).extract(MESSAGES, known=4)
+    found = Llm(model).extract(MESSAGES, known=4, incidents=Counter())
     assert len(model.asked) == 1
     assert found[0].batch == "talk:4 to talk:7"
 
 
 def test_only_the_named_roles_are_shown_and_counted() -> None:
     model = memories(GOATS)
-    assert Llm(model, roles=["user"]).extract(TALK) == []  # two messages of a user
-    (candidate,) = Llm(model, roles=["user"]).extract(MESSAGES)
+    assert Llm(model, roles=["user"]).extract(TALK, incidents=Counter()) == []  # two messages of a user
+    (candidate,) = Llm(model, roles=["user"]).extract(MESSAGES, incidents=Counter())
     assert candidate.source_message_ids == ("talk:0", "talk:2", "talk:4", "talk:6")
 
 
 def test_only_the_end_of_a_long_message_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     model = memories()
-    extraction = Llm(model, max_chars=20, min_messages=1)
-    extraction.extract((replace(TALK[0], content="begin " + "x" * 30 + " 🐐 end"),))
+    extraction, incidents = Llm(model, max_chars=20, min_messages=1), Counter[str]()
+    extraction.extract((replace(TALK[0], content="begin " + "x" * 30 + " 🐐 end"),), incidents=incidents)
     assert f">\n{'x' * 13} 🐐 end\n<" in model.asked[0][1]  # 13 + 1 + 2 + 4 units
-    assert extraction.incidents == {"cut_message": 1}
+    assert incidents == {"cut_message": 1}
     assert "only its last 20 units are shown" in caplog.text
 
 
 def test_a_lone_surrogate_reaches_no_model() -> None:
     model = memories()
-    Llm(model).extract((replace(TALK[0], content="half \ud83d goat", author="A\udc00"), *TALK[1:]))
+    Llm(model).extract((replace(TALK[0], content="half \ud83d goat", author="A\udc00"), *TALK[1:]), incidents=Counter())
     model.asked[0][1].encode()
 
 
 def test_a_model_that_reads_the_turns_is_taken_by_its_word() -> None:
-    found = Llm(Quoting()).extract(MESSAGES)
+    found = Llm(Quoting()).extract(MESSAGES, incidents=Counter())
     assert [(c.text, c.source_message_ids) for c in found] == [
         ("Somebody said: The database migration failed with a timeout", ("talk:3",)),
         ("Somebody said: The goats escaped on Thursday evening", ("talk:7",)),

@@ -1,5 +1,6 @@
 """What the extraction prompt must say, one test an obligation of memory-lancedb-pro's."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ def asked(
 ) -> tuple[str, str]:
     """What the model is asked about one chunk: system, prompt."""
     model = Replying('{"memories": []}')
-    Llm(model, **settings).extract(messages, known)  # type: ignore[arg-type]
+    Llm(model, **settings).extract(messages, known, incidents=Counter())  # type: ignore[arg-type]
     ((system, prompt),) = model.asked
     return system, prompt
 
@@ -104,9 +105,10 @@ def test_it_shows_examples_in_json() -> None:
 def test_every_example_is_a_reply_that_would_be_taken() -> None:
     lines = [line for line in SYSTEM.partition("# Examples\n")[2].splitlines() if line.startswith("{")]
     for line in lines:
-        extraction = Llm(Replying(line))
-        assert len(extraction.extract(transcript().messages[:4])) == line.count('"category"')
-        assert not extraction.incidents
+        incidents = Counter[str]()
+        found = Llm(Replying(line)).extract(transcript().messages[:4], incidents=incidents)
+        assert len(found) == line.count('"category"')
+        assert not incidents
 
 
 def test_it_caps_the_number_of_memories() -> None:

@@ -1,6 +1,7 @@
 """Hops to authored documents; the vectors of the original are in tests/golden."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -162,7 +163,7 @@ def test_one_hop_ends_below_its_parents_and_keeps_every_row(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    def nodes(self) -> list[AuthoredNode]:
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         tiers = ("hard", "soft", "variant", "variant")
         texts = ("Never touch the kettle", "The kettle is blue", "How the kettle works", "zebras gallop")
         ids = [f"rules#{i:06}" for i in range(len(tiers))]
