@@ -63,7 +63,6 @@ CIRCLING = {"pipelines.trial", "pipelines.tune"}
 
 MOST_LINES = 400
 LONG = {
-    "lcm/memory/memory.py",
     "lcm/protocols.py",
     "lcm/records.py",
     "lcm/store/messages.py",
