@@ -1,4 +1,15 @@
-"""Benchmark: time lcm against the raw libraries it stands on, draw how it grows, watch its memory."""
+"""lcm benchmark [KEY=VALUE ...] [GROUP=CHOICE ...]
+
+Time lcm against the libraries that it stands on, both sides in turns within one run, over synthetic texts; draw how
+each operation grows; watch the memory of a long ingest. Kept in runs/DATE/TIME: benchmark.json, benchmark.png.
+
+  lcm benchmark                                 everything; some minutes
+  lcm benchmark repeats=3 sizes=[1000,10000]    less
+  lcm benchmark comparisons.embedding=null      leave a comparison out; growth=null, memory=null
+  lcm benchmark transcript_mb=1024 hnsw.ef=200
+  lcm benchmark strict=true                     exit with 1 where a target is missed
+  --cfg job                                     show the composed configuration
+  --debug                                       show the traceback of an error"""
 
 import sys
 import tempfile
@@ -16,33 +27,24 @@ from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import CONFIG
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition
+from pipelines.config import building
+from pipelines.config.command_line import Command, claimed
+from pipelines.config.explanation import explained
 from pipelines.views.terminal import console, progress
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(asked: Command) -> int:
     """`lcm benchmark [KEY=VALUE ...] [GROUP=CHOICE ...]`."""
-    command = command_line.command(arguments, BENCHMARK)
-    if command.is_multirun:
-        raise LcmError("`lcm benchmark` makes one run at a time: leave -m out")
-    codes: list[int] = []
-    with composition.explained(command.overrides, BENCHMARK):
-        folder = command_line.claimed_folder(command) if command.is_run else None
-        try:
-            command_line.run_task(lambda config: codes.append(benchmark(config)), command, folder)
-        finally:
-            if folder is not None and not any(folder.iterdir()):
-                folder.rmdir()
-    return max(codes, default=0)
+    with explained(), claimed(asked) as folder:
+        return benchmark(asked.config, folder.absolute())
 
 
-def benchmark(config: DictConfig) -> int:
+def benchmark(config: DictConfig, folder: Path) -> int:
     """One run; returns the exit code."""
     started = time.perf_counter()
-    folder = command_line.run_dir()
     if (folder / FIGURES).exists():
         raise LcmError(f"hydra.run.dir={folder} holds a benchmark already: name another folder, or remove that first")
     timed: Benchmark = building.build(config, BENCHMARK)

@@ -1,4 +1,15 @@
-"""Show what is kept between runs, and remove what is not worth its room."""
+"""lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
+
+Show what is kept between runs: stages (what was heard, candidate pools, answers, measures), embeddings, models,
+recorded replies. Whatever is removed is made again when it is needed, save recorded replies, which are asked for again.
+
+  lcm cache                             what is there, by name
+  lcm cache prune                       remove the stages that were not used for longest, down to stages.max_gib
+  lcm cache prune stages.max_gib=1      down to 1 GiB
+  lcm cache prune heard stages.max_gib=1  only the stages of this name, down to 1 GiB of them; likewise of each named
+  lcm cache clear pools ranked          remove all stages of these names
+  lcm cache clear                       remove all stages
+  lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
 
 import shutil
 from collections.abc import Collection, Sequence
@@ -12,19 +23,6 @@ from lcm.errors import LcmError
 from lcm.files import cache_dir
 from pipelines.config import building, composition
 from pipelines.views.terminal import console
-
-HELP = """lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
-
-Show what is kept between runs: stages (what was heard, candidate pools, answers, measures), embeddings, models,
-recorded replies. Whatever is removed is made again when it is needed, save recorded replies, which are asked for again.
-
-  lcm cache                             what is there, by name
-  lcm cache prune                       remove the stages that were not used for longest, down to stages.max_gib
-  lcm cache prune stages.max_gib=1      down to 1 GiB
-  lcm cache prune heard stages.max_gib=1  only the stages of this name, down to 1 GiB of them; likewise of each named
-  lcm cache clear pools ranked          remove all stages of these names
-  lcm cache clear                       remove all stages
-  lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
 
 _MIB = 1 << 20
 _STAGES = {
@@ -45,9 +43,6 @@ _OTHERS = {
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm cache [prune | clear] [NAME ...] [KEY=VALUE ...]`."""
-    if {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     overrides = [argument for argument in arguments if "=" in argument]
     action, *names = [argument for argument in arguments if "=" not in argument] or ["show"]
     cache: StageCache = building.build(composition.composed(overrides), "stages")

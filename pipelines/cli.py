@@ -7,10 +7,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from lcm.encoding import well_formed
+
+if TYPE_CHECKING:
+    from pipelines.config.command_line import Command
 
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -41,6 +45,10 @@ PIPELINES = {
 }
 _MODULES = {"import": "import_preset"}
 """Pipeline -> its module, where Python does not take its name."""
+_CONFIGURED = ("evaluate", "tune", "benchmark")
+"""Pipelines that take nothing but options and overrides."""
+_NEEDS_ARGUMENTS = ("export", "import", "ingest", "compact", "doctor", "grep", "describe", "expand", "expand-query")
+"""Pipelines that tell what they are for where nothing is asked of them."""
 BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
 
 
@@ -61,28 +69,40 @@ def run(arguments: list[str]) -> int:
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        Console(soft_wrap=True).print(usage(), highlight=False, markup=False)
-        return 0
+        return tell(usage())
     name, rest = arguments[0], arguments[1:]
     if "--version" in arguments:
-        Console().print(f"lcm {version('lcm')}", highlight=False)
-        return 0
+        return tell(f"lcm {version('lcm')}")
     if name not in PIPELINES:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
     try:
-        module = _MODULES.get(name, name.replace("-", "_"))
-        code = importlib.import_module(f"pipelines.{module}").main(rest)
+        return _run(name, rest)
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
-    except SystemExit as stop:  # how Hydra ends after --help
-        return int(stop.code or 0)
     except Exception as error:
         if _was_interrupted(error):
             return fail("interrupted", INTERRUPTED)
         if debug:
             traceback.print_exc()
-        return _explained(error, rest)
-    return int(code or 0)
+        return _explained(error)
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    """Run a pipeline; what is asked for is read and composed before the pipeline and all it needs are imported."""
+    module = _MODULES.get(name, name.replace("-", "_"))
+    if {"-h", "--help"} & set(arguments) or (not arguments and name in _NEEDS_ARGUMENTS):
+        from pipelines.views.help import help_of
+
+        return tell(help_of(module))
+    asked: Command | list[str] = arguments
+    if name in _CONFIGURED:
+        from pipelines.config.command_line import read, shown
+
+        asked = read(arguments, name)
+        if asked.look is not None:
+            return tell(shown(asked).rstrip("\n"))
+    code: int = importlib.import_module(f"pipelines.{module}").main(asked)
+    return code
 
 
 class _Once(logging.Filter):
@@ -116,6 +136,12 @@ def usage() -> str:
     )
 
 
+def tell(text: str) -> int:
+    """Print what was asked for; returns the exit code."""
+    Console(soft_wrap=True).print(text, highlight=False, markup=False)
+    return 0
+
+
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
     Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: {message}"), highlight=False, markup=False)
@@ -129,7 +155,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _explained(error: Exception, arguments: Sequence[str]) -> int:
+def _explained(error: Exception) -> int:
     from lcm.errors import LcmError
     from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 

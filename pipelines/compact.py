@@ -1,4 +1,21 @@
-"""Compact recorded transcripts in bulk: stores, a report, and what the summaries were made with."""
+"""lcm compact PATH ... into=FOLDER [triggers=CHOICE] [shards=N] [format=NAME] [GROUP=CHOICE] [KEY=VALUE]
+
+Take recorded transcripts (files, folders, globs, Parquet) into stores, FOLDER/shard-000.db and so on, and compact each
+conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end of all
+before the fresh tail (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
+
+What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly,
+session, tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once, on this
+machine (executor=local, the default) or on those of a cluster (executor=ray); there are as many shards as there were
+workers at first, or shards=N. --cfg job shows every key.
+A file is split between shards only if it is Parquet with a column conversation_id.
+
+The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
+content, and a file that has grown adds what is new. Formats: chat,
+claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
+Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
+are refused, no more is summarised.
+Exit code 2 if anything was refused or failed; the rest is kept."""
 
 import glob
 import hashlib
@@ -8,7 +25,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,39 +39,19 @@ from eval.batch.shard_work import Progress, ShardWork, Told
 from eval.batch.sharding import Shard, shards_of
 from eval.executor.executor import Executor, Failed
 from eval.experiment.run_folder import SUMMARY, config_hash
-from eval.tracking.tracking import Tracking, TrackingError
+from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import building, composition, plugin_environment
+from pipelines.config import building, command_line
 from pipelines.ingest import FORMATS
 from pipelines.views.compaction_table import show_batch
-from pipelines.views.terminal import console, progress, warn
+from pipelines.views.terminal import log_and_tell, progress, show_look, warn
 
-HELP = f"""lcm compact PATH ... into=FOLDER [triggers=CHOICE] [shards=N] [format=NAME] [GROUP=CHOICE] [KEY=VALUE]
-
-Take recorded transcripts (files, folders, globs, Parquet) into stores, FOLDER/shard-000.db and so on, and compact each
-conversation: as a live session would have been, after each turn (triggers=per_turn), or in one sweep at its end of all
-before the fresh tail (triggers=at_end, the default). FOLDER/report.parquet has a row for each conversation.
-
-What is made with what: the groups compaction (here lossless by default), summarizer, token_estimator, assembly,
-session, tracking, as for `lcm evaluate`, and executor: executor.workers=N processes work on N shards at once, on this
-machine (executor=local, the default) or on those of a cluster (executor=ray); there are as many shards as there were
-workers at first, or shards=N. --cfg job shows every key.
-A file is split between shards only if it is Parquet with a column conversation_id.
-
-The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
-content, and a file that has grown adds what is new. Formats: {FORMATS}.
-Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
-are refused, no more is summarised.
-Exit code 2 if anything was refused or failed; the rest is kept."""
-
-_PIPELINE = "compact"
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
 _OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
-_GROUPS = ("compaction", "token_estimator", "executor", "tracking")
 _SHOWN = 20
 _MIB = 2**20
 
@@ -85,34 +81,16 @@ class _Outcome:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm compact PATH ... into=FOLDER [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
-    is_look = "--cfg" in arguments
-    arguments = [argument for argument in arguments if not is_look or argument not in ("--cfg", "job")]
-    is_path = [Path(argument).exists() or "=" not in argument for argument in arguments]
-    paths = _expanded([argument for argument, found in zip(arguments, is_path, strict=True) if found])
-    overrides = [argument for argument, found in zip(arguments, is_path, strict=True) if not found]
-    ours = dict(_OURS)
-    for override in list(overrides):
-        key, _, value = override.partition("=")
-        if key in ours:
-            ours[key] = value
-            overrides.remove(override)
-        elif near := get_close_matches(key, ours, n=1, cutoff=0.8):
-            raise LcmError(f"no such key: {key!r}; did you mean {near[0]}?")
-        elif key == "replay":
-            raise LcmError(f"{override}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
-    if not any(override.startswith(("compaction=", "system=", "experiment=")) for override in overrides):
-        overrides.insert(0, _DEFAULT)
-    config = composition.composed(
-        [*plugin_environment.environment_overrides(overrides, _PIPELINE), *overrides], _PIPELINE
-    )
-    if is_look:
-        console().print(building.resolved_text(config), highlight=False, markup=False)
-        return 0
+    if not any(argument.startswith(("compaction=", "system=", "experiment=")) for argument in arguments):
+        arguments = [_DEFAULT, *arguments]
+    asked = command_line.read(arguments, "compact", _OURS)
+    if asked.look is not None:
+        return show_look(asked)
+    if replay := next((one for one in asked.overrides if one.startswith("replay=")), None):
+        raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
+    paths, config, ours = _expanded(asked.words), asked.config, {**_OURS, **asked.own}
     into, triggers, number = _checked(ours)
-    building.refuse_unused(config, overrides)
+    building.refuse_unused(config, asked.overrides)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
@@ -138,13 +116,7 @@ def main(arguments: Sequence[str]) -> int:
                 write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
             is_all_done = _tell(outcome, files, paths)
             show_batch(rows, incidents_of(folder), into, len(shards))
-            try:
-                where = log(folder)
-            except TrackingError as error:
-                warn(str(error))
-            else:
-                if where:
-                    console().print(f"Logged: {where}", highlight=False, markup=False)
+            log_and_tell(log, folder)
     except Timeout as error:
         raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
     return 0 if is_all_done else 2

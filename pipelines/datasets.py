@@ -1,4 +1,8 @@
-"""List the datasets: what is known, where it is expected, whether it is there."""
+"""lcm datasets [NAME ...]
+
+List the datasets: what they are, their licence, where their files are expected, their checksums, whether the files
+are there and are the pinned ones, and how to get them. Folders are looked for in $LCM_DATASETS_DIR; `dataset.directory`
+names another for one run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +14,9 @@ from lcm.errors import DatasetError
 from pipelines.config import building, composition, conf_folder
 from pipelines.views.terminal import console
 
-HELP = """lcm datasets [NAME ...]
-
-List the datasets: what they are, their licence, where their files are expected, their checksums, whether the files
-are there and are the pinned ones, and how to get them. Folders are looked for in $LCM_DATASETS_DIR; `dataset.directory`
-names another for one run."""
-
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm datasets [NAME ...]`."""
-    if {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     known = conf_folder.groups()["dataset"]
     unknown = [name for name in arguments if name not in known]
     if unknown:

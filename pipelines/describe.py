@@ -1,14 +1,4 @@
-"""Tell what is known of a summary or a large file."""
-
-import re
-from collections.abc import Sequence
-from dataclasses import asdict
-
-from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
-from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
-
-_MESSAGE = re.compile(r"msg#(\d+)")
-HELP = f"""lcm describe ID store=FILE [KEY=VALUE ...]
+"""lcm describe ID store=FILE [KEY=VALUE ...]
 
 Tell what is known of a summary (sum_...), a large file (file_...) or a message (msg#...): words, time, what it was made
 of, and what expanding it would cost.
@@ -17,14 +7,21 @@ of, and what expanding it would cost.
   lcm describe file_0123456789abcdef content=true store=memory.db > whole.txt
 
   content=true           the whole text of a file, and nothing else
-  token_cap=4000         marks what could be expanded within so many tokens{SETTINGS_HELP}"""
+  token_cap=4000         marks what could be expanded within so many tokens
+$RECALL"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
+from pipelines.steps.recall import one_word, opened, read_arguments, tell, tell_json
+
+_MESSAGE = re.compile(r"msg#(\d+)")
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm describe ID store=FILE [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, ("conversation", "content", "token_cap"))
     item_id = one_word(asked, "id", "describe")
     content = asked.flag("content")

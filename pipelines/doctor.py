@@ -1,4 +1,13 @@
-"""Check a store, and repair what can be worked out anew."""
+"""lcm doctor STORE ... [repair=true]
+
+Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every
+message is what was recorded and is reached from the context or by recall, that summaries form a tree over contiguous
+messages of their own conversation, their values and totals, the full-text tables, and summaries that were cut.
+
+repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, and the
+totals of summaries unless what they are added up from is damaged too. Messages and the words of summaries are never
+touched.
+Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -17,25 +26,11 @@ from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.views.terminal import console
 
-HELP = """lcm doctor STORE ... [repair=true]
-
-Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every
-message is what was recorded and is reached from the context or by recall, that summaries form a tree over contiguous
-messages of their own conversation, their values and totals, the full-text tables, and summaries that were cut.
-
-repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, and the
-totals of summaries unless what they are added up from is damaged too. Messages and the words of summaries are never
-touched.
-Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
-
 _SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm doctor STORE ... [repair=true]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     paths, is_repair = _settings(arguments)
     return max(_examined(path, is_repair=is_repair, is_named=len(paths) > 1) for path in paths)
 

@@ -1,53 +1,48 @@
-"""Evaluate a memory system: compose, replay, measure, keep, log, show."""
+"""lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]
 
-from collections.abc import Sequence
+Evaluate a memory system over recorded transcripts: retrieval measures with intervals beside control arms,
+logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
+
+  lcm evaluate                                  the default system on the bundled sample
+  lcm evaluate dataset=locomo fusion=reciprocal_rank
+  lcm evaluate fusion.dense_weight=0.5 latency.queries=0
+  lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
+  --cfg job                                     show the composed configuration; --resolve: with references worked out
+  --config-dir FOLDER                           look for choices in this folder too
+  --debug                                       show the traceback of an error
+
+Groups and their choices (GROUP=CHOICE):
+$GROUPS"""
+
+from pathlib import Path
 
 from omegaconf import DictConfig
 
 from eval.experiment.run_folder import begin_run
-from eval.tracking.tracking import Tracking, TrackingError
-from pipelines.config import building, command_line
-from pipelines.point import experiment_of, measured
-from pipelines.sweep import sweep
-from pipelines.views.terminal import console, progress, show_run, warn
+from pipelines.config.building import refuse_unused
+from pipelines.config.command_line import Command, claimed
+from pipelines.steps.point import experiment_of, measured, parts_of
+from pipelines.steps.sweep import sweep
+from pipelines.views.terminal import log_and_tell, progress, show_run
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(asked: Command) -> int:
     """`lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
-    command = command_line.command(arguments)
-    if not command.is_run:
-        command_line.run_task(evaluate, command)
-        return 0
-    if command.is_multirun:
-        return sweep(command)
-
-    def checked(config: DictConfig) -> None:
-        building.refuse_unused(config, command.overrides)
-        evaluate(config)
-
-    folder = command_line.claimed_folder(command)
-    try:
-        command_line.run_task(checked, command, folder)
-    finally:
-        if not any(folder.iterdir()):
-            folder.rmdir()
+    if asked.is_multirun:
+        return sweep(asked)
+    refuse_unused(asked.config, asked.overrides)
+    with claimed(asked) as folder:
+        evaluate(asked.config, folder.absolute())
     return 0
 
 
-def evaluate(config: DictConfig) -> None:
+def evaluate(config: DictConfig, folder: Path) -> None:
     """One run: the story of the whole project."""
-    folder = command_line.run_dir()
     begin_run(folder)
-    tracking: Tracking = building.build(config, "tracking")
-    experiment = experiment_of(config)  # a mistake in it stops before anything is logged
-    with tracking.logger() as log:
+    parts = parts_of(config)
+    experiment = experiment_of(config, parts=parts)  # a mistake in it stops before anything is logged
+    with parts["tracking"].logger() as log:
         with progress() as show:
             summary = measured(config, experiment, folder, show)
         show_run(summary, folder)
-        try:
-            where = log(folder)
-        except TrackingError as error:
-            warn(str(error))
-        else:
-            if where:
-                console().print(f"Logged: {where}", highlight=False, markup=False)
+        log_and_tell(log, folder)

@@ -1,13 +1,4 @@
-"""Read what summaries were made of."""
-
-from collections.abc import Sequence
-from dataclasses import asdict
-
-from lcm.context.recall.expansion import distilled_text
-from lcm.errors import LcmError
-from pipelines.recall_command import SETTINGS_HELP, opened, read_arguments, tell, tell_json
-
-HELP = f"""lcm expand ID ... store=FILE [KEY=VALUE ...]
+"""lcm expand ID ... store=FILE [KEY=VALUE ...]
 
 Read what summaries were made of, down to the messages if wanted.
 
@@ -16,14 +7,19 @@ Read what summaries were made of, down to the messages if wanted.
 
   depth=3                steps downwards; the messages of a leaf are one
   token_cap=4000         of all that is read
-  messages=true          the messages of leaves too{SETTINGS_HELP}"""
+  messages=true          the messages of leaves too
+$RECALL"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.context.recall.expansion import distilled_text
+from lcm.errors import LcmError
+from pipelines.steps.recall import opened, read_arguments, tell, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand ID ... store=FILE [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, ("conversation", "depth", "token_cap", "messages"))
     if not asked.words:
         raise LcmError("name the summaries to expand; `lcm expand --help` tells more")

@@ -1,12 +1,4 @@
-"""Have a question answered from what was compacted."""
-
-from collections.abc import Sequence
-from dataclasses import asdict
-
-from lcm.errors import LcmError
-from pipelines.recall_command import SETTINGS_HELP, now, one_word, opened, read_arguments, tell, tell_json
-
-HELP = f"""lcm expand-query PROMPT store=FILE [query=WORDS] [ids=ID,ID] [KEY=VALUE ...]
+"""lcm expand-query PROMPT store=FILE [query=WORDS] [ids=ID,ID] [KEY=VALUE ...]
 
 Have a question answered from what summaries were made of. Reading begins at the summaries that are named, and at those
 that hold all words of the query, or whose messages do.
@@ -16,14 +8,18 @@ that hold all words of the query, or whose messages do.
   lcm expand-query "Which port?" query=port answerer=llm language_model=openai_compatible language_model.base_url=...
 
   max_tokens=2000        of the answer
-  token_cap=4000         of all that is read for it{SETTINGS_HELP}"""
+  token_cap=4000         of all that is read for it
+$RECALL"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lcm.errors import LcmError
+from pipelines.steps.recall import now, one_word, opened, read_arguments, tell, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand-query PROMPT store=FILE [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, ("conversation", "query", "ids", "max_tokens", "token_cap"))
     prompt = one_word(asked, "question", "expand-query")
     ids = [one for part in asked.settings.get("ids", "").split(",") if (one := part.strip())]

@@ -1,4 +1,18 @@
-"""Export a configuration: as choices of ours, as the plugins' own files, and where it comes from."""
+"""lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
+           [register=NAME] [alias=champion] [tracking.uri=URI]
+
+Write a configuration down for use elsewhere. SOURCE is the folder of a run or of an exported preset, the id of an
+MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as for `lcm evaluate`.
+
+  target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
+                       lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
+  target=lancedb_pro   lancedb_pro.json, the configuration of memory-lancedb-pro
+  target=lossless_claw lossless_claw.json and lossless_claw.env, of lossless-claw
+  target=libravdb      libravdb.json and libravdb.env (for its daemon), of libravdb memory
+
+All four are written unless targets are named. What a plugin has no setting for is named on the terminal and in
+provenance.json, with the reason. The preset is logged to MLflow (tracking=none: it is not), and register=NAME makes it
+the next version of a registered name, alias=champion the one that the alias stands for from now on."""
 
 import json
 import tempfile
@@ -37,22 +51,6 @@ from pipelines.config.preset_config import (
 from pipelines.config.preset_folder import check_name, write_choices, write_json, write_summary
 from pipelines.views.terminal import console
 
-HELP = """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
-           [register=NAME] [alias=champion] [tracking.uri=URI]
-
-Write a configuration down for use elsewhere. SOURCE is the folder of a run or of an exported preset, the id of an
-MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as for `lcm evaluate`.
-
-  target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
-                       lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
-  target=lancedb_pro   lancedb_pro.json, the configuration of memory-lancedb-pro
-  target=lossless_claw lossless_claw.json and lossless_claw.env, of lossless-claw
-  target=libravdb      libravdb.json and libravdb.env (for its daemon), of libravdb memory
-
-All four are written unless targets are named. What a plugin has no setting for is named on the terminal and in
-provenance.json, with the reason. The preset is logged to MLflow (tracking=none: it is not), and register=NAME makes it
-the next version of a registered name, alias=champion the one that the alias stands for from now on."""
-
 YAML = "yaml"
 _OWN = ("to", "name", "target", "register", "alias")
 
@@ -86,9 +84,6 @@ class Source:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm export [SOURCE] to=FOLDER [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     asked = read_command(arguments)
     tracking = building.build(composition.composed(asked.tracking), "tracking")
     if asked.register and not isinstance(tracking, Mlflow):

@@ -1,18 +1,4 @@
-"""Search what was said and the summaries of it."""
-
-from collections.abc import Sequence
-from typing import Any, cast, get_args
-
-from rich.markup import escape
-from rich.table import Table
-
-from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
-from lcm.encoding import well_formed
-from lcm.errors import LcmError
-from pipelines.recall_command import SETTINGS_HELP, one_word, opened, read_arguments, tell, tell_json
-from pipelines.views.terminal import console, warn
-
-HELP = f"""lcm grep PATTERN store=FILE [KEY=VALUE ...]
+"""lcm grep PATTERN store=FILE [KEY=VALUE ...]
 
 Search messages, those that no longer stand in a context too, and summaries.
 
@@ -23,15 +9,26 @@ Search messages, those that no longer stand in a context too, and summaries.
   mode=full_text         or regex, in the syntax of Python's package regex
   scope=both             or messages, summaries
   since=... before=...   ISO 8601, UTC unless it names a zone
-  limit=50               of messages, and again of summaries{SETTINGS_HELP}"""
+  limit=50               of messages, and again of summaries
+$RECALL"""
+
+from collections.abc import Sequence
+from typing import Any, cast, get_args
+
+from rich.markup import escape
+from rich.table import Table
+
+from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
+from lcm.encoding import well_formed
+from lcm.errors import LcmError
+from pipelines.steps.recall import one_word, opened, read_arguments, tell, tell_json
+from pipelines.views.terminal import console, warn
+
 _KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm grep PATTERN store=FILE [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, _KEYS)
     pattern = one_word(asked, "pattern", "grep").strip()
     if not pattern:

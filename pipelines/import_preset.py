@@ -1,4 +1,13 @@
-"""Import a plugin's configuration, or an exported preset: as overrides, and as choices of ours."""
+"""lcm import FILE ... [plugin=NAME] [to=FOLDER] [name=NAME]
+
+Read the configuration of memory-lancedb-pro, lossless-claw or libravdb memory: its JSON file, the host's openclaw.json
+that holds it, and for lossless-claw a file of LCM_* variables beside it, which stand above. Or read a preset that
+`lcm export` wrote: its folder, its provenance.json or its system/NAME.yaml.
+
+Without to=FOLDER the overrides for `lcm evaluate` are printed; with it they become system/NAME.yaml there, for
+lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'. plugin=lancedb_pro, lossless_claw or libravdb says whose
+file it is, where neither its name nor its keys tell.
+What nothing here stands for is named. Exit code 2: the file is not valid; one line says where and by which rule."""
 
 import json
 import math
@@ -31,17 +40,6 @@ from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.export import YAML, Source, export
 from pipelines.views.terminal import console
 
-HELP = """lcm import FILE ... [plugin=NAME] [to=FOLDER] [name=NAME]
-
-Read the configuration of memory-lancedb-pro, lossless-claw or libravdb memory: its JSON file, the host's openclaw.json
-that holds it, and for lossless-claw a file of LCM_* variables beside it, which stand above. Or read a preset that
-`lcm export` wrote: its folder, its provenance.json or its system/NAME.yaml.
-
-Without to=FOLDER the overrides for `lcm evaluate` are printed; with it they become system/NAME.yaml there, for
-lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'. plugin=lancedb_pro, lossless_claw or libravdb says whose
-file it is, where neither its name nor its keys tell.
-What nothing here stands for is named. Exit code 2: the file is not valid; one line says where and by which rule."""
-
 _OWN = ("plugin", "to", "name")
 
 
@@ -62,9 +60,6 @@ class Imported:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm import FILE ... [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
     files = [Path(argument) for argument in arguments if argument.partition("=")[0] not in _OWN]
     if not files:

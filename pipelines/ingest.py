@@ -1,4 +1,16 @@
-"""Take recorded transcripts into a store, or into a Parquet file of messages."""
+"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
+
+Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
+(into=messages.parquet). Formats are recognised by content, or named: chat,
+claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
+
+A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
+new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
+strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
+JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
+Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
+which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
+format=package.module.Class names a reader of your own."""
 
 import os
 from collections import Counter
@@ -22,23 +34,13 @@ from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import building, composition, plugin_environment
+from pipelines.config import building, command_line
+from pipelines.config.command_line import Command
 from pipelines.views.terminal import console, progress, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
-HELP = f"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
 
-Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
-(into=messages.parquet). Formats are recognised by content, or named: {FORMATS}.
-
-A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
-new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
-strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
-JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
-Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
-which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
-format=package.module.Class names a reader of your own."""
-
+_OURS = ("into", "format", "strict")
 _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
@@ -79,12 +81,9 @@ class _Taken:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm ingest PATH ... into=FILE [KEY=VALUE ...]`."""
-    if not arguments or {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
-    settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument and not Path(argument).exists())
-    paths = [Path(argument) for argument in arguments if "=" not in argument or Path(argument).exists()]
-    into, name, strict = _settings(settings)
+    asked = command_line.read(arguments, own=_OURS)
+    paths = [Path(word) for word in asked.words]
+    into, name, strict = _settings(asked)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
     written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm")]
@@ -92,8 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     files = [file for file in recorded_files(paths, strict=strict) if file.path.resolve() not in ours]
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
-    overrides = [f"{key}={value}" for key, value in settings.items()]
-    config = composition.composed([*plugin_environment.environment_overrides(overrides), *overrides])
+    config = asked.config
     rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
     preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").wording)
     is_new = not into.exists()
@@ -117,12 +115,13 @@ def main(arguments: Sequence[str]) -> int:
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
-def _settings(settings: dict[str, str]) -> tuple[Path, str, bool]:
-    """Take ours out of the settings; what is left belongs to the components."""
-    into, name, strict = settings.pop("into", ""), settings.pop("format", "auto"), settings.pop("strict", "false")
-    for key in settings:
-        if key.partition(".")[0] not in _GROUPS:
-            raise LcmError(f"no such key: {key!r}; choose from: into, format, strict, {', '.join(_GROUPS)}")
+def _settings(asked: Command) -> tuple[Path, str, bool]:
+    """The command's own; what is left belongs to the components."""
+    into, name, strict = ({"format": "auto", "strict": "false", **asked.own}.get(key, "") for key in _OURS)
+    for override in asked.overrides:
+        if override.lstrip("+~").partition("=")[0].partition(".")[0] not in _GROUPS:
+            key = override.partition("=")[0]
+            raise LcmError(f"no such key: {key!r}; choose from: {', '.join((*_OURS, *_GROUPS))}")
     if not into:
         raise LcmError("into=FILE is missing: a store (into=memory.db) or a Parquet file (into=messages.parquet)")
     if Path(into).suffix not in _ENDINGS:

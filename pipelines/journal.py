@@ -1,4 +1,14 @@
-"""Show what hosts said of their sessions."""
+"""lcm journal store=FILE [KEY=VALUE ...]
+
+Show the newest entries of the journal, oldest first: what a host said before it reset a session or when one ended.
+The journal is advice: nothing is found in it, and nothing depends on it. Of too many entries the oldest are dropped
+when one is added (session.journal_max_entries).
+
+  lcm journal store=memory.db session=s1
+
+  session=ID             of one session; else of all
+  limit=50               entries at most
+  json=true              everything as JSON"""
 
 import json
 from collections.abc import Sequence
@@ -10,28 +20,14 @@ from rich.table import Table
 from lcm.clock import format_instant
 from lcm.encoding import well_formed
 from lcm.store.journal import read_entries
-from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
+from pipelines.steps.recall import no_words, opened_store, read_arguments, tell, tell_json
 from pipelines.views.terminal import console
 
 _LIMIT = 50
-HELP = f"""lcm journal store=FILE [KEY=VALUE ...]
-
-Show the newest entries of the journal, oldest first: what a host said before it reset a session or when one ended.
-The journal is advice: nothing is found in it, and nothing depends on it. Of too many entries the oldest are dropped
-when one is added (session.journal_max_entries).
-
-  lcm journal store=memory.db session=s1
-
-  session=ID             of one session; else of all
-  limit={_LIMIT}               entries at most
-  json=true              everything as JSON"""
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm journal store=FILE [KEY=VALUE ...]`."""
-    if {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, ("session", "limit"))
     no_words(asked)
     with opened_store(asked) as store, store.reading() as connection:

@@ -1,4 +1,7 @@
-"""Log run folders to MLflow that did not get there."""
+"""lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
+
+Log complete run folders to MLflow; a folder that is already there is not logged again. Without a folder: every run
+under runs/."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +11,9 @@ from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.views.terminal import console
 
-HELP = """lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
-
-Log complete run folders to MLflow; a folder that is already there is not logged again. Without a folder: every run
-under runs/."""
-
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm log [FOLDER ...] [tracking.KEY=VALUE ...]`."""
-    if {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     overrides = [argument for argument in arguments if "=" in argument]
     folders = [Path(argument) for argument in arguments if "=" not in argument]
     if not folders:

@@ -1,27 +1,4 @@
-"""Compare a candidate with a baseline, query by query, and say whether anything became worse."""
-
-import re
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
-
-from omegaconf import DictConfig, OmegaConf
-
-from eval.experiment.run_folder import SUMMARY
-from eval.regression.comparison import Comparison
-from eval.regression.comparison_folder import MARKDOWN, write_comparison
-from eval.regression.limit import limit_of
-from eval.regression.regression import Regression
-from eval.regression.side import read_side
-from eval.tracking.tracking import Log, Tracking, TrackingError
-from lcm.errors import LcmError
-from pipelines.compared_sides import Compared, compared_sides
-from pipelines.config import building, command_line, composition, plugin_environment
-from pipelines.views.comparison_table import show_comparison
-from pipelines.views.terminal import console, progress, warn
-
-HELP = """lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
+"""lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
 Has the candidate become worse than the baseline? Both are compared query by query: a permutation test and a bootstrap
 interval for each measure, over all queries and in each category, corrected for their number (Holm). What is tolerated
@@ -39,7 +16,28 @@ into=FOLDER takes report.md, report.xml (JUnit), report.json and verdict.parquet
 --cfg job shows every key.
 Exit code 0: fine; 1: regressed; 2: it could not be told, or the two cannot be compared."""
 
-_PIPELINE = "regress"
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from eval.experiment.run_folder import SUMMARY
+from eval.regression.comparison import Comparison
+from eval.regression.comparison_folder import MARKDOWN, write_comparison
+from eval.regression.limit import limit_of
+from eval.regression.regression import Regression
+from eval.regression.side import read_side
+from eval.tracking.tracking import Tracking
+from lcm.errors import LcmError
+from pipelines.config import building, command_line
+from pipelines.config.command_line import Command
+from pipelines.steps.compared_sides import Compared, compared_sides
+from pipelines.views.comparison_table import show_comparison
+from pipelines.views.terminal import log_and_tell, progress, show_look
+
 _OURS = ("baseline", "candidate", "into", "name")
 _NAME = "unified"
 _LIMIT = re.compile(r"regress\.measures\.(.+)\.(tolerance|detectable)")
@@ -47,38 +45,31 @@ _LIMIT = re.compile(r"regress\.measures\.(.+)\.(tolerance|detectable)")
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm regress BASELINE [CANDIDATE] [KEY=VALUE ...]`."""
-    if {"-h", "--help"} & set(arguments):
-        console().print(HELP, highlight=False, markup=False)
-        return 0
     if not any(arguments):  # as in a script whose variable is not set: a gate must not pass then
         raise LcmError("lcm regress needs a baseline: a run folder, the id of an MLflow run, or NAME@ALIAS")
-    is_look = "--cfg" in arguments
-    arguments = [argument for argument in arguments if not is_look or argument not in ("--cfg", "job")]
-    ours, overrides = _settings(arguments)
-    given = [*plugin_environment.environment_overrides(overrides, _PIPELINE), *overrides]
-    config = composition.composed(given, _PIPELINE)
-    if is_look:
-        console().print(building.resolved_text(config), highlight=False, markup=False)
-        return 0
+    asked = command_line.read([_readable(one) for one in arguments], "regress", _OURS)
+    if asked.look is not None:
+        return show_look(asked)
+    ours, config = _sides(asked), asked.config
     if "baseline" not in ours:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
     regression = _regression(config)
     tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
     into = _folder(ours.get("into"), now)
-    asked = Compared(
+    compared = Compared(
         baseline=ours["baseline"],
         candidate=ours.get("candidate"),
         name=ours.get("name", _NAME),
         uri=(config.get("tracking") or {}).get("uri"),
-        overrides=tuple(given),
+        overrides=asked.overrides,
     )
     try:
         with tracking.logger() as log:
-            comparison = _compared(asked, regression, into)
+            comparison = _compared(compared, regression, into)
             write_comparison(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
             show_comparison(comparison, into / MARKDOWN)
-            _tell(log, into)
+            log_and_tell(log, into)
     finally:
         if not any(into.iterdir()):
             into.rmdir()
@@ -108,39 +99,23 @@ def _regression(config: DictConfig) -> Regression:
     return regression
 
 
-def _tell(log: Log, into: Path) -> None:
-    try:
-        where = log(into)
-    except TrackingError as error:
-        warn(str(error))
-    else:
-        if where:
-            console().print(f"Logged: {where}", highlight=False, markup=False)
-
-
-def _settings(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The sides and our own keys, and what is left for the configuration."""
-    ours: dict[str, str] = {}
-    overrides: list[str] = []
-    for argument in arguments:
-        key, is_setting, value = argument.partition("=")
-        if is_setting and key in _OURS and not Path(argument).exists():
-            if not value:
-                raise LcmError(f"{key}= has no value: write {key}=VALUE, or leave it out")
-            ours[key] = value
-        elif is_setting and not Path(argument).exists():
-            overrides.append(_readable(argument))
-        elif argument.startswith("-"):
-            raise LcmError(f"no such option: {argument!r}; `lcm regress --help` tells more")
-        elif free := [side for side in ("baseline", "candidate") if side not in ours]:
-            ours[free[0]] = argument
-        else:
-            raise LcmError(f"{argument}: two sides are named already, {ours['baseline']} and {ours['candidate']}")
-    return ours, overrides
+def _sides(asked: Command) -> dict[str, str]:
+    """The command's own settings, the sides among them whether they are named by keys or not."""
+    ours = dict(asked.own)
+    if empty := next((key for key, value in ours.items() if not value), None):
+        raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
+    for word in asked.words:
+        free = [side for side in ("baseline", "candidate") if side not in ours]
+        if not free:
+            raise LcmError(f"{word}: two sides are named already, {ours['baseline']} and {ours['candidate']}")
+        ours[free[0]] = word
+    return ours
 
 
 def _readable(override: str) -> str:
     """An override as Hydra takes it, which reads `@` in a key as something else and refuses a measure that is new."""
+    if "=" not in override or Path(override).exists():
+        return override
     key, _, value = override.lstrip("+").partition("=")
     if key.startswith("hydra.run."):
         raise LcmError(f"{override}: write into=FOLDER")

@@ -1,4 +1,9 @@
-"""Count what a store holds."""
+"""lcm status store=FILE [json=true]
+
+Count what a store holds: messages and their tokens, contexts, summaries, documents by kind, protected messages,
+authored blocks, journal entries; and what waits: messages of which no documents were made yet, failed compactions.
+
+  lcm status store=memory.db"""
 
 from collections.abc import Sequence
 
@@ -7,22 +12,12 @@ from rich.table import Table
 
 from lcm.encoding import well_formed
 from lcm.store.census import census
-from pipelines.recall_command import no_words, opened_store, read_arguments, tell, tell_json
+from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
 from pipelines.views.terminal import console
-
-HELP = """lcm status store=FILE [json=true]
-
-Count what a store holds: messages and their tokens, contexts, summaries, documents by kind, protected messages,
-authored blocks, journal entries; and what waits: messages of which no documents were made yet, failed compactions.
-
-  lcm status store=memory.db"""
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm status store=FILE [json=true]`."""
-    if {"-h", "--help"} & set(arguments):
-        tell(HELP)
-        return 0
     asked = read_arguments(arguments, ())
     no_words(asked)
     with opened_store(asked) as store, store.reading() as connection:

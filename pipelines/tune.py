@@ -1,75 +1,68 @@
-"""Tune: search a space of configurations, pick one, and say what it is worth."""
+"""lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]
+
+Search a space of configurations for the best by one measure or several; pick one, and say what it is worth on
+conversations that had no say in it. Kept in runs/tune/NAME: study.md, study.parquet, best.yaml, plots, trials/.
+The same command goes on where the last one stopped, and may run several times at once.
+
+  lcm tune dataset=locomo                       the weights of fusion, by recall@10
+  lcm tune dataset=locomo space=decay study.name=decay study.trials=100
+  lcm tune space.fusion.dense_weight.high=0.8   change a bound; =null leaves a key out
+  lcm tune '+space.source={choices: [hybrid, dense]}'
+  lcm tune 'study.objectives=[{measure: recall@10, direction: maximize, within: 0.01},
+                              {measure: tokens@10, direction: minimize}]'
+  lcm tune study.pruner=median                  stop poor trials early
+  lcm tune study.storage=postgresql://HOST/DB   share a study between machines
+  --cfg job                                     show the composed configuration
+  --debug                                       show the traceback of an error
+
+Groups and their choices (GROUP=CHOICE):
+$GROUPS"""
 
 import os
 import platform
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.dataset.dataset import Dataset, DatasetLoader
+from eval.dataset.dataset import Dataset
 from eval.executor.timing import refuse_timing
 from eval.experiment.run_folder import SUMMARY, commit, config_hash
-from eval.tracking.tracking import Log, Tracking, TrackingError
-from eval.tuning.folds import Fold, folds_of
+from eval.tracking.tracking import Log
+from eval.tuning.folds import folds_of
 from eval.tuning.objective import measured, unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition, conf_folder
-from pipelines.config.trial_config import TrialConfigs
-from pipelines.point import PARTS, identity
+from pipelines.config import building, conf_folder
+from pipelines.config.command_line import Command, claimed
+from pipelines.steps.point import identity, parts_of
+from pipelines.steps.search import Search, TrialConfigs
 from pipelines.views.study_table import show_study
-from pipelines.views.terminal import console, progress, warn
+from pipelines.views.terminal import console, log_and_tell, progress, warn
 
 if TYPE_CHECKING:
     from eval.tuning.trial_queue import TrialQueue
 
-_TUNE = "tune"
 _OURS = re.compile(r"[+~]*(study|space|hydra)\b")
 """Overrides of the study itself, rather than of its trials."""
 _TRIALS, _WORKERS, _LOCK = "trials", "workers", "report.lock"
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What all trials of a study have in common."""
-
-    settings: Study
-    space: Space
-    configs: TrialConfigs
-    dataset: Dataset
-    folds: tuple[Fold, ...]
-    folder: Path
-
-
-def main(arguments: Sequence[str]) -> int:
+def main(asked: Command) -> int:
     """`lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]`."""
-    asked = command_line.command(arguments, _TUNE)
-    if asked.is_multirun:
-        raise LcmError("`lcm tune` is one study at a time, and makes its own grid of nothing: leave -m out")
-    if not asked.is_run:
-        with composition.explained(asked.overrides, _TUNE):
-            command_line.run_task(lambda config: None, asked)
-        return 0
-    config = composition.composed(asked.overrides, _TUNE)
+    config = asked.config
     settings: Study = building.build(config, "study")
     searched = _space(config)
     configs = TrialConfigs([one for one in asked.overrides if not _OURS.match(one)])
-    _check(config, settings, searched, configs, asked.overrides)
-    loader: DatasetLoader = building.build(config, "dataset")
-    dataset = loader.load()
+    parts = _checked(config, settings, searched, configs, asked.overrides)
+    dataset: Dataset = parts["dataset"].load()
     folds = folds_of(dataset, settings.folds)
-    named = any(one.startswith("hydra.run.dir=") for one in asked.overrides)
-    stable = () if named else (f"hydra.run.dir=runs/tune/{settings.name}",)
-    folder = command_line.claimed_folder(replace(asked, overrides=(*asked.overrides, *stable)))
-    tracking: Tracking = building.build(config, "tracking")
-    with tracking.logger() as log:
+    with claimed(asked, goes_on=True) as folder, parts["tracking"].logger() as log:
         return _tune(Search(settings, searched, configs, dataset, folds, folder), config, log)
 
 
@@ -80,13 +73,16 @@ def _space(config: DictConfig) -> Space:
         raise LcmError(str(error)) from error
 
 
-def _check(
+def _checked(
     config: DictConfig, settings: Study, searched: Space, configs: TrialConfigs, overrides: Sequence[str]
-) -> None:
-    """Refuse what cannot work before the first trial: every bound and every choice is composed and built."""
+) -> dict[str, Any]:
+    """Refuse what cannot work before the first trial: every bound and every choice is composed and built.
+
+    Returns:
+        The parts of the configuration as it stands.
+    """
     building.refuse_unused(config, configs.common)
-    built = {part: building.build(config, part) for part in PARTS}
-    building.flag(config, "cache")
+    built = parts_of(config)
     refuse_timing(built["executor"], built["latency"].queries)
     names = measured(built["measures"], built["retention"], built["latency"])
     if problem := unmeasured(settings.wanted(), names):
@@ -111,13 +107,14 @@ def _check(
                 building.refuse_unused(point, configs.overrides(assignment))
             except LcmError as error:
                 raise LcmError(f"space.{key}={assignment[key]!r}: {error}") from error
+    return built
 
 
 def _tune(search: Search, config: DictConfig, log: Log) -> int:
     from eval.tuning.sampling import quieten
     from eval.tuning.trial_queue import TrialQueue
     from eval.tuning.worker import Worker
-    from pipelines.trial import run_trial
+    from pipelines.steps.trial import run_trial
 
     quieten()
     settings, folder = search.settings, search.folder
@@ -225,14 +222,5 @@ def _told(search: Search) -> Mapping[str, object]:
 
 
 def _logged(log: Log, folder: Path, parent: Path | None) -> bool:
-    """Log a complete folder; whether tracking works."""
-    if not (folder / SUMMARY).is_file():
-        return True
-    try:
-        where = log(folder, parent)
-    except TrackingError as error:
-        warn(str(error))
-        return False
-    if where and parent is None:
-        console().print(f"Logged: {where}", highlight=False, markup=False)
-    return True
+    """Log a folder if it is complete; whether tracking works."""
+    return not (folder / SUMMARY).is_file() or log_and_tell(log, folder, parent)

@@ -35,7 +35,7 @@ from eval.regression.regression import Regression
 from eval.regression.side import Side, read_side
 from pipelines import regress
 from pipelines.config import building, composition
-from pipelines.point import evaluated
+from pipelines.steps.point import evaluated
 
 COMMON = (
     "dataset=locomo", "system=neighbours", "arms=none", "latency.queries=0", "retention.budgets=[]",

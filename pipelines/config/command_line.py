@@ -1,40 +1,47 @@
-"""The command line: what it asks for, as overrides of one run or of many."""
+"""The command line of a pipeline that is configured: what it asks for, as one configuration or as points of many."""
 
 import argparse
+import difflib
 import itertools
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import hydra
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra._internal.utils import get_args_parser
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.types import RunMode
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.errors import LcmError
-from pipelines.config.composition import composed_whole, explained, quoted
-from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups
+from pipelines.config.composition import composed_whole, explained, parsed, quoted, without_hydra
+from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
 
-_RUN_DIR = "hydra.run.dir"
+_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH = "hydra.run.dir", "hydra.sweep.dir", "hydra.searchpath"
+_OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
+"""The settings of Hydra's own that act here; it runs no job by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line as Hydra reads it; options and overrides may come in any order."""
+    """What a command line asks for; options and overrides may come in any order."""
 
-    options: tuple[str, ...]
     overrides: tuple[str, ...]
-    is_multirun: bool
-    is_run: bool
-    """Asks for runs of the project's own configuration, rather than for help or for a look at the configuration."""
+    """Those of the environment first: the command line's stand above them."""
+    is_multirun: bool = False
+    look: str | None = None
+    """The part of the configuration that is to be shown rather than run: job, hydra or all."""
+    is_look_resolved: bool = False
     pipeline: str = EVALUATE
     """Whose configuration it is."""
+    words: tuple[str, ...] = ()
+    """What a command works on, such as files; none of those that take overrides alone."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """The command's own settings, which no configuration has."""
+    config: DictConfig = field(default_factory=OmegaConf.create)
+    """Composed, for one run; empty of a multirun, and of a look."""
+    folder: Path = Path()
+    """Where that run is to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,118 +58,113 @@ class Multirun:
     """The ready sweep that is chosen."""
 
 
-def command(arguments: Sequence[str], pipeline: str = EVALUATE) -> Command:
-    """Read a command line."""
-    parser = get_args_parser()
-    parser.exit_on_error = False
+def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str] | None = None) -> Command:
+    """Read a command line, and compose what it asks to be run. Arguments as those of `command`."""
+    asked = command(arguments, pipeline, own)
+    if asked.is_multirun and pipeline != EVALUATE:
+        raise LcmError(f"`lcm {pipeline}` makes one run at a time: leave -m out")
+    if asked.is_multirun or asked.look is not None:
+        return asked
+    with explained(asked.overrides, pipeline):
+        whole = composed_whole(asked.overrides, pipeline)
+        folder = Path(whole.hydra.run.dir)
+    return replace(asked, config=without_hydra(whole), folder=folder)
+
+
+def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str] | None = None) -> Command:
+    """Read a command line.
+
+    Args:
+        arguments: of the command line.
+        pipeline: whose configuration it is about.
+        own: keys of settings that no configuration has; None = the command takes overrides alone, and no words.
+    """
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
+    parser.add_argument("--resolve", action="store_true")
+    parser.add_argument("--multirun", "-m", action="store_true")
+    parser.add_argument("--config-dir", "-cd")
     try:
-        read, unknown = parser.parse_known_intermixed_args(list(arguments))
+        found, unknown = parser.parse_known_intermixed_args(list(arguments))
     except argparse.ArgumentError as error:
         raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
         raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
-    overrides = (*environment_overrides(read.overrides, pipeline), *read.overrides)
-    elsewhere = (read.config_dir, read.config_name, read.config_path, read.experimental_rerun)
+    words, settings, overrides = ([], {}, found.arguments) if own is None else _told_apart(found.arguments, own)
+    if found.config_dir is not None:
+        overrides = _searching(overrides, found.config_dir)
+    for override in overrides:
+        key = override.lstrip("+~").partition("=")[0]
+        if key.startswith(("hydra.", "hydra/")) and not key.startswith((*_OF_HYDRA, "hydra.sweep.subdir")):
+            raise LcmError(f"{override} has no effect; of Hydra's own settings these have: {', '.join(_OF_HYDRA)}")
     return Command(
-        options=tuple(argument for argument in arguments if argument not in read.overrides),
-        overrides=overrides,
-        is_multirun=read.multirun,
-        is_run=not any((read.help, read.hydra_help, read.cfg, read.info, read.shell_completion, *elsewhere)),
+        overrides=(*environment_overrides(overrides, pipeline), *overrides),
+        is_multirun=found.multirun,
+        look=found.cfg,
+        is_look_resolved=found.resolve,
         pipeline=pipeline,
+        words=tuple(words),
+        own=settings,
     )
 
 
-def run_task(task: Callable[[DictConfig], Any], asked: Command, folder: Path | None = None) -> None:
-    """Hand the command to Hydra, which calls the task, or does what its options ask for instead."""
-    failures: list[Exception] = []
-
-    def attempt(config: DictConfig) -> None:
-        try:
-            task(config)
-        except Exception as error:
-            failures.append(error)
-
-    pinned = [] if folder is None else [f"{_RUN_DIR}={quoted(str(folder))}"]
-    sys.argv = [f"lcm {asked.pipeline}", *asked.options, *_for_hydra(asked), *pinned]
-    # Hydra writes a line of its own about a task that raises.
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=config_name(asked.pipeline))(attempt)()
-    if failures:
-        raise failures[0]
+def _told_apart(arguments: Sequence[str], own: Collection[str]) -> tuple[list[str], dict[str, str], list[str]]:
+    """Words, the command's own settings, and overrides; a file that is there is a word, though its name hold a `=`."""
+    words, settings, overrides = [], {}, []
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or Path(argument).exists():
+            words.append(argument)
+        elif key in own:
+            settings[key] = value
+        elif near := difflib.get_close_matches(key, own, n=1, cutoff=0.8):
+            raise LcmError(f"no such key: {key!r}; did you mean {near[0]}?")
+        else:
+            overrides.append(argument)
+    return words, settings, overrides
 
 
-def run_dir() -> Path:
-    """Where Hydra wants this run's files."""
-    return Path(HydraConfig.get().runtime.output_dir)
+def _searching(overrides: Sequence[str], folder: str) -> list[str]:
+    """The overrides, with choices looked for in one more folder."""
+    with explained(overrides):
+        named: list[Any] = [one.value() for one in parsed(overrides) if one.key_or_group == _SEARCH_PATH]
+    path = Path(folder).absolute()
+    if not path.is_dir():
+        raise LcmError(f"--config-dir {folder}: no such folder; name one that holds groups of choices")
+    others = [one for one in overrides if one.partition("=")[0] != _SEARCH_PATH]
+    return [f"{_SEARCH_PATH}={quoted([*(named[-1] if named else []), f'file://{path}'])}", *others]
 
 
-def _for_hydra(asked: Command) -> list[str]:
-    """The overrides as Hydra can compose them before it looks at the points of a multirun.
+def shown(asked: Command) -> str:
+    """The configuration that a command looks at, as YAML."""
+    with explained(asked.overrides, asked.pipeline):
+        whole = composed_whole(asked.overrides, asked.pipeline)
+        if asked.look == "hydra":
+            whole = OmegaConf.masked_copy(whole, "hydra")
+        if asked.look == "job":
+            whole = without_hydra(whole)
+        return OmegaConf.to_yaml(whole, resolve=asked.is_look_resolved)
 
-    It then leaves out every choice that is swept, and would refuse a key that only the swept choices have. The points
-    themselves are checked with the overrides as they were given.
+
+@contextmanager
+def claimed(asked: Command, *, goes_on: bool = False) -> Iterator[Path]:
+    """The folder of a run, made here: the one that is named, else one that no other run has; removed if left empty.
+
+    Args:
+        asked: the command.
+        goes_on: the folder may be there, for what is in it is not begun anew.
     """
-    if not asked.is_multirun:
-        return list(asked.overrides)
-    with explained(asked.overrides):
-        parsed = OverridesParser.create().parse_overrides(list(asked.overrides))
-    swept = {override.key_or_group for override in parsed if override.is_sweep_override()} & set(groups())
-    return [
-        f"++{line}" if not line.startswith(("+", "~")) and _is_key_of(line, swept) else line for line in asked.overrides
-    ]
-
-
-def _is_key_of(override: str, swept: set[str]) -> bool:
-    return override.partition("=")[0].partition(".")[0] in swept and "." in override.partition("=")[0]
-
-
-def overrides_of_points(asked: Command) -> list[tuple[str, ...]]:
-    """The overrides of each run."""
-    return multirun(asked).points if asked.is_multirun else [asked.overrides]
-
-
-def presets(asked: Command) -> list[str]:
-    """The overrides that decide how points are made and run: Hydra's own, and choices that all points share."""
-    with explained(asked.overrides, asked.pipeline):
-        parsed = OverridesParser.create().parse_overrides(list(asked.overrides))
-    return [
-        str(override.input_line)
-        for override in parsed
-        if override.key_or_group.startswith(("hydra.", "hydra/"))
-        or (override.key_or_group in groups() and not override.is_sweep_override())
-    ]
-
-
-def multirun(asked: Command) -> Multirun:
-    """Work out the points of a command, as Hydra's basic sweeper makes them."""
-    whole = _composed_whole(presets(asked), RunMode.MULTIRUN, asked.pipeline)
-    swept = [f"{key}={values}" for key, values in (whole.hydra.sweeper.get("params") or {}).items()]
-    with explained(asked.overrides, asked.pipeline):
-        parsed = OverridesParser.create().parse_overrides([*swept, *asked.overrides])
-        for override in parsed:
-            if override.is_delete() and override.value() is None:
-                key = override.key_or_group
-                raise LcmError(f"~{key}: a multirun cannot take a key out; write {key}=null where null is allowed")
-        batches = BasicSweeper.split_arguments(parsed, max_batch_size=None)
-    if any(override.key_or_group == "hydra.sweep.subdir" for override in parsed):
-        raise LcmError("hydra.sweep.subdir: the folder of a point is named by what the point is; leave it out")
-    is_named = any(override.key_or_group == "hydra.sweep.dir" for override in parsed)
-    sweep: Any = OmegaConf.to_container(whole.hydra.sweep, resolve=False)
-    return Multirun(
-        points=[tuple(point) for batch in batches for point in batch],
-        folder=Path(whole.hydra.sweep.dir) if is_named or "${now:" not in str(sweep["dir"]) else None,
-        launcher=str(whole.hydra.launcher._target_),
-        sweep=whole.hydra.runtime.choices.get("sweep"),
-    )
-
-
-def claimed_folder(asked: Command) -> Path:
-    """Make the folder of a run: the one that the command names, else one that no other run has."""
-    wanted = Path(_composed_whole(asked.overrides, pipeline=asked.pipeline).hydra.run.dir)
     is_named = any(override.startswith(f"{_RUN_DIR}=") for override in asked.overrides)
     try:
-        return made_folder(wanted, may_exist=is_named)
+        folder = made_folder(asked.folder, may_exist=is_named or goes_on)
     except OSError as error:
-        raise LcmError(f"{_RUN_DIR}={wanted} cannot be made ({error.strerror}); name another") from error
+        raise LcmError(f"{_RUN_DIR}={asked.folder} cannot be made ({error.strerror}); name another") from error
+    try:
+        yield folder
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def made_folder(wanted: Path, may_exist: bool = False) -> Path:
@@ -179,7 +181,47 @@ def made_folder(wanted: Path, may_exist: bool = False) -> Path:
     return folder
 
 
-def _composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeline: str = EVALUATE) -> DictConfig:
-    """Compose, Hydra's own settings included."""
-    with explained(overrides, pipeline):
-        return composed_whole(overrides, mode, pipeline)
+def presets(asked: Command) -> list[str]:
+    """The overrides that decide how points are made and run: Hydra's own, and choices that all points share."""
+    with explained(asked.overrides, asked.pipeline):
+        read = parsed(asked.overrides)
+    return [
+        str(override.input_line)
+        for override in read
+        if override.key_or_group.startswith(("hydra.", "hydra/"))
+        or (override.key_or_group in groups() and not override.is_sweep_override())
+    ]
+
+
+def multirun(asked: Command) -> Multirun:
+    """Work out the points of a command: every combination of the values of its overrides, the last varying fastest."""
+    shared = presets(asked)
+    with explained(shared, asked.pipeline):
+        hydra = composed_whole(shared, asked.pipeline).hydra
+        swept = [f"{key}={values}" for key, values in (hydra.sweeper.get("params") or {}).items()]
+        read = parsed([*swept, *asked.overrides])
+    for override in read:
+        key = override.key_or_group
+        if override.is_delete() and override.value() is None:
+            raise LcmError(f"~{key}: a multirun cannot take a key out; write {key}=null where null is allowed")
+        if key == "hydra.sweep.subdir":
+            raise LcmError("hydra.sweep.subdir: the folder of a point is named by what the point is; leave it out")
+    is_named = any(override.key_or_group == _SWEEP_DIR for override in read)
+    sweep: Any = OmegaConf.to_container(hydra.sweep, resolve=False)
+    values = {override.get_key_element(): _values(override) for override in read}
+    return Multirun(
+        points=list(itertools.product(*values.values())),
+        folder=Path(hydra.sweep.dir) if is_named or "${now:" not in str(sweep["dir"]) else None,
+        launcher=str(hydra.launcher._target_),
+        sweep=hydra.runtime.choices.get("sweep"),
+    )
+
+
+def _values(override: Override) -> list[str]:
+    """What a point may have of an override, each as an override of its own."""
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise LcmError(f"{override.input_line}: a multirun takes values from a list or a range; write {key}=A,B")
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]

@@ -1,24 +1,16 @@
-"""Composition: overrides become configurations, and many of one command without composing each from its files."""
+"""Composition: overrides become configurations, by Hydra's Compose API; what many have in common is composed once."""
 
 import json
-import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, not to Hydra's printer; read when Hydra is imported
-
-from hydra import initialize_config_dir
-from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.global_hydra import GlobalHydra
+from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
-from hydra.core.plugins import Plugins
-from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from lcm.errors import LcmError
@@ -30,8 +22,18 @@ _PRESETS = ("system", "experiment", "sweep")
 """Groups of which nothing need be chosen."""
 
 
-def composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeline: str = EVALUATE) -> DictConfig:
-    """Compose, Hydra's own settings included.
+def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
+    """Compose the configuration of a pipeline.
+
+    Raises:
+        LcmError: naming the key, the value and the remedy.
+    """
+    with explained(overrides, pipeline):
+        return without_hydra(composed_whole(overrides, pipeline))
+
+
+def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
+    """Compose, Hydra's own settings included, below `hydra`.
 
     Raises:
         HydraException or OmegaConfBaseException: as Hydra has it.
@@ -41,26 +43,15 @@ def composed_whole(overrides: Sequence[str], mode: RunMode = RunMode.RUN, pipeli
         group, _, choice = override.partition("=")
         if choice in ("", "null") and group in groups() and group not in _PRESETS:
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
-    with _hydra_of_its_own():
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        return hydra.compose_config(config_name(pipeline), list(overrides), run_mode=mode)
+    with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+        return compose(config_name(pipeline), list(overrides), return_hydra_config=True)
 
 
 def without_hydra(whole: DictConfig) -> DictConfig:
+    """A configuration without Hydra's own settings."""
     with open_dict(whole):
         del whole["hydra"]
     return whole
-
-
-def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
-    """Compose the configuration without running anything.
-
-    Raises:
-        LcmError: naming the key, the value and the remedy.
-    """
-    with explained(overrides, pipeline):
-        return without_hydra(composed_whole(overrides, pipeline=pipeline))
 
 
 @contextmanager
@@ -81,10 +72,14 @@ def chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
 
 
 @lru_cache(maxsize=16)
-def _composed_of(chosen: tuple[str, ...], pipeline: str) -> DictConfig:
+def _composed_of(choosing: tuple[str, ...], pipeline: str) -> DictConfig:
     """Once for all points of a sweep that have the same mistake."""
-    parsed = OverridesParser.create().parse_overrides(list(chosen))
-    return composed([str(override.input_line) for override in parsed if not override.is_sweep_override()], pipeline)
+    return composed([str(one.input_line) for one in parsed(choosing) if not one.is_sweep_override()], pipeline)
+
+
+def parsed(overrides: Sequence[str]) -> list[Override]:
+    """Overrides as Hydra reads them."""
+    return OverridesParser.create().parse_overrides(list(overrides))
 
 
 def quoted(value: Any) -> str:
@@ -107,39 +102,39 @@ class CompositionCache:
     def __init__(self, pipeline: str = EVALUATE) -> None:
         self._pipeline = pipeline
         self._chosen: dict[tuple[str, ...], bytes] = {}
-        self._parsed: dict[str, Override] = {}
 
     def composed(self, overrides: Sequence[str]) -> DictConfig:
-        """Raises as `composed_whole`."""
-        return self._laid_over(overrides) or without_hydra(composed_whole(overrides, pipeline=self._pipeline))
+        """Raises as `composed`, the module's own."""
+        return self._laid_over(overrides) or composed(overrides, self._pipeline)
 
     def _laid_over(self, overrides: Sequence[str]) -> DictConfig | None:
         """None where a configuration cannot be made this way."""
         try:
-            parsed = [self._parse(override) for override in overrides]
-            choosing = tuple(str(override.input_line) for override in parsed if _is_choice(override))
-            settings = [override for override in parsed if not _is_choice(override)]
+            read = [_parsed_once(override) for override in overrides]
+            choosing = tuple(str(override.input_line) for override in read if _is_choice(override))
+            settings = [override for override in read if not _is_choice(override)]
             if not all(map(_is_setting, settings)):
                 return None
             config = self._choice(choosing)
             if any(not _is_scalar_of(config, override.key_or_group) for override in settings):
                 return None
-            ConfigLoaderImpl._apply_overrides_to_config(settings, config)
+            for override in settings:
+                OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
         except CONFIGURATION_ERRORS:
             return None
         return config
 
-    def _parse(self, override: str) -> Override:
-        if override not in self._parsed:
-            (self._parsed[override],) = OverridesParser.create().parse_overrides([override])
-        return self._parsed[override]
-
     def _choice(self, choosing: tuple[str, ...]) -> DictConfig:
         if choosing not in self._chosen:
-            whole = composed_whole(choosing, pipeline=self._pipeline)
+            whole = composed_whole(choosing, self._pipeline)
             self._chosen[choosing] = pickle.dumps(without_hydra(whole))
         config: DictConfig = pickle.loads(self._chosen[choosing])  # noqa: S301  # our own; a quarter of a deep copy's time
         return config
+
+
+@lru_cache(maxsize=4096)
+def _parsed_once(override: str) -> Override:
+    return parsed([override])[0]
 
 
 def _is_choice(override: Override) -> bool:
@@ -155,37 +150,3 @@ def _is_setting(override: Override) -> bool:
 def _is_scalar_of(config: DictConfig, key: str) -> bool:
     """Whether a key has a dot, or is no group of the user's own that is merely unknown here."""
     return "." in key or (not OmegaConf.is_config(config._get_node(key)) and config._get_node(key) is not None)
-
-
-def launch(
-    task: Callable[[DictConfig], Any], settings: Sequence[str], jobs: Sequence[Sequence[str]], pipeline: str = EVALUATE
-) -> None:
-    """Hand jobs to the launcher that `hydra/launcher` names; returns when all are done.
-
-    Args:
-        task: called once a job, maybe in another process: importable there by its name.
-        settings: overrides of Hydra's own, `hydra/launcher` and `hydra.sweep.dir` among them.
-        jobs: overrides of each; `hydra.sweep.subdir` names its folder below that one.
-    Raises:
-        The first error that is the launcher's own, or a job's.
-    """
-    with _hydra_of_its_own():
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        config = hydra.compose_config(config_name(pipeline), list(settings), run_mode=RunMode.MULTIRUN)
-        context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks(config))
-        launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=task, config=config)
-        for returned in launcher.launch([list(job) for job in jobs], initial_job_idx=0):
-            _ = returned.return_value  # raises what the job raised
-
-
-@contextmanager
-def _hydra_of_its_own() -> Iterator[None]:
-    """Hydra keeps one global instance, which may be at work on a run that has just failed."""
-    at_work = GlobalHydra.instance().hydra
-    GlobalHydra.instance().hydra = None
-    try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
-            yield
-    finally:
-        GlobalHydra.instance().hydra = at_work

@@ -16,7 +16,7 @@ from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.preset_choices import Choices, Restored, restored
 from pipelines.config.preset_folder import PROTOCOL, escaped
-from pipelines.point import identity
+from pipelines.steps.point import identity
 
 RECALL = "recall"
 """A group of the commands that search, which `lcm evaluate` does not have."""

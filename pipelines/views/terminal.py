@@ -28,8 +28,10 @@ from rich.text import Text
 from eval.experiment import experiment
 from eval.experiment.workspace import SYSTEM_ARM
 from eval.sweep.results import Result, best
+from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records import LEVELS
+from pipelines.config.command_line import Command, shown
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
 """The columns of the printed table, as far as they were measured; the run folder holds the rest.
@@ -63,6 +65,29 @@ def console() -> Console:
 
 def warn(message: str) -> None:
     Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: warning: {message}"), highlight=False, markup=False)
+
+
+def say(text: str) -> None:
+    """Print words as they are, without colours or markup."""
+    console().print(well_formed(text), highlight=False, markup=False)
+
+
+def show_look(asked: Command) -> int:
+    """Print the configuration that a command looks at; returns the exit code."""
+    console().print(shown(asked).rstrip("\n"), highlight=False, markup=False)
+    return 0
+
+
+def log_and_tell(log: Log, folder: Path, parent: Path | None = None) -> bool:
+    """Log a complete folder and say where; whether tracking works."""
+    try:
+        where = log(folder, parent)
+    except TrackingError as error:
+        warn(str(error))
+        return False
+    if where and parent is None:
+        say(f"Logged: {where}")
+    return True
 
 
 class _Rate(ProgressColumn):
@@ -99,7 +124,7 @@ def progress() -> Iterator[experiment.Progress]:
         last = time.monotonic()
         begun: dict[str, tuple[float, int]] = {}
 
-        def say(what: str, done: int, total: int) -> None:
+        def tell(what: str, done: int, total: int) -> None:
             nonlocal last
             now = time.monotonic()
             since, first = begun.setdefault(what, (now, done))
@@ -111,7 +136,7 @@ def progress() -> Iterator[experiment.Progress]:
                 pace = "" if each_s is None else f", {each_s:.1f} s each, {each_s * (total - done):.0f} s left"
                 Console(stderr=True).print(f"{what}: {done} of {total}{pace}", highlight=False)
 
-        yield say
+        yield tell
 
 
 def show_run(summary: Mapping[str, Any], folder: Path) -> None:
@@ -182,7 +207,7 @@ def show_points(results: Sequence[Result], folder: Path) -> None:
     out = console()
     finished = [result.measures for result in results if result.measures is not None]
     if finished:
-        names = shown(finished)
+        names = compared_by(finished)
         rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
         tops = {name: best(results, name) for name in names}
         _print_table(out, "point", rows, names, "the system, by point; * = best", tops)
@@ -192,7 +217,7 @@ def show_points(results: Sequence[Result], folder: Path) -> None:
     out.print(f"{len(finished)} of {len(results)} points kept: {folder}", highlight=False, markup=False)
 
 
-def shown(points: Sequence[Measures]) -> list[str]:
+def compared_by(points: Sequence[Measures]) -> list[str]:
     """The measures that points are compared by: those of a run's table that all have, and what contexts retain."""
     if not points:
         return []

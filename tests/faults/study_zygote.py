@@ -16,9 +16,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 import eval.tuning.study_folder  # noqa: F401 - loaded before children are made
-import pipelines.trial  # noqa: F401 - likewise
+import pipelines.steps.trial  # noqa: F401 - likewise
 from pipelines import tune
-from pipelines.config import building, composition
+from pipelines.config import building, command_line, composition
 
 matplotlib.use("Agg")
 
@@ -68,7 +68,7 @@ def run(asked: dict, at: int, channel: int) -> None:
     Path.replace = replaced
     code = 1
     try:
-        code = tune.main(asked["arguments"])
+        code = tune.main(command_line.read(asked["arguments"], "tune"))
     finally:
         sys.stdout.flush()
         os._exit(code)

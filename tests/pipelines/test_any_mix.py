@@ -14,7 +14,7 @@ from allpairspy import AllPairs
 
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
-from pipelines.point import evaluated
+from pipelines.steps.point import evaluated
 from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked

@@ -189,8 +189,7 @@ def test_a_corrupted_transcript_is_told_with_its_line(
 
 @pytest.mark.parametrize("override", ["~ranking.stages.limit", "ranking.stages.limit=null"])
 def test_a_stage_can_be_taken_out(lcm: Lcm, override: str) -> None:
-    (point,) = command_line.overrides_of_points(command_line.command([*QUICK, override]))
-    ranking = building.build(composition.composed(point), "ranking")
+    ranking = building.build(command_line.read([*QUICK, override]).config, "ranking")
     assert ranking.stages.get("limit") is None
     assert lcm("evaluate", *QUICK, override).code == 0
 
@@ -198,7 +197,7 @@ def test_a_stage_can_be_taken_out(lcm: Lcm, override: str) -> None:
 def test_options_and_overrides_come_in_any_order() -> None:
     command = command_line.command(["embedder=hashing", "-m", "fusion=weighted_sum,reciprocal_rank", "arms=none"])
     assert command.is_multirun
-    assert command_line.overrides_of_points(command) == [
+    assert command_line.multirun(command).points == [
         ("embedder=hashing", "fusion=weighted_sum", "arms=none"),
         ("embedder=hashing", "fusion=reciprocal_rank", "arms=none"),
     ]

@@ -15,7 +15,7 @@ from pipelines import export, import_preset
 from pipelines.config import building, composition
 from pipelines.config.preset_config import composed_of, hash_of
 from pipelines.export import Source, read_command
-from pipelines.point import evaluated, identity
+from pipelines.steps.point import evaluated, identity
 
 TURNED = {
     "lancedb_pro": ["fusion.dense_weight=0.61", "decay.beta_core=0.9", "ranking.stages.noise_filter=null"],

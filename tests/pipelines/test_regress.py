@@ -13,7 +13,7 @@ from eval.tracking.registry import promote, register
 from lcm.errors import LcmError
 from pipelines import regress
 from pipelines.config import composition
-from pipelines.point import evaluated
+from pipelines.steps.point import evaluated
 from tests.support.run_folders import write_run_folder
 
 GOOD = {"recall@10": [1.0] * 100, "nDCG@10": [0.5] * 100}

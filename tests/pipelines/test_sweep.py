@@ -17,10 +17,10 @@ import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
-from pipelines import cli, sweep
+from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED
 from pipelines.config import command_line, conf_folder
-from pipelines.config.composition import CompositionCache
+from pipelines.steps import sweep
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
 from tests.pipelines.test_evaluate import numbers, start
@@ -134,7 +134,7 @@ def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float
 
 def test_equal_points_run_once(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = [(*QUICK, f"fusion.dense_weight={weight}") for weight in ("0.7", "0.70", "0.5")]
-    assert [point.label for point in sweep.checked_points(wanted, CompositionCache())] == [
+    assert [point.label for point in sweep.checked_points(wanted)] == [
         "fusion.dense_weight=0.7",
         "fusion.dense_weight=0.5",
     ]
@@ -266,7 +266,7 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
     wanted = command_line.multirun(command).points
-    built = sweep.checked_points(wanted, CompositionCache())
+    built = sweep.checked_points(wanted)
     assert 5 < len(built) == len(wanted)
 
 

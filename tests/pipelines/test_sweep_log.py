@@ -7,7 +7,7 @@ from pathlib import Path
 from eval.sweep.origin import Origin
 from eval.sweep.point_folder import PointFolder
 from eval.tracking.tracking import Log, TrackingError
-from pipelines.sweep_log import SweepLog, watched
+from pipelines.steps.sweep_log import SweepLog, watched
 
 
 class Places:

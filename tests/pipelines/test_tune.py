@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from eval.sweep.point_folder import POINT
-from pipelines import cli, trial
+from pipelines import cli
 from pipelines.config import building, composition, conf_folder
-from pipelines.config.trial_config import TrialConfigs
+from pipelines.steps import trial
+from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 NO_FUSION = ("space.fusion.choices=null", "space.fusion.floor_ratio=null", "space.fusion.floor_from=null")

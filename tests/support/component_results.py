@@ -28,7 +28,7 @@ from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.writing.admission.intake import Intake
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building
-from pipelines.point import experiment_of, identity
+from pipelines.steps.point import experiment_of, identity
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.lcm.retrieval.reranker.conftest import batch, frame
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked

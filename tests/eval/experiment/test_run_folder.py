@@ -21,7 +21,7 @@ from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
 from pipelines.config import composition
-from pipelines.point import identity
+from pipelines.steps.point import identity
 
 Git = Callable[..., str]
 

@@ -18,7 +18,7 @@ from eval.tuning.folds import Fold, folds_of, part_of, pooled, shared
 from eval.tuning.objective import Objective
 from lcm.errors import LcmError
 from pipelines.config import composition
-from pipelines.point import experiment_of
+from pipelines.steps.point import experiment_of
 
 OVERRIDES = (
     "embedder=hashing",

@@ -6,7 +6,7 @@ from omegaconf import OmegaConf
 
 from pipelines.config import composition, conf_folder
 from pipelines.config.instantiation import RefusedError, instantiated, is_ours
-from pipelines.point import PARTS
+from pipelines.steps.point import PARTS
 
 SYSTEMS = [None, *conf_folder.groups()["system"]]
 

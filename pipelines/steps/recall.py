@@ -11,25 +11,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
 from lcm.clock import parse_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.store.store import Store
-from pipelines.config import building, composition, conf_folder, plugin_environment
+from pipelines.config import building, command_line, conf_folder
 from pipelines.views.terminal import console
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
-_PIPELINE = "recall"
-SETTINGS_HELP = f"""
-  store=FILE             the store; else what ${STORE_VARIABLE} names
-  conversation=KEY       one conversation, archived ones of that id too; else all
-  json=true              everything as JSON
-
-Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +131,7 @@ def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
     Raises:
         LcmError: if no store was named, or it is none; none is ever made.
     """
-    above_presets = plugin_environment.environment_overrides(asked.overrides, _PIPELINE)
-    config: DictConfig = composition.composed([*above_presets, *asked.overrides], _PIPELINE)
-    recall: Recall = building.build(config, "recall")
+    recall: Recall = building.build(command_line.read(asked.overrides, "recall").config, "recall")
     with opened_store(asked) as store:
         yield recall, recall.on(store)
 

@@ -15,7 +15,7 @@ from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
 from eval.regression.agreement import SETTINGS, require_same_settings
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
-from pipelines.point import evaluated
+from pipelines.steps.point import evaluated
 
 SHARED = ("dataset", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""

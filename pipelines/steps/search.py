@@ -1,13 +1,18 @@
-"""The configurations of trials."""
+"""A search: what all trials of a study have in common, and the configuration of each."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from pipelines.config import composition
-from pipelines.config.composition import CompositionCache, composed_whole
+from eval.dataset.dataset import Dataset
+from eval.tuning.folds import Fold
+from eval.tuning.space import Space
+from eval.tuning.study import Study
+from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
 
 _TUNE = "tune"
 _OURS = ("study", "space")
@@ -31,8 +36,7 @@ class TrialConfigs:
             LcmError: if it cannot be composed.
         """
         overrides = [*self.common, *_written(assignment)]
-        with composition.explained(overrides, _TUNE):
-            config = self._compositions.composed(overrides)
+        config = self._compositions.composed(overrides)
         with open_dict(config):
             for key in _OURS:
                 config.pop(key, None)
@@ -46,10 +50,22 @@ class TrialConfigs:
     def chosen(self, group: str) -> str | None:
         """The choice of a group where no trial makes one."""
         if self._chosen is None:
-            with composition.explained(self.common, _TUNE):
-                choices = composed_whole(self.common, pipeline=_TUNE).hydra.runtime.choices
+            with explained(self.common, _TUNE):
+                choices = composed_whole(self.common, _TUNE).hydra.runtime.choices
             self._chosen = dict(OmegaConf.to_container(choices))  # type: ignore[arg-type]
         return self._chosen.get(group)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What all trials of a study have in common."""
+
+    settings: Study
+    space: Space
+    configs: TrialConfigs
+    dataset: Dataset
+    folds: tuple[Fold, ...]
+    folder: Path
 
 
 def _written(assignment: Mapping[str, Any]) -> list[str]:
@@ -59,4 +75,4 @@ def _written(assignment: Mapping[str, Any]) -> list[str]:
 def _plain(value: Any) -> str:
     """A value as Hydra reads it back, without quotes where none are needed."""
     is_bare = isinstance(value, str) and _BARE.fullmatch(value) and value.lower() not in _WORDS
-    return str(value) if is_bare else composition.quoted(value)
+    return str(value) if is_bare else quoted(value)

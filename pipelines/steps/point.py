@@ -1,6 +1,7 @@
 """A point: one composed configuration, run and kept. What evaluate, sweep, tune and regress have in common."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from omegaconf import DictConfig, OmegaConf
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.elsewhere import Apart
 from eval.experiment.experiment import Experiment, Progress, rankings_of
@@ -23,21 +23,37 @@ from pipelines.config import building
 
 PARTS = (
     "dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "executor",
-    "tracking",
+    "tracking", "stages",
 )  # fmt: skip
 """What the configuration builds."""
 _BESIDE = ("tracking", "latency", "cache", "stages", "executor")
 """What changes no number."""
 
 
-def evaluated(config: DictConfig, folder: Path, show: Progress) -> dict[str, Any]:
+def parts_of(config: DictConfig) -> dict[str, Any]:
+    """The components that a configuration describes, by the names of `PARTS`.
+
+    Raises:
+        LcmError: if one of them refuses its settings.
+    """
+    building.flag(config, "cache")
+    return {part: building.build(config, part) for part in PARTS}
+
+
+def evaluated(
+    config: DictConfig,
+    folder: Path,
+    show: Progress,
+    dataset: Dataset | None = None,
+    parts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Run what a configuration describes and write its folder; returns the summary, as `read_summary` gives it.
 
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
     begin_run(folder)
-    return measured(config, experiment_of(config), folder, show)
+    return measured(config, experiment_of(config, dataset, parts), folder, show)
 
 
 def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Progress) -> dict[str, Any]:
@@ -54,29 +70,32 @@ def identity(config: DictConfig) -> dict[str, Any]:
     return {key: value for key, value in building.resolved(config).items() if key not in _BESIDE}
 
 
-def experiment_of(config: DictConfig, dataset: Dataset | None = None) -> Experiment:
+def experiment_of(
+    config: DictConfig, dataset: Dataset | None = None, parts: Mapping[str, Any] | None = None
+) -> Experiment:
     """The experiment that a configuration describes.
 
     Args:
         config: composed.
         dataset: loaded before; None = as the configuration says.
+        parts: built before; None = as the configuration says.
     """
-    executor: Executor = building.build(config, "executor")
-    is_apart = not isinstance(executor, NoExecutor)
-    system, stages = _system(config)
+    parts = parts or parts_of(config)
+    system, stages = _system(config, parts)
     if dataset is None:
-        dataset = loaded(building.build(config, "dataset"), stages)
-    embedder = system.embedder
+        dataset = loaded(parts["dataset"], stages)
+    embedder, executor = system.embedder, parts["executor"]
+    is_apart = not isinstance(executor, NoExecutor)
     return Experiment(
         dataset=dataset,
         system=system,
-        replay=building.build(config, "replay"),
-        retrieval=building.build(config, "measures"),
-        retention=building.build(config, "retention"),
-        summary_quality=building.build(config, "summary_quality"),
-        latency=building.build(config, "latency"),
+        replay=parts["replay"],
+        retrieval=parts["measures"],
+        retention=parts["retention"],
+        summary_quality=parts["summary_quality"],
+        latency=parts["latency"],
         live_embedder=embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder,
-        arms=building.build(config, "arms") or {},
+        arms=parts["arms"] or {},
         cache=stages,
         apart=Apart(executor, ComposedEvaluator(building.resolved(config))) if is_apart else None,
     )
@@ -91,23 +110,23 @@ class ComposedEvaluator:
 
     def __call__(self, dataset: Dataset) -> WorkspaceEvaluator:
         config: DictConfig = OmegaConf.create(self.config)
-        system, stages = _system(config)
+        parts = parts_of(config)
+        system, stages = _system(config, parts)
         return WorkspaceEvaluator(
             dataset=dataset,
             system=system,
-            replay=building.build(config, "replay"),
-            rankings=rankings_of(system, building.build(config, "arms") or {}, dataset),
-            retention=building.build(config, "retention"),
-            latency=building.build(config, "latency"),
+            replay=parts["replay"],
+            rankings=rankings_of(system, parts["arms"] or {}, dataset),
+            retention=parts["retention"],
+            latency=parts["latency"],
             live_embedder=system.embedder,
             cache=stages,
         )
 
 
-def _system(config: DictConfig) -> tuple[System, StageCache | None]:
+def _system(config: DictConfig, parts: Mapping[str, Any]) -> tuple[System, StageCache | None]:
     """The memory system, and where its stages are kept: its embeddings then are too."""
-    system: System = building.build(config, "memory")
-    if not building.flag(config, "cache"):
+    system: System = parts["memory"]
+    if not config.cache:
         return system, None
-    embedder = CachedEmbedder(system.embedder, cache_dir() / "embeddings")
-    return replace(system, embedder=embedder), building.build(config, "stages")
+    return replace(system, embedder=CachedEmbedder(system.embedder, cache_dir() / "embeddings")), parts["stages"]

@@ -1,14 +1,16 @@
 """Sweep: many points of one configuration, checked before the first runs, each kept by itself and found again."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
+from eval.dataset.dataset import Dataset
 from eval.executor.timing import refuse_timing
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
@@ -18,14 +20,17 @@ from eval.sweep.results import Result
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition, explanation
+from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
-from pipelines.config.composition import CompositionCache, launch
-from pipelines.point import PARTS, evaluated
-from pipelines.sweep_log import SweepLog, watched
-from pipelines.views.terminal import console, progress, show_points, shown, warn
+from pipelines.config.composition import CompositionCache
+from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
+from pipelines.config.launcher import launch
+from pipelines.steps.point import evaluated, parts_of
+from pipelines.steps.sweep_log import SweepLog, watched
+from pipelines.views.terminal import compared_by, console, progress, show_points, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+"""The launcher that Hydra chooses where none is named."""
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
 _INTERRUPTED = 130
 
@@ -41,6 +46,14 @@ class Point:
     overrides: tuple[str, ...]
 
 
+class Built(NamedTuple):
+    """What a point is made of, until it runs."""
+
+    config: DictConfig
+    parts: Mapping[str, Any]
+    """`PARTS` -> component."""
+
+
 def sweep(command: Command) -> int:
     """`lcm evaluate -m`: run every point that has not run; returns the exit code.
 
@@ -48,11 +61,11 @@ def sweep(command: Command) -> int:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
     multirun = command_line.multirun(command)
-    compositions = CompositionCache(command.pipeline)
-    points = checked_points(multirun.points, compositions)
+    checked = checked_points(multirun.points)
+    points = list(checked)
     folder = _made(multirun, points)
-    tracking: Tracking = building.build(compositions.composed(points[0].overrides), "tracking")
-    origins = _Origins(compositions)
+    tracking: Tracking = checked[points[0]].parts["tracking"]
+    origins = _Origins(checked)
     failed: dict[str, str] = {}
     with _alone(folder), SweepLog(tracking, folder) as logs:
         todo = _unfinished(points, folder, origins)
@@ -64,7 +77,7 @@ def sweep(command: Command) -> int:
         try:
             with progress() as show:
                 if multirun.launcher == _HERE:
-                    failed = _run_here(todo, len(points), folder, origins, logs, show)
+                    failed = _run_here(todo, len(points), folder, checked, origins, logs, show)
                 elif todo:
                     failed = _run_launched(command, todo, len(points), folder, origins, logs, show)
         except KeyboardInterrupt:
@@ -76,7 +89,9 @@ def sweep(command: Command) -> int:
             return _INTERRUPTED
         results = _results(points, folder, failed)
         show_points(results, folder)
-        write_sweep(folder, results, shown([result.measures for result in results if result.measures]), multirun.points)
+        write_sweep(
+            folder, results, compared_by([result.measures for result in results if result.measures]), multirun.points
+        )
         where, unlogged = logs.finish()
     if where:
         console().print(f"Logged: {where}", highlight=False, markup=False)
@@ -89,7 +104,7 @@ def sweep(command: Command) -> int:
     return 0
 
 
-def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> list[Point]:
+def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, Built]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
@@ -97,53 +112,64 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
     Raises:
         LcmError: naming every run that cannot be built.
     """
+    compositions = CompositionCache()
     common = set(wanted[0]).intersection(*wanted)
     points: dict[str, Point] = {}
+    checked: dict[Point, Built] = {}
     wrong: dict[str, list[str]] = {}
     errors: list[LcmError] = []
     for overrides in wanted:
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
-            config = _composed(compositions, overrides)
-            built = {part: building.build(config, part) for part in PARTS}
-            refuse_timing(built["executor"], built["latency"].queries)
-            building.flag(config, "cache")
+            config = compositions.composed(overrides)
+            parts = parts_of(config)
+            refuse_timing(parts["executor"], parts["latency"].queries)
             building.refuse_unused(config, overrides)
         except LcmError as error:
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
-            name = point_name(building.resolved(config))
-            points.setdefault(name, Point(name, label, overrides))
+            point = Point(point_name(building.resolved(config)), label, overrides)
+            if points.setdefault(point.name, point) is point:
+                checked[point] = Built(config, parts)
     if errors:
         told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
         raise LcmError("; ".join(told)) from errors[0]
-    if len(points) < len(wanted):
-        warn(f"{len(wanted) - len(points)} of {len(wanted)} points are the same as others: each runs once")
-    return list(points.values())
+    if len(checked) < len(wanted):
+        warn(f"{len(wanted) - len(checked)} of {len(wanted)} points are the same as others: each runs once")
+    return checked
 
 
-def launched(config: DictConfig) -> None:
+def launched(config: DictConfig, folder: Path) -> None:
     """A point in a process of a launcher's, maybe on another machine that sees the same folders."""
-    folder = PointFolder(command_line.run_dir())
-    if not folder.is_complete():
-        _run(config, folder, lambda *_: None)
+    kept = PointFolder(folder)
+    if not kept.is_complete():
+        try:
+            evaluated(config, kept.path, lambda *_: None)
+        except Exception as error:
+            _failed(kept, error)
 
 
 class _Origins:
     """Where the numbers of points come from; each dataset is read once."""
 
-    def __init__(self, compositions: CompositionCache) -> None:
-        self._compositions = compositions
-        self._digests: dict[str, str] = {}
+    def __init__(self, checked: Mapping[Point, Built]) -> None:
+        self._checked = checked
+        self._datasets: dict[str, Dataset] = {}
 
-    def of(self, point: Point) -> tuple[DictConfig, Origin]:
-        config = _composed(self._compositions, point.overrides)
-        resolved = building.resolved(config)
-        dataset = config_hash(resolved["dataset"])
-        if dataset not in self._digests:
-            self._digests[dataset] = building.build(config, "dataset").load().digest
-        return config, origin_of(resolved, self._digests[dataset])
+    def of(self, point: Point) -> tuple[Origin, Dataset]:
+        built = self._checked[point]
+        resolved = building.resolved(built.config)
+        key = config_hash(resolved["dataset"])
+        if key not in self._datasets:
+            self._datasets[key] = built.parts["dataset"].load()
+        return origin_of(resolved, self._datasets[key].digest), self._datasets[key]
+
+    def begin(self, point: Point, kept: PointFolder) -> Dataset:
+        """Make the folder of a point ready for what it will hold; returns the point's dataset."""
+        origin, dataset = self.of(point)
+        kept.begin(origin, point.overrides)
+        return dataset
 
 
 def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
@@ -155,7 +181,7 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
             todo.append(point)
             continue
         try:
-            is_up_to_date = kept.is_of(origins.of(point)[1])
+            is_up_to_date = kept.is_of(origins.of(point)[0])
         except Exception:  # told when the point is run
             is_up_to_date = False
         if not is_up_to_date:
@@ -171,19 +197,27 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
 
 
 def _run_here(
-    todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
+    todo: Sequence[Point],
+    n: int,
+    folder: Path,
+    checked: dict[Point, Built],
+    origins: _Origins,
+    logs: SweepLog,
+    show: Progress,
 ) -> dict[str, str]:
     """One after another in this process; returns why points failed, by name."""
     failed = {}
     for done, point in enumerate(todo, n - len(todo)):
         show("points", done, n)
         kept = PointFolder(folder / point.name)
-        config = _begun(point, kept, origins)
-        error = config if isinstance(config, str) else _run(config, kept, show)
-        if error is None:
-            logs.submit(kept.path)
+        try:
+            dataset = origins.begin(point, kept)
+            built = checked.pop(point)
+            evaluated(built.config, kept.path, show, dataset, built.parts)
+        except Exception as error:
+            failed[point.name] = _failed(kept, error)
         else:
-            failed[point.name] = error
+            logs.submit(kept.path)
     return failed
 
 
@@ -191,44 +225,25 @@ def _run_launched(
     command: Command, todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
 ) -> dict[str, str]:
     """All at once by Hydra's launcher; returns why points failed before they were handed to it."""
-    failed, jobs = {}, []
+    failed: dict[str, str] = {}
+    jobs: dict[Path, Sequence[str]] = {}
     for point in todo:
-        config = _begun(point, PointFolder(folder / point.name), origins)
-        if isinstance(config, str):
-            failed[point.name] = config
+        kept = PointFolder(folder / point.name)
+        try:
+            origins.begin(point, kept)
+        except Exception as error:
+            failed[point.name] = _failed(kept, error)
         else:
-            own = [override for override in point.overrides if not _HYDRAS.match(override)]
-            jobs.append([*own, f"hydra.sweep.subdir={composition.quoted(point.name)}"])
-    pinned = f"hydra.sweep.dir={composition.quoted(str(folder.resolve()))}"
-    waiting = [folder / point.name for point in todo if point.name not in failed]
-    with composition.explained(command.overrides), watched(waiting, n, logs, show):
-        if jobs:
-            launch(launched, [*command_line.presets(command), pinned], jobs, command.pipeline)
+            jobs[kept.path] = [override for override in point.overrides if not _HYDRAS.match(override)]
+    if jobs:
+        with watched(list(jobs), n, logs, show):
+            launch(launched, command_line.presets(command), jobs, command.pipeline)
     return failed
 
 
-def _begun(point: Point, kept: PointFolder, origins: _Origins) -> DictConfig | str:
-    """The point's configuration, its folder made, or why that cannot be."""
-    try:
-        config, origin = origins.of(point)
-        kept.begin(origin, point.overrides)
-    except Exception as error:
-        return _failed(kept, error)
-    return config
-
-
-def _run(config: DictConfig, kept: PointFolder, show: Progress) -> str | None:
-    """Run a point; returns why it failed."""
-    try:
-        evaluated(config, kept.path, show)
-    except Exception as error:
-        return _failed(kept, error)
-    return None
-
-
 def _failed(kept: PointFolder, error: Exception) -> str:
-    reason = explanation.explain(error)
-    if not isinstance(error, (LcmError, ValueError, OSError, *explanation.CONFIGURATION_ERRORS)):
+    reason = explain(error)
+    if not isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
     if not kept.is_complete():
         kept.fail(reason)
@@ -247,11 +262,6 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
         pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
         results.append(Result(point.name, point.label, {key: value for key, _, value in pairs}, summary, error))
     return results
-
-
-def _composed(compositions: CompositionCache, overrides: Sequence[str]) -> DictConfig:
-    with composition.explained(overrides):
-        return compositions.composed(overrides)
 
 
 def _made(multirun: Multirun, points: Sequence[Point]) -> Path:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
@@ -19,11 +19,9 @@ from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
 from pipelines.config import building
-from pipelines.point import experiment_of, identity
+from pipelines.steps.point import experiment_of, identity
+from pipelines.steps.search import Search
 from pipelines.views.terminal import console, progress, warn
-
-if TYPE_CHECKING:
-    from pipelines.tune import Search
 
 _TRIALS = "trials"
 
@@ -32,7 +30,7 @@ class _PrunedError(Exception):
     """What was found in the first folds is enough."""
 
 
-def run_trial(trial: Trial, queue: TrialQueue, search: "Search") -> None:
+def run_trial(trial: Trial, queue: TrialQueue, search: Search) -> None:
     """Evaluate a trial, and say in the queue how it ended.
 
     An error of the configuration stops the trial, not the study, and is kept with the trial.
@@ -81,7 +79,7 @@ def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[flo
 
 
 def _evaluated(
-    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: "Search"
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: Search
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / _TRIALS / str(trial.number)
     kept = PointFolder(folder)
@@ -110,7 +108,7 @@ def _evaluated(
     return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
 
 
-def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", kept: PointFolder) -> Outcome:
+def _run_by_folds(trial: Trial, experiment: Experiment, search: Search, kept: PointFolder) -> Outcome:
     """Run fold by fold, as long as the pruner lets it."""
     measure = search.settings.wanted()[0].measure
     outcomes: dict[str, Outcome] = {}
@@ -129,7 +127,7 @@ def _run_by_folds(trial: Trial, experiment: Experiment, search: "Search", kept: 
     return pooled(outcomes, experiment)
 
 
-def _best_so_far(queue: TrialQueue, search: "Search") -> str:
+def _best_so_far(queue: TrialQueue, search: Search) -> str:
     from eval.tuning.selection import best
     from eval.tuning.study_report import finished
 

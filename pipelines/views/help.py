@@ -1,0 +1,21 @@
+"""Help: what `lcm PIPELINE --help` prints is the docstring of the pipeline's module, read without importing it."""
+
+import ast
+from pathlib import Path
+
+from pipelines.config.conf_folder import groups
+
+_RECALL = """
+  store=FILE             the store; else what $LCM_DATABASE_PATH names
+  conversation=KEY       one conversation, archived ones of that id too; else all
+  json=true              everything as JSON
+
+Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
+
+
+def help_of(module: str) -> str:
+    """The help of a pipeline by the name of its module, with what several have in common filled in."""
+    source = Path(__file__).parents[1] / f"{module}.py"
+    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    choices = "\n".join(f"{group}: {', '.join(names)}" for group, names in groups().items() if names)
+    return text.replace("$GROUPS", f"{choices}\n").replace("\n$RECALL", _RECALL)
