@@ -22,7 +22,9 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {f"pipelines.config.{name}" for name in ("building", "command_line", "composition", "explanation")},
+    "hydra": {
+        f"pipelines.config.{name}" for name in ("building", "command_line", "composition", "explanation", "launcher")
+    },
     "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.registry"},
 }
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}

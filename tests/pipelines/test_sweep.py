@@ -5,7 +5,8 @@ import random
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -19,8 +20,10 @@ from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
 from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED
-from pipelines.config import command_line, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config.composition import CompositionCache
 from pipelines.steps import sweep
+from pipelines.steps.point import PARTS
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
 from tests.pipelines.test_evaluate import numbers, start
@@ -287,6 +290,28 @@ def assert_same(once: tuple[Path, str], there: Finished) -> None:
     assert [point.name for point in ours] == [point.name for point in theirs]
     for one, other in zip(ours, theirs, strict=True):
         assert numbers(one) == numbers(other)
+
+
+def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **settings: Any) -> Any:
+            calls[name] += 1
+            return real(*arguments, **settings)
+
+        return counted
+
+    monkeypatch.setattr(CompositionCache, "composed", counting("composed", CompositionCache.composed))
+    monkeypatch.setattr(composition, "compose", counting("composed from files", composition.compose))
+    monkeypatch.setattr(building, "build", counting("built", building.build))
+    monkeypatch.setattr(Sample, "load", counting("loaded", Sample.load))
+    assert lcm(*COMMAND).code == 0
+    files = 2  # what the command chooses, with Hydra's settings; and what its points choose
+    expected = {"composed": 2, "composed from files": files, "built": 2 * len(PARTS), "loaded": 1}
+    assert calls == expected
 
 
 @pytest.mark.full

@@ -224,12 +224,12 @@ def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments:
     ],
 )
 def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str, beside: list[str]) -> None:
-    from pipelines.tune import _check, _space
+    from pipelines.tune import _checked, _space
 
     overrides = ["embedder=hashing", f"space={space}", *beside]
     config = composition.composed(overrides, "tune")
     settings = building.build(config, "study")
-    _check(config, settings, _space(config), TrialConfigs(["embedder=hashing", *beside]), overrides)
+    _checked(config, settings, _space(config), TrialConfigs(["embedder=hashing", *beside]), overrides)
 
 
 def test_all_ready_spaces_are_tried() -> None:
