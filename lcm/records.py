@@ -14,6 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 from lcm.errors import LcmError
 
+Rules = Literal["corrected", "original"]
+"""By which a component works that follows an original: its rules with their mistakes put right, or to the letter."""
+VersionedRules = Literal["corrected", "original", "1.4.4"]
+"""Likewise, where the documents of an original (`original`) want other rules than its code of that version."""
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 

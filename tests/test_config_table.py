@@ -119,7 +119,7 @@ def test_a_variable_stands_below_the_command_line(
 def test_a_choice_on_the_command_line_leaves_a_variable_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCM_CONTEXT_THRESHOLD", "0.5")
     config = composed(SYSTEM, "compaction=lossless")
-    assert (config.compaction.context_threshold, config.compaction.growth) == (0.5, "never")
+    assert (config.compaction.context_threshold, config.compaction.rules) == (0.5, "corrected")
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ Source: the host's tail selector of libravdb memory 1.4.4; that one unit is comp
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Ruling = Literal["corrected", "original", "1.4.4"]
-"""Of libravdb memory: its documents with their mistakes put right, its documents, or the code of that version."""
+from lcm.records import VersionedRules
 
 
 class Turn(NamedTuple):
@@ -59,7 +58,7 @@ class RecentTail:
             return self.budget_tokens
         return self.budget_fraction * memory_budget_tokens
 
-    def base(self, turns: Sequence[Turn], rules: Ruling = "corrected") -> int:
+    def base(self, turns: Sequence[Turn], rules: VersionedRules = "corrected") -> int:
         """Where the turns begin that are always in: the last `min_turns`, and the calls that their results answer."""
         if self.min_turns <= 0 or not turns:
             return len(turns)
@@ -71,7 +70,7 @@ class RecentTail:
         turns: Sequence[Turn],
         budget_tokens: float,
         room_tokens: float = math.inf,
-        rules: Ruling = "corrected",
+        rules: VersionedRules = "corrected",
     ) -> TailChoice:
         """Choose the tail of a conversation.
 
@@ -102,7 +101,7 @@ class RecentTail:
         return TailChoice(base, first)
 
 
-def _step(turns: Sequence[Turn], place: int, rules: Ruling) -> int:
+def _step(turns: Sequence[Turn], place: int, rules: VersionedRules) -> int:
     """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
     while rules != "1.4.4" and place and turns[place].role == "tool":
         place -= 1

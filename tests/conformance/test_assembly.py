@@ -75,7 +75,7 @@ def of_everything(choice: str) -> Any:
 
 
 def strict(assembly: Any) -> Any:
-    return assembly if assembly.shows_documents else replace(assembly, tool_pairing="strict")
+    return assembly if assembly.shows_documents else replace(assembly, rules="corrected")
 
 
 def name_of(item: Message | Summary) -> str:
@@ -162,7 +162,7 @@ def test_results_follow_their_calls_in_agent_transcripts(choice: str) -> None:
                 assembly = with_tail(choice, 3)
                 for context in assembly.assemble(transcript.messages, [Ask(b, "file") for b in (500, 8000, 10**9)]):
                     check_calls(context)
-                    if assembly.shows_documents or assembly.tool_pairing == "strict":
+                    if assembly.shows_documents or assembly.rules == "corrected":
                         check_pairs(context)
     assert read >= 40
 

@@ -267,7 +267,7 @@ def test_what_differs_is_named_by_the_key_that_sets_it_and_three_of_it_are_enoug
     one = compact(lcm, path, "summarizer=truncate", "summarizer.max_units=80", compaction="lossless")
     assert "(summarizer.max_units: 90 there, 80 here)" in one.stderr
     four = [
-        f"compaction.{key}" for key in ("budget_tokens=9000", "timezone=CET", "fresh_tail_count=1", "growth=allowed")
+        f"compaction.{key}" for key in ("budget_tokens=9000", "timezone=CET", "fresh_tail_count=1", "rules=original")
     ]
     many = compact(lcm, path, "summarizer=truncate", "summarizer.max_units=90", *four, compaction="lossless")
     assert '; compaction.timezone: "UTC" there, "CET" here; and 1 more); name another folder' in many.stderr

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summary_quality import SummaryQuality, clamped, summary_quality
 from lcm.errors import ModelError
 from lcm.protocols import Embedder
-from lcm.records import SummaryResult
+from lcm.records import SummaryResult, VersionedRules
 
 EXTRACTIVE = "extractive"
 
@@ -24,7 +23,7 @@ class ClusterConfidence:
     Source: libravdb memory 1.3.5 and 1.4.4.
     """
 
-    rules: Ruling
+    rules: VersionedRules
     embedder: Embedder
     preservation_threshold: float
     embedding_share: float

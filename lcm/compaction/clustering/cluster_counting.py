@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.compaction.recent_tail import Ruling
 from lcm.protocols import TokenEstimator
-from lcm.records import ContextEntry, Message, SummaryResult
+from lcm.records import ContextEntry, Message, SummaryResult, VersionedRules
 from lcm.token_estimator.code_points import CodePoints
 
 _FLOOR = CodePoints(empty_tokens=1)
@@ -20,7 +19,7 @@ class ClusterCounting:
     Source: libravdb memory 1.4.4.
     """
 
-    rules: Ruling
+    rules: VersionedRules
     token_estimator: TokenEstimator
 
     @property

@@ -13,13 +13,12 @@ from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.prior_context import PriorContext
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.progress import Progress
-from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError
 from lcm.protocols import Guidance, TokenEstimator
-from lcm.records import ContextEntry, Level, Message, Shard, Summary, SummaryRequest, SummaryResult
+from lcm.records import ContextEntry, Level, Message, Shard, Summary, SummaryRequest, SummaryResult, VersionedRules
 from lcm.transcript.file_references import file_ids_in
 
 SummaryExchange = Generator[SummaryRequest, SummaryResult, "Made | None"]
@@ -67,7 +66,7 @@ class ClusterSummary:
     confidence: ClusterConfidence
     ladder: Ladder
     sanitizer: Sanitizer
-    rules: Ruling
+    rules: VersionedRules
 
     def fold(self, progress: Progress, cluster: Cluster) -> Folding:
         """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is

@@ -20,11 +20,11 @@ from lcm.compaction.clustering.prior_context import PriorContext, made_before, p
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
 from lcm.compaction.progress import Progress, report
-from lcm.compaction.recent_tail import RecentTail, Ruling, Turn
+from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
 from lcm.protocols import ContextWindow, Embedder, Guidance, Summarizer, TokenEstimator, Work
-from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult
+from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult, VersionedRules
 from lcm.transcript.recorded_metadata import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
@@ -68,7 +68,7 @@ class Clustering:
     guidance: Guidance
     token_estimator: TokenEstimator
     embedder: Embedder
-    rules: Ruling = "corrected"
+    rules: VersionedRules = "corrected"
     target_cluster_size: int = 20
     min_turns: int = 4
     tail_budget_tokens: int = 128
@@ -95,8 +95,8 @@ class Clustering:
         for name in _SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        if self.rules not in get_args(Ruling):
-            raise ValueError(f"rules must be one of {', '.join(get_args(Ruling))}, got {self.rules!r}")
+        if self.rules not in get_args(VersionedRules):
+            raise ValueError(f"rules must be one of {', '.join(get_args(VersionedRules))}, got {self.rules!r}")
         ladder = Ladder(
             Rung(self.first_target_tokens, self.first_density),
             Rung(self.tighter_target_tokens, self.tighter_density),

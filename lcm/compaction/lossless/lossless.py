@@ -5,24 +5,19 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import get_args
 
 from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.passes import Passes
-from lcm.compaction.lossless.planning import CondensationScan, Limits, leaf_trigger, threshold_trigger
+from lcm.compaction.lossless.planning import Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
-from lcm.compaction.lossless.source_text import SourceStyle
 from lcm.compaction.progress import Progress, report
 from lcm.protocols import ContextWindow, Summarizer, TokenEstimator, Work
-from lcm.records import CompactionReport
+from lcm.records import CompactionReport, Rules
 
 _log = logging.getLogger(__name__)
-
-HardFanout = Literal["never", "overflow"]
-CondensedPrevious = Literal["none", "preceding"]
-Growth = Literal["allowed", "never"]
 
 _LEAST = {
     "fresh_tail_count": 0, "leaf_min_fanout": 1, "condensed_min_fanout": 1, "condensed_min_fanout_hard": 1,
@@ -30,13 +25,6 @@ _LEAST = {
     "condensed_target_tokens": 1, "summary_max_overage_factor": 1, "budget_tokens": 1,
     "circuit_breaker_threshold": 1, "circuit_breaker_cooldown_seconds": 0,
 }  # fmt: skip
-_CHOICES = {
-    "condensation_scan": CondensationScan,
-    "hard_fanout": HardFanout,
-    "condensed_previous": CondensedPrevious,
-    "source_text": SourceStyle,
-    "growth": Growth,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +38,23 @@ class Lossless:
     "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
     or the text of the failure that ended the run.
 
-    Source: lossless-claw 0.6.3. Beside its own rules (the first value of each) stand corrected ones:
-    `condensation_scan` first_run | every_run: the original tests the fanout after the cut at `leaf_chunk_tokens` and
-    looks at no run but the first, so that few long leaves, or a short early run, end condensation for good;
-    `hard_fanout` never | overflow: the original never uses its hard fanout; here from the second sweep under a target;
-    `condensed_previous` none | preceding: what a summary of depth 1 is shown as the summary before;
-    `growth` allowed | never: whether a cut source with its note may be longer than what it replaces;
-    `source_text` content | labelled: see `source_of_messages`;
-    `min_leaf_tokens` 0 | more: the original makes a leaf of each single message once the fresh tail alone is over the
-    threshold.
+    Source: lossless-claw 0.6.3 (`rules` original):
+
+    | | corrected | original |
+    |---|---|---|
+    | condensed is | the first run of a depth that reaches its fanout | the first run, if what fits a leaf chunk does |
+    | hard fanout | from the second sweep under a target on | never |
+    | depth 1 is shown | the depth 1 before it | nothing |
+    | a cut source with its note | is shorter than what it replaces | may be longer |
+    | source | speakers, tool calls and results: `source_of_messages` | words without speakers, tools invisible |
+
+    So few long leaves, or a short early run, end the original's condensation for good. Its `min_leaf_tokens` is 0: it
+    makes a leaf of each single message once the fresh tail alone is over the threshold.
     """
 
     summarizer: Summarizer
     token_estimator: TokenEstimator
+    rules: Rules = "corrected"
     budget_tokens: int = 128000
     context_threshold: float = 0.75
     fresh_tail_count: int = 64
@@ -76,11 +68,6 @@ class Lossless:
     condensed_target_tokens: int = 2000
     summary_max_overage_factor: float = 3.0
     timezone: str = "UTC"
-    source_text: SourceStyle = "labelled"
-    condensation_scan: CondensationScan = "every_run"
-    hard_fanout: HardFanout = "overflow"
-    condensed_previous: CondensedPrevious = "preceding"
-    growth: Growth = "never"
     circuit_breaker_threshold: int = 5
     circuit_breaker_cooldown_seconds: float = 1800.0
     sweep_deadline_seconds: float | None = 120.0
@@ -103,11 +90,8 @@ class Lossless:
         for name in ("sweep_deadline_seconds", "until_under_deadline_seconds"):
             if (seconds := getattr(self, name)) is not None and not seconds > 0:
                 raise ValueError(f"{name} must be > 0, or null for none, got {seconds}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                raise ValueError(
-                    f"{name} must be one of {', '.join(sorted(get_args(choices)))}, got {getattr(self, name)!r}"
-                )
+        if self.rules not in get_args(Rules):
+            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
         if zone_named(self.timezone) is None:
             _log.warning("there is no time zone %r: prompts show UTC", self.timezone)
         object.__setattr__(self, "modes", self._modes())
@@ -181,8 +165,7 @@ class Lossless:
             condensed_min_fanout=self.condensed_min_fanout,
             condensed_min_fanout_hard=self.condensed_min_fanout_hard,
             condensed_target_tokens=self.condensed_target_tokens,
-            condensation_scan=self.condensation_scan,
-            skips_unshrinkable=self.growth == "never",
+            rules=self.rules,
         )
         escalation = Escalation(
             token_estimator=self.token_estimator,
@@ -194,12 +177,9 @@ class Lossless:
             limits=limits,
             escalation=escalation,
             token_estimator=self.token_estimator,
-            source_text=self.source_text,
             timezone=self.timezone,
-            condensed_previous=self.condensed_previous,
-            may_grow=self.growth == "allowed",
         )
-        return Modes(limits, passes, self.incremental_max_depth, self.hard_fanout)
+        return Modes(limits, passes, self.incremental_max_depth)
 
 
 def _report(progress: Progress, tokens_before: int, reason: str, *, is_reason_final: bool = False) -> CompactionReport:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.passes import Passes
@@ -34,7 +33,6 @@ class Modes:
     limits: Limits
     passes: Passes
     incremental_max_depth: int
-    hard_fanout: Literal["never", "overflow"]
 
     def one_leaf(self, progress: Progress, *, is_forced: bool = False, previous: str | None = None) -> Going:
         """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.
@@ -109,9 +107,9 @@ class Modes:
             if after <= target or progress.is_late:
                 return after <= target
             is_idle = len(progress.made) == made or after >= size
-            if is_idle and (is_hard or self.hard_fanout == "never"):
+            if is_idle and (is_hard or self.limits.rules == "original"):
                 return False
-            is_hard = self.hard_fanout == "overflow"
+            is_hard = self.limits.rules == "corrected"
             size = min(size, after)
         return progress.totals.tokens <= target
 

@@ -6,13 +6,13 @@ Source: lossless-claw 0.6.3; `Lossless` names the choices beside its own.
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.escalation import Escalation, Pressed
 from lcm.compaction.lossless.planning import Chunk, Limits, leaf_chunk, leaf_from
-from lcm.compaction.lossless.source_text import Source, SourceStyle, has_words, source_of_messages, source_of_summaries
+from lcm.compaction.lossless.source_text import Source, has_words, source_of_messages, source_of_summaries
 from lcm.compaction.progress import Progress
 from lcm.compaction.summary_id import summary_id
 from lcm.encoding import well_formed
@@ -53,10 +53,7 @@ class Passes:
     limits: Limits
     escalation: Escalation
     token_estimator: TokenEstimator
-    source_text: SourceStyle
     timezone: str
-    condensed_previous: Literal["none", "preceding"]
-    may_grow: bool
 
     def weighed(self, progress: Progress) -> ContextTotals:
         """The context, with the words of entries counted whose tokens are not stored."""
@@ -82,7 +79,7 @@ class Passes:
             start = max(begin, chunk.stop)
             while True:
                 messages = _read(progress.window, totals, begin, start)
-                if has_words(messages, self.source_text):
+                if has_words(messages, self.limits.rules):
                     entries = totals[chunk.start : start]
                     whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
                     return Leaf(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
@@ -102,7 +99,7 @@ class Passes:
 
     def leaf(self, progress: Progress, leaf: Leaf, previous: str | None) -> Made:
         """Summarise raw messages."""
-        source = source_of_messages(leaf.messages, self.source_text, self.timezone)
+        source = source_of_messages(leaf.messages, self.limits.rules, self.timezone)
         said_at = [message.created_at or EPOCH for message in leaf.messages]
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
         lineage = Lineage(min(said_at), max(said_at), 0, 0, tokens)
@@ -125,13 +122,13 @@ class Passes:
     def _previous_of_condensed(self, progress: Progress, chunk: Chunk) -> str | None:
         """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
         never find any: they look for leaves before the oldest leaf."""
-        if self.condensed_previous == "none" or chunk.depth != 1:
+        if self.limits.rules == "original" or chunk.depth != 1:
             return None
         near = [entry for entry in progress.totals[max(0, chunk.start - _NEAR) : chunk.start] if entry.depth == 1]
         return trim(progress.window.summaries([near[-1].item_id])[0].content) or None if near else None
 
     def _made(self, progress: Progress, chunk: Chunk, source: Source, previous: str | None, lineage: Lineage) -> Made:
-        limit = None if self.may_grow else sum(entry.tokens for entry in chunk.entries)
+        limit = None if self.limits.rules == "original" else sum(entry.tokens for entry in chunk.entries)
         try:
             pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit)
             progress.hear(pressed.result)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.compaction.context_totals import ContextTotals
-from lcm.records import ContextEntry
-
-CondensationScan = Literal["first_run", "every_run"]
+from lcm.records import ContextEntry, Rules
 
 SHRINKABLE_TOKENS = 16
 """From here on a text cut to its length less one token still has room for the note that says it was cut."""
@@ -32,9 +30,7 @@ class Limits:
     condensed_min_fanout: int
     condensed_min_fanout_hard: int
     condensed_target_tokens: int
-    condensation_scan: CondensationScan
-    skips_unshrinkable: bool
-    """Leave out what no summary could make shorter."""
+    rules: Rules
 
     @property
     def threshold_tokens(self) -> int:
@@ -116,7 +112,7 @@ def leaf_chunk(
 
     Args:
         totals: the context.
-        limits: `min_leaf_tokens` 0 and `skips_unshrinkable` false are the original's.
+        limits: `min_leaf_tokens` 0 is the original's.
         tail: where the fresh tail begins.
         start: where to begin to look.
         is_forced: wait for nothing.
@@ -148,7 +144,7 @@ def condensation(
 
     Args:
         totals: the context.
-        limits: the fanouts, tokens and scan that decide.
+        limits: the fanouts, tokens and rules that decide.
         tail: where the fresh tail begins.
         depth: the shallowest depth to consider.
         start: where to begin to look for summaries of that depth.
@@ -169,10 +165,10 @@ def condensation_at(
 ) -> Chunk | None:
     """Find summaries of one depth to condense into one of the next.
 
-    `first_run`: of the first run of neighbours alone, what fits into a leaf chunk must reach the fanout. `every_run`:
-    the first run that reaches it as a whole; of that what fits, at least two.
+    `corrected`: the first run of neighbours that reaches the fanout as a whole; of that what fits into a leaf chunk, at
+    least two. `original`: of the first run alone, what fits must reach it.
     """
-    is_first_run = limits.condensation_scan == "first_run"
+    is_first_run = limits.rules == "original"
     cap = limits.leaf_chunk_tokens if is_first_run else max(limits.leaf_chunk_tokens, limits.condensation_tokens)
     while (first := next((place for place in range(start, tail) if totals[place].depth == depth), None)) is not None:
         run = _run_from(totals, first, tail, fanout, cap)
@@ -211,6 +207,6 @@ def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int) -> C
 
 
 def _can_shrink(chunk: Chunk, limits: Limits) -> bool:
-    """What counts is what the context would save: tokens as stored."""
+    """Say whether some summary could be shorter, in tokens as stored; the original asks whatever comes of it."""
     stored = sum(entry.tokens for entry in chunk.entries)
-    return not limits.skips_unshrinkable or stored >= SHRINKABLE_TOKENS
+    return limits.rules == "original" or stored >= SHRINKABLE_TOKENS

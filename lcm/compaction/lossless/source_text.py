@@ -1,17 +1,15 @@
 """What a summarizer is given to read."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.lossless.media import annotated, has_media, words_beside_media
 from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.javascript import first_units, trim
-from lcm.records import Message, Summary
+from lcm.records import Message, Rules, Summary
 from lcm.transcript.file_references import file_ids_in
 from lcm.transcript.rendering.storage_shape import stored_content
-
-SourceStyle = Literal["content", "labelled"]
 
 _ARGUMENT_UNITS = 200
 _RESULT_UNITS = 400
@@ -25,28 +23,28 @@ class Source(NamedTuple):
     """The files that it names, each once, in order."""
 
 
-def source_of_messages(messages: Sequence[Message], style: SourceStyle, timezone: str) -> Source:
+def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> Source:
     """Messages as text: `[time]`, a line break and the words of each, with blank lines between them.
 
-    `content`: of a message only the words that lossless-claw 0.6.3 stores, without who said them; tools and reasoning
-    are invisible. `labelled`: who speaks stands behind the time, tool calls follow as lines with their arguments cut
-    short, results are cut short, messages without words are left out; reasoning is invisible.
+    `corrected`: who speaks stands behind the time, tool calls follow as lines with their arguments cut short, results
+    are cut short, messages without words are left out; reasoning is invisible. `original`: of a message only the words
+    that lossless-claw 0.6.3 stores, without who said them; tools and reasoning are invisible.
     """
-    said = [(message, _words(message, style)) for message in messages]
-    shown = said if style == "content" else [(message, words) for message, words in said if trim(words)]
+    said = [(message, _words(message, rules)) for message in messages]
+    shown = said if rules == "original" else [(message, words) for message, words in said if trim(words)]
     text = "\n\n".join(
-        f"[{prompt_time(message.created_at or EPOCH, timezone)}]{'' if style == 'content' else _speaker(message)}"
+        f"[{prompt_time(message.created_at or EPOCH, timezone)}]{'' if rules == 'original' else _speaker(message)}"
         f"\n{words}"
         for message, words in shown
     )
-    named = (words if style == "content" else message.content for message, words in said)
+    named = (words if rules == "original" else message.content for message, words in said)
     file_ids = tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words)))
     return Source(text, file_ids)
 
 
-def has_words(messages: Sequence[Message], style: SourceStyle) -> bool:
+def has_words(messages: Sequence[Message], rules: Rules) -> bool:
     """Say whether the messages would give a summarizer anything to read."""
-    return any(trim(_words(message, style)) for message in messages)
+    return any(trim(_words(message, rules)) for message in messages)
 
 
 def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> Source:
@@ -61,8 +59,8 @@ def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> Source:
     return Source(text, tuple(dict.fromkeys(known)))
 
 
-def _words(message: Message, style: SourceStyle) -> str:
-    return _content(message) if style == "content" else _labelled(message)
+def _words(message: Message, rules: Rules) -> str:
+    return _content(message) if rules == "original" else _labelled(message)
 
 
 def _content(message: Message) -> str:

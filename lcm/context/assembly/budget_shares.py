@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lcm.compaction.recent_tail import RecentTail, Ruling, TailChoice, Turn
+from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
 from lcm.errors import LcmError
+from lcm.records import VersionedRules
 
 _SLACK = 1e-9
 
@@ -87,7 +88,7 @@ class BudgetShares:
         soft: Costs,
         turns: Sequence[Turn],
         tail: RecentTail,
-        rules: Ruling = "corrected",
+        rules: VersionedRules = "corrected",
     ) -> Shares:
         """Share a budget out.
 

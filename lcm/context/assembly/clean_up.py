@@ -5,8 +5,9 @@ Source: lossless-claw 0.6.3; that pieces of one turn are joined is ours.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from lcm.context.assembly.pairing import Placed, ToolPairing, paired
+from lcm.context.assembly.pairing import Placed, paired
 from lcm.context.assembly.runtime_message import call_id_of, result_id_of
+from lcm.records import Rules
 from lcm.transcript.rendering.blocks import CALL_TYPES
 
 
@@ -19,9 +20,9 @@ def pruned(chosen: Sequence[Placed], tail: Collection[int]) -> list[Placed]:
     return [placed for placed in blocked if placed.message["role"] != "assistant" or placed.message["content"]]
 
 
-def cleaned(kept: Sequence[Placed], pairing: ToolPairing) -> list[Placed]:
+def cleaned(kept: Sequence[Placed], rules: Rules) -> list[Placed]:
     """Join the pieces of each turn, and pair its calls with their results."""
-    return paired(list(_turns(kept)), pairing)
+    return paired(list(_turns(kept)), rules)
 
 
 def _with_answered_calls(placed: Placed, results: Collection[str]) -> Placed:

@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any, NamedTuple, get_args
 
 from lcm.clock import EPOCH
-from lcm.compaction.recent_tail import RecentTail, Ruling
+from lcm.compaction.recent_tail import RecentTail
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, Shares
 from lcm.context.assembly.memory_header import Remembered, header, line_text, message_text, sections
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import Chosen, RecallChoice, RecallRules, Room
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
 from lcm.protocols import Ask, Recovery, TokenEstimator
-from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary, VersionedRules
 from lcm.retrieval.recovery.none import NoRecovery
 from lcm.transcript.rendering import storage_shape
 from lcm.writing.dream.query import asks_for_dreams
@@ -50,15 +50,15 @@ class Continuity:
     """Of what is asked for, the memory's own budget."""
     shares: BudgetShares = field(default_factory=BudgetShares)
     tail: RecentTail = field(default_factory=RecentTail)
-    rules: Ruling = "corrected"
+    rules: VersionedRules = "corrected"
     shows_documents = True
     reads_prompts = True
 
     def __post_init__(self) -> None:
         if not 0 < self.token_budget_fraction <= 1:
             raise ValueError(f"token_budget_fraction must be in (0, 1], got {self.token_budget_fraction}")
-        if self.rules not in get_args(Ruling):
-            raise ValueError(f"rules must be one of {', '.join(get_args(Ruling))}, got {self.rules!r}")
+        if self.rules not in get_args(VersionedRules):
+            raise ValueError(f"rules must be one of {', '.join(get_args(VersionedRules))}, got {self.rules!r}")
 
     @property
     def is_shown_twice(self) -> bool:

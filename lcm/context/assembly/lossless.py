@@ -7,19 +7,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lcm.context.assembly.clean_up import cleaned, pruned
 from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
 from lcm.context.assembly.guidance import guidance
-from lcm.context.assembly.pairing import Piece, Placed, ToolPairing
-from lcm.context.assembly.relevance import RelevanceIndex, RelevanceTerms
+from lcm.context.assembly.pairing import Piece, Placed
+from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.context.assembly.tail import Protection, Tail, fresh_tail
+from lcm.context.assembly.tail import Tail, fresh_tail
 from lcm.protocols import Ask, TokenEstimator
-from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary
+from lcm.records import AuthoredNode, Context, ContextItem, Message, Rules, Summary
 from lcm.transcript.rendering import storage_shape
 
 Eviction = Literal["chronological", "relevance"]
@@ -27,7 +27,16 @@ Eviction = Literal["chronological", "relevance"]
 
 @dataclass(frozen=True, slots=True)
 class Lossless:
-    """Shows the fresh tail, whatever it costs, and of the older items what fits into the rest of the budget."""
+    """Shows the fresh tail, whatever it costs, and of the older items what fits into the rest of the budget.
+
+    Source: lossless-claw 0.6.3 (`rules` original):
+
+    | | corrected | original |
+    |---|---|---|
+    | prompt and item are compared by | words of any script | ASCII terms of the JSON of blocks |
+    | results | stand behind their calls, always | stay swapped or doubled where nothing else is wrong |
+    | the tail pulls in | the other half of each call and result | the results of its calls |
+    """
 
     token_estimator: TokenEstimator
     fresh_tail_count: int = 64
@@ -37,12 +46,7 @@ class Lossless:
     eviction: Eviction = "chronological"
     """`chronological`: the newest items stay, up to the first that does not fit. `relevance`: those stay that have most
     to do with the prompt; without one as `chronological`."""
-    relevance_terms: RelevanceTerms = "words"
-    """What a prompt and an item are compared by: `words` of any script, or as the original `ascii_json`."""
-    tool_pairing: ToolPairing = "strict"
-    """How results are brought behind their calls: `strict`, or as the original `lenient`."""
-    protection: Protection = "pairs"
-    """What the tail pulls in: the other half of each call and result (`pairs`), or as the original only `results`."""
+    rules: Rules = "corrected"
     timezone: str = "UTC"
     """IANA name: of the times of summaries."""
     max_budget_tokens: int | None = None
@@ -58,15 +62,9 @@ class Lossless:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be > 0 or null, got {value}")
-        for name, choices in (
-            ("eviction", Eviction),
-            ("relevance_terms", RelevanceTerms),
-            ("tool_pairing", ToolPairing),
-            ("protection", Protection),
-        ):
-            if getattr(self, name) not in choices.__args__:  # type: ignore[attr-defined]
-                allowed = " or ".join(choices.__args__)  # type: ignore[attr-defined]
-                raise ValueError(f"{name} must be {allowed}, got {getattr(self, name)!r}")
+        for name, choices in (("eviction", Eviction), ("rules", Rules)):
+            if getattr(self, name) not in get_args(choices):
+                raise ValueError(f"{name} must be {' or '.join(get_args(choices))}, got {getattr(self, name)!r}")
         try:
             ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError) as error:
@@ -88,8 +86,8 @@ class Lossless:
         if not asks:
             return []
         shown = ShownItems(items, self.token_estimator, ZoneInfo(self.timezone))
-        tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.protection)
-        choice = _Choice(shown, tail, self.eviction, self.relevance_terms)
+        tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.rules)
+        choice = _Choice(shown, tail, self.eviction, self.rules)
         said = guidance(item for item in items if isinstance(item, Summary))
         contexts: dict[tuple[int, tuple[int, ...]], Context] = {}
         answered = []
@@ -112,7 +110,7 @@ class Lossless:
         standing = pruned(
             [placed for place in chosen for placed in shown[place].messages], range(tail.start, len(shown))
         )
-        messages = cleaned(standing, self.tool_pairing)
+        messages = cleaned(standing, self.rules)
         texts = _texts(standing, {piece for placed in messages for piece in placed.pieces})
         in_tail = {*tail.before, *tail.order}
         return Context(
@@ -128,11 +126,11 @@ class Lossless:
 class _Choice:
     """Which items before the tail stay, for one ask after another."""
 
-    def __init__(self, shown: ShownItems, tail: Tail, eviction: Eviction, terms: RelevanceTerms) -> None:
+    def __init__(self, shown: ShownItems, tail: Tail, eviction: Eviction, rules: Rules) -> None:
         pulled_in = {*tail.before, *tail.order}
         self._shown = shown
         self._eviction = eviction
-        self._terms: RelevanceTerms = terms
+        self._rules: Rules = rules
         self._evictable = [place for place in range(tail.start) if place not in pulled_in]
 
     def kept(self, budget_tokens: int, prompt: str) -> list[int]:
@@ -145,8 +143,8 @@ class _Choice:
     @cached_property
     def _index(self) -> RelevanceIndex:
         self._shown.make(self._evictable)
-        words = self._shown.words if self._terms == "words" else self._shown.costed_words
-        return RelevanceIndex([words(place) for place in self._evictable], self._terms)
+        words = self._shown.costed_words if self._rules == "original" else self._shown.words
+        return RelevanceIndex([words(place) for place in self._evictable], self._rules)
 
     def _tokens(self, place: int) -> int:
         return self._shown[place].tokens

@@ -1,15 +1,14 @@
 """Every result of a tool behind the call that it answers, and every call answered.
 
-Source: the transcript repair of lossless-claw 0.6.3 (`lenient`); `strict` is ours.
+Source: the transcript repair of lossless-claw 0.6.3; the corrected rules are ours.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.context.assembly.runtime_message import RuntimeMessage, blocks_in, calls_of, result_id_of
+from lcm.records import Rules
 from lcm.transcript.rendering.blocks import CALL_TYPES
-
-ToolPairing = Literal["lenient", "strict"]
 
 NO_RESULT = "No result of this call was recorded; this error stands in its place."
 """What an answer says that was made up."""
@@ -26,18 +25,18 @@ class Placed(NamedTuple):
     turn: str = ""
 
 
-def paired(messages: Sequence[Placed], pairing: ToolPairing) -> list[Placed]:
+def paired(messages: Sequence[Placed], rules: Rules) -> list[Placed]:
     """Pair calls with results.
 
     A result without a call is dropped. A call without a result is answered by an error; calls of an assistant that
     stopped by an error, or was stopped, are left alone.
 
-    `lenient`: a result belongs to the last assistant's message before it, and an id is answered once; the messages are
-    given back as they were where nothing was dropped, made up or moved past another message, even if results stand in
-    another order than their calls or twice. `strict`: a result belongs to the nearest message before it that calls its
-    id and has no answer yet; the paired messages are given back always.
+    `corrected`: a result belongs to the nearest message before it that calls its id and has no answer yet; the paired
+    messages are given back always. `original`: a result belongs to the last assistant's message before it, and an id is
+    answered once; the messages are given back as they were where nothing was dropped, made up or moved past another
+    message, even if results stand in another order than their calls or twice.
     """
-    return _strict(messages) if pairing == "strict" else _lenient(messages)
+    return _strict(messages) if rules == "corrected" else _lenient(messages)
 
 
 def _strict(messages: Sequence[Placed]) -> list[Placed]:

@@ -2,19 +2,18 @@
 
 score = sum over the distinct terms of the prompt of (times in the text) / (terms of the text); 0 where either has none.
 
-Source: lossless-claw 0.6.3 (`ascii_json`), which reads ASCII terms alone, and those of the JSON of a message's blocks
-with their keys; `words` is ours.
+Source: lossless-claw 0.6.3, which reads ASCII terms alone, and those of the JSON of a message's blocks with their keys;
+the corrected rules are ours.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-RelevanceTerms = Literal["ascii_json", "words"]
+from lcm.records import Rules
 
 _ASCII_TERM = re.compile("[a-z0-9]{2,}")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -22,13 +21,13 @@ _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
 
-def terms(text: str, kind: RelevanceTerms) -> list[str]:
+def terms(text: str, rules: Rules) -> list[str]:
     """Cut a text into terms.
 
-    `ascii_json`: runs of a-z and 0-9 of two characters or more. `words`: words of any script of two characters or
-    more; what is written without spaces (Chinese, Japanese, Korean) as pairs of neighbours, one alone as it is.
+    `corrected`: words of any script of two characters or more; what is written without spaces (Chinese, Japanese,
+    Korean) as pairs of neighbours, one alone as it is. `original`: runs of a-z and 0-9 of two characters or more.
     """
-    if kind == "ascii_json":
+    if rules == "original":
         return _ASCII_TERM.findall(text.lower())
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
@@ -42,15 +41,15 @@ def terms(text: str, kind: RelevanceTerms) -> list[str]:
 class RelevanceIndex:
     """Texts by their terms: each text is cut once, and each term looked up once."""
 
-    def __init__(self, texts: Iterable[str], kind: RelevanceTerms) -> None:
-        self._kind: RelevanceTerms = kind
-        self._counted = [Counter(terms(text, kind)) for text in texts]
+    def __init__(self, texts: Iterable[str], rules: Rules) -> None:
+        self._rules: Rules = rules
+        self._counted = [Counter(terms(text, rules)) for text in texts]
         self._totals = [counted.total() for counted in self._counted]
         self._shares: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]] = {}
 
     def scores(self, prompt: str) -> npt.NDArray[np.float64] | None:
         """Score each text, in order; None where the prompt has no terms."""
-        asked = dict.fromkeys(terms(prompt, self._kind))
+        asked = dict.fromkeys(terms(prompt, self._rules))
         if not asked:
             return None
         scores = np.zeros(len(self._counted))

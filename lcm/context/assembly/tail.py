@@ -3,11 +3,10 @@
 Source: lossless-claw 0.6.3; a bound in tokens and the protection of calls are ours.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.context.assembly.shown_items import ShownItems
-
-Protection = Literal["results", "pairs"]
+from lcm.records import Rules
 
 
 class Tail(NamedTuple):
@@ -22,16 +21,16 @@ class Tail(NamedTuple):
     tokens: int
 
 
-def fresh_tail(shown: ShownItems, count: int, max_tokens: int | None, protection: Protection) -> Tail:
+def fresh_tail(shown: ShownItems, count: int, max_tokens: int | None, rules: Rules) -> Tail:
     """Take the last `count` items, fewer where they cost more than `max_tokens`, but at least the newest; then what
-    protection pulls in.
+    it needs to make sense.
 
-    `results`: results that stand before the tail although their call is in it, behind their call. `pairs`: of these
-    only such as have no answer in the tail; and calls that stand before the tail, where their result is in it.
+    `corrected`: results that stand before the tail, although their call is in it and has no answer there, behind their
+    call; and calls that stand before the tail, where their result is in it. `original`: results of any such call alone.
     """
     start = _start(shown, count, max_tokens)
-    before = _calls_before(shown, start) if protection == "pairs" else []
-    order = _with_results_before(shown, start, protection)
+    before = _calls_before(shown, start) if rules == "corrected" else []
+    order = _with_results_before(shown, start, rules)
     return Tail(start, tuple(before), tuple(order), sum(shown[place].tokens for place in (*before, *order)))
 
 
@@ -64,10 +63,10 @@ def _calls_before(shown: ShownItems, start: int) -> list[int]:
     return found[::-1]
 
 
-def _with_results_before(shown: ShownItems, start: int, protection: Protection) -> list[int]:
+def _with_results_before(shown: ShownItems, start: int, rules: Rules) -> list[int]:
     tail = range(start, len(shown))
     calls = {call_id for place in tail for call_id in shown[place].calls}
-    if protection == "pairs":
+    if rules == "corrected":
         calls -= {call_id for place in tail for call_id in shown[place].results}
     waiting: dict[str, list[int]] = {}
     for place in shown.naming_calls(calls, start):

@@ -51,7 +51,7 @@ class TailTurns(Sequence[Turn]):
             raise TypeError("turns that are shown as entries are no messages of an agent")
         places = range(first, len(self))
         standing = pruned([placed for place in places for placed in self._shown[place].messages], places)
-        messages = cleaned(standing, "strict")
+        messages = cleaned(standing, "corrected")
         kept: set[Piece] = {piece for placed in messages for piece in placed.pieces}
         said: dict[int, list[str]] = {}
         for placed in standing:

@@ -11,7 +11,6 @@ import pytest
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lockstep import run
-from lcm.compaction.recent_tail import Ruling
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
@@ -19,7 +18,7 @@ from lcm.errors import AuthError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols import Admission, Assessment, Neighbours, Vectors
-from lcm.records import Candidate, Message
+from lcm.records import Candidate, Message, VersionedRules
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
@@ -68,7 +67,7 @@ def clustering(routed: Routed, **fields: Any) -> Clustering:
     return Clustering(routed, NoGuidance(), Utf16Units(), EMBEDDER, **{"session_token_budget": 200, **fields})
 
 
-def asked(said: str, admission: Admission, rules: Ruling = "corrected") -> list[float]:
+def asked(said: str, admission: Admission, rules: VersionedRules = "corrected") -> list[float]:
     """The technicality of what the abstractive summarizer is asked for, of a dialogue of 12 and 12."""
     abstractive = Stub(lambda _: "a short summary")
     compaction = clustering(Routed(Centroid(EMBEDDER), abstractive), rules=rules, min_turns=0)

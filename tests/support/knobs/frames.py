@@ -27,7 +27,6 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "answerer/llm": SERVER,
     "assembly/continuity:tail.budget_tokens": {"assembly.tail.budget_fraction": None},
-    "assembly/lossless:relevance_terms": {"assembly.eviction": "relevance"},
     **{f"compaction/{name}": {"guidance": "libravdb"} for name in CLUSTERINGS},
     **{f"compaction/{name}:min_turns": {"compaction.tail_budget_tokens": 0} for name in CLUSTERINGS},
     **{f"compaction/{name}:prior_context_tokens": {"compaction.session_token_budget": 300} for name in CLUSTERINGS},
@@ -36,7 +35,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for name in CLUSTERINGS
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
-    "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.hard_fanout": "overflow"},
+    "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
     "config:retention.budgets": TINY,
     "config:retention.rouge_threshold": {**TINY, "retention.budgets": [500]},
     "config:summary_quality.target_tokens": TINY,

@@ -81,16 +81,16 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
 
 def tool_pairing_repair(case: dict[str, Any]) -> dict[str, Any]:
     placed = [Placed(message) for message in case["messages"]]
-    paired = pairing.paired(placed, original().tool_pairing)
+    paired = pairing.paired(placed, original().rules)
     return {"messages": [_with_the_notice(found.message) for found in paired]}
 
 
 def relevance_scoring(case: dict[str, Any]) -> dict[str, Any]:
-    kind = original().relevance_terms
-    scores = RelevanceIndex([case["item_text"]], kind).scores(case["prompt"])
+    rules = original().rules
+    scores = RelevanceIndex([case["item_text"]], rules).scores(case["prompt"])
     return {
-        "item_terms": terms(case["item_text"], kind),
-        "prompt_terms": terms(case["prompt"], kind),
+        "item_terms": terms(case["item_text"], rules),
+        "prompt_terms": terms(case["prompt"], rules),
         "score": 0.0 if scores is None else float(scores[0]),
     }
 

@@ -149,12 +149,12 @@ def test_a_cut_source_is_the_work_of_no_model() -> None:
 
 def test_a_useless_summarizer_makes_the_original_grow_and_the_corrected_shrink() -> None:
     after = {}
-    for growth in ("allowed", "never"):
+    for rules in ("original", "corrected"):
         store = conversation(WORDS)
-        compaction = lossless(Stub(lambda request: request.text), **SMALL, growth=growth)
+        compaction = lossless(Stub(lambda request: request.text), **SMALL, rules=rules)
         report = compacted(store, compaction, is_forced=True)
-        after[growth] = (report.tokens_after > 600, len(report.summary_ids) > 1)
-    assert after == {"allowed": (True, False), "never": (False, True)}
+        after[rules] = (report.tokens_after > 600, len(report.summary_ids) > 1)
+    assert after == {"original": (True, False), "corrected": (False, True)}
 
 
 def test_credentials_refused_write_nothing_and_open_the_breaker() -> None:
@@ -192,7 +192,7 @@ def test_credentials_refused_later_keep_what_was_made() -> None:
     assert (len(report.summary_ids), shape(store)[:2]) == (1, [0, None])
 
 
-@pytest.mark.parametrize("fields", [{}, {"condensation_scan": "first_run"}])
+@pytest.mark.parametrize("fields", [{}, {"rules": "original"}])
 def test_credentials_refused_in_condensation_are_asked_for_once(fields: dict[str, Any]) -> None:
     """Two runs of leaves, with one of depth 1 between them: each could be condensed, and so could the deeper ones."""
     layout = [0, 0, 0, 1, 1, 1, 0, 0, 0]
@@ -234,7 +234,7 @@ def test_a_sweep_ends_where_the_context_is_no_smaller_than_it_has_been() -> None
     store = summarised([0, 0, 0, 1, 1])
     store.append(CONVERSATION, [message(2, "w"), message(3, "w")], Utf16Units())
     stub = Stub(lambda request: "s" * 4 * 88 if request.depth else "")  # three leaves have 90 tokens
-    fields = SMALL | {"condensed_target_tokens": 30, "growth": "allowed"}
+    fields = SMALL | {"condensed_target_tokens": 30, "rules": "original"}
     report = compacted(store, lossless(stub, **fields), is_forced=True)
     assert [request.depth for request in stub.requests] == [0, 1], "another of depth 2 could be made"
     assert report.tokens_after > report.tokens_before
@@ -375,19 +375,19 @@ def test_reasons_under_a_target() -> None:
 
 def test_the_hard_fanout_condenses_what_the_others_leave_when_a_target_is_missed() -> None:
     shapes = {}
-    for choice in ("never", "overflow"):
+    for rules in ("original", "corrected"):
         store = conversation(WORDS[:6])
-        fields = SMALL | {"hard_fanout": choice, "leaf_min_fanout": 8}
+        fields = SMALL | {"rules": rules, "leaf_min_fanout": 8}
         compacted(store, lossless(head(80), **fields), target_tokens=1)
-        shapes[choice] = shape(store)
-    assert shapes == {"never": [0, 0, None, None], "overflow": [1, None, None]}
+        shapes[rules] = shape(store)
+    assert shapes == {"original": [0, 0, None, None], "corrected": [1, None, None]}
 
 
-@pytest.mark.parametrize(("choice", "previous"), [("none", None), ("preceding", "x" * 80)])
-def test_depth_one_is_shown_the_depth_one_before_it(choice: str, previous: str | None) -> None:
+@pytest.mark.parametrize(("rules", "previous"), [("original", None), ("corrected", "x" * 80)])
+def test_depth_one_is_shown_the_depth_one_before_it(rules: str, previous: str | None) -> None:
     store = conversation(["w" * 200] * 24)
     stub = Stub(lambda _: "x" * 80)
-    compacted(store, lossless(stub, **SMALL | {"condensed_min_fanout": 9}, condensed_previous=choice), is_forced=True)
+    compacted(store, lossless(stub, **SMALL | {"condensed_min_fanout": 9}, rules=rules), is_forced=True)
     condensed = [request for request in stub.requests if request.depth == 1]
     assert [request.previous for request in condensed] == [None, previous]
 
@@ -406,7 +406,7 @@ def test_every_field_that_counts_changes_what_is_asked_for() -> None:
         "condensed_target_tokens": 600,
         "summary_max_overage_factor": 1.0,
         "timezone": "Asia/Tokyo",
-        "source_text": "content",
+        "rules": "original",
     }
     plain = asked({})
     for name, value in changes.items():
@@ -454,7 +454,7 @@ BAD: dict[str, Callable[[], Any]] = {
         head(1), leaf_chunk_tokens=9, min_leaf_tokens=10
     ),
     "sweep_deadline_seconds must be > 0, or null for none, got 0": lambda: lossless(head(1), sweep_deadline_seconds=0),
-    "growth must be one of allowed, never, got 'maybe'": lambda: lossless(head(1), growth="maybe"),
+    "rules must be one of corrected, original, got '1.4.4'": lambda: lossless(head(1), rules="1.4.4"),
 }
 
 

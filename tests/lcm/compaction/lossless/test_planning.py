@@ -25,8 +25,7 @@ LIMITS = Limits(
     condensed_min_fanout=2,
     condensed_min_fanout_hard=2,
     condensed_target_tokens=20,
-    condensation_scan="first_run",
-    skips_unshrinkable=False,
+    rules="original",
 )
 
 
@@ -114,11 +113,11 @@ def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None
 def test_what_cannot_become_shorter_is_passed_over_where_growth_is_forbidden() -> None:
     totals = context((None, 15), (0, 9), (None, 16), (0, 9))
     assert leaf_chunk(totals, LIMITS, 4).start == 0  # type: ignore[union-attr]
-    assert leaf_chunk(totals, replace(LIMITS, skips_unshrinkable=True), 4).start == 2  # type: ignore[union-attr]
+    assert leaf_chunk(totals, replace(LIMITS, rules="corrected"), 4).start == 2  # type: ignore[union-attr]
 
 
 def test_the_first_run_starves_condensation_where_every_run_does_not() -> None:
-    every = replace(LIMITS, condensation_scan="every_run")
+    every = replace(LIMITS, rules="corrected")
     short_first = context((0, 30), (1, 30), (0, 30), (0, 30), (0, 30), (None, 1))
     assert condensation(short_first, LIMITS, 5) is None
     assert condensation(short_first, every, 5)[:1] == (2,)  # type: ignore[index]
@@ -130,7 +129,7 @@ def test_the_first_run_starves_condensation_where_every_run_does_not() -> None:
 
 
 def test_a_run_below_its_fanout_or_worth_too_little_is_left_by_both_scans() -> None:
-    for limits in (LIMITS, replace(LIMITS, condensation_scan="every_run")):
+    for limits in (LIMITS, replace(LIMITS, rules="corrected")):
         assert condensation(context((0, 30), (0, 30), (None, 1)), limits, 2) is None
         assert condensation(context((0, 30), (0, 30), (None, 1)), limits, 2, is_hard=True) is not None
         assert condensation(context((0, 6), (0, 6), (0, 6)), limits, 3) is None, "18 tokens, 20 are aimed at"

@@ -25,7 +25,7 @@ def recorded(native: dict[str, Any]) -> Message:
 
 
 def test_content_shows_times_and_words_alone() -> None:
-    source = source_of_messages([message(1, "one"), message(2, "two", "assistant")], "content", "UTC")
+    source = source_of_messages([message(1, "one"), message(2, "two", "assistant")], "original", "UTC")
     assert source.text == "[2026-01-05 09:07 UTC]\none\n\n[2026-01-05 09:14 UTC]\ntwo"
 
 
@@ -48,7 +48,7 @@ def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning()
         ),
         message(4, " "),
     ]
-    source = source_of_messages(said, "labelled", "UTC")
+    source = source_of_messages(said, "corrected", "UTC")
     first, second, third = source.text.split("\n\n")
     assert first == "[2026-01-05 09:07 UTC] Ann (user):\none"
     assert second.startswith('[2026-01-05 09:00 UTC] assistant:\nso\n[calls bash: {"command":"ls xxx')
@@ -59,17 +59,17 @@ def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning()
 
 def test_a_call_without_words_is_silent_in_content_and_heard_in_labelled() -> None:
     call = [recorded({"role": "assistant", "content": [CALL]})]
-    assert not has_words(call, "content")
-    assert has_words(call, "labelled")
+    assert not has_words(call, "original")
+    assert has_words(call, "corrected")
 
 
 def test_media_is_named_and_what_encodes_it_left_out() -> None:
     alone = recorded({"role": "user", "content": [IMAGE]})
     said = f"look\n\ndata:image/png;base64,QUJD\nMEDIA:/a.png\n{'QUJD' * 64}"
     beside = recorded({"role": "user", "content": [words(said), IMAGE]})
-    for style in ("content", "labelled"):
-        assert source_of_messages([alone], style, "UTC").text.endswith(f"\n{ALONE}")  # type: ignore[arg-type]
-        text = source_of_messages([beside], style, "UTC").text  # type: ignore[arg-type]
+    for rules in ("original", "corrected"):
+        assert source_of_messages([alone], rules, "UTC").text.endswith(f"\n{ALONE}")  # type: ignore[arg-type]
+        text = source_of_messages([beside], rules, "UTC").text  # type: ignore[arg-type]
         assert text.endswith(f"\nlook\n{OMITTED}{BESIDE}")
 
 
@@ -77,16 +77,16 @@ def test_of_media_content_that_is_json_only_words_are_read() -> None:
     nested = {"content": [{"caption": "a cat", "data": "QUJD"}, {"message": {"text": "it sleeps"}}]}
     image = recorded({"role": "user", "content": [IMAGE]})
     text = source_of_messages(
-        [Message("m", "user", json.dumps(nested), "s", BEGIN, None, image.parts)], "content", "UTC"
+        [Message("m", "user", json.dumps(nested), "s", BEGIN, None, image.parts)], "original", "UTC"
     ).text
     assert text.endswith(f"\na cat\nit sleeps{BESIDE}")
 
 
 def test_files_are_named_once_in_order_of_their_first_mention() -> None:
     said = [message(1, f"see {FILE_B} and {FILE_A}"), message(2, FILE_B)]
-    assert source_of_messages(said, "content", "UTC").file_ids == (FILE_B, FILE_A)
+    assert source_of_messages(said, "original", "UTC").file_ids == (FILE_B, FILE_A)
     cut = [message(1, "y " * 900 + FILE_A, "tool")]
-    assert source_of_messages(cut, "labelled", "UTC").file_ids == (FILE_A,), "also where its mention is cut off"
+    assert source_of_messages(cut, "corrected", "UTC").file_ids == (FILE_A,), "also where its mention is cut off"
 
 
 def test_summaries_show_their_range_or_when_they_were_made() -> None:

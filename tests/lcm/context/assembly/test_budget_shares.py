@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.recent_tail import RecentTail, Ruling, Turn
+from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError, first_fit, longest_prefix
+from lcm.records import VersionedRules
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)
@@ -30,7 +31,7 @@ def test_the_fraction_of_a_tail_wins_over_its_tokens() -> None:
 
 @pytest.mark.parametrize(("rules", "before", "after"), [("corrected", 60, 70), ("original", 90, 70)])
 def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(
-    rules: Ruling, before: int, after: int
+    rules: VersionedRules, before: int, after: int
 ) -> None:
     soft = Costs([30], [30])
     shares = BudgetShares()

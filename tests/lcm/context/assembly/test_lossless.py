@@ -13,9 +13,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
 
 OURS = Lossless(Utf16Units(), fresh_tail_count=1)
-ORIGINAL = replace(
-    OURS, eviction="relevance", relevance_terms="ascii_json", tool_pairing="lenient", protection="results"
-)
+ORIGINAL = replace(OURS, eviction="relevance", rules="original")
 
 
 def said(number: int, text: str = "") -> Message:
@@ -51,7 +49,7 @@ def test_the_most_relevant_stay_and_what_does_not_fit_is_passed_over() -> None:
 def test_terms_of_json_see_the_keys_of_blocks_and_words_do_not() -> None:
     items = [assistant("something else entirely here now", "a"), said(1, "nothing"), said(2)]
     assert ids(context(ORIGINAL, items, 29, "text")) == ["a", "m2"]
-    assert ids(context(replace(ORIGINAL, relevance_terms="words"), items, 29, "text")) == ["m1", "m2"]
+    assert ids(context(replace(ORIGINAL, rules="corrected"), items, 29, "text")) == ["m1", "m2"]
 
 
 def test_words_find_what_is_not_ascii() -> None:
@@ -114,8 +112,8 @@ def test_a_result_before_the_tail_stays_out_where_the_tail_answers_the_call() ->
     items = [result("c", "old", "before"), said(1), call("c", message_id="call"), result("c", "new", "after")]
     two = replace(OURS, fresh_tail_count=2)
     assert ids(context(two, items, 1)) == ["call", "after"]
-    assert ids(context(replace(two, protection="results", tool_pairing="lenient"), items, 1))[0] == "call"
-    assert "before" in ids(context(replace(two, protection="results", tool_pairing="lenient"), items, 1))
+    assert ids(context(replace(two, rules="original"), items, 1))[0] == "call"
+    assert "before" in ids(context(replace(two, rules="original"), items, 1))
 
 
 def test_calls_before_the_tail_whose_results_are_not_chosen_are_left_out() -> None:
@@ -190,9 +188,7 @@ def test_what_cannot_be_shown_is_not_made() -> None:
         ({"max_budget_tokens": math.nan}, "max_budget_tokens must be > 0 or null, got nan"),
         ({"default_budget_tokens": -5}, "default_budget_tokens must be > 0 or null, got -5"),
         ({"eviction": "oldest"}, "eviction must be chronological or relevance, got 'oldest'"),
-        ({"relevance_terms": "bm25"}, "relevance_terms must be ascii_json or words, got 'bm25'"),
-        ({"tool_pairing": "none"}, "tool_pairing must be lenient or strict, got 'none'"),
-        ({"protection": "all"}, "protection must be results or pairs, got 'all'"),
+        ({"rules": "1.4.4"}, "rules must be corrected or original, got '1.4.4'"),
         ({"timezone": "Mars/Base"}, "timezone must be an IANA name such as Europe/Madrid, got 'Mars/Base'"),
     ],
 )

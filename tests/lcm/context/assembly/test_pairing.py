@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.pairing import NO_RESULT, Placed, ToolPairing, paired
+from lcm.context.assembly.pairing import NO_RESULT, Placed, paired
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
+from lcm.records import Rules
 
 
 def said(*call_ids: str, **more: Any) -> dict[str, Any]:
@@ -23,56 +24,56 @@ def user(text: str = "u") -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def repaired(pairing: ToolPairing, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    return [placed.message for placed in paired([Placed(message) for message in messages], pairing)]
+def repaired(rules: Rules, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    return [placed.message for placed in paired([Placed(message) for message in messages], rules)]
 
 
-@pytest.mark.parametrize("pairing", ["lenient", "strict"])
-def test_results_move_in_front_of_what_was_said_meanwhile(pairing: ToolPairing) -> None:
-    assert repaired(pairing, said("a"), user(), answer("a")) == [said("a"), answer("a"), user()]
+@pytest.mark.parametrize("rules", ["original", "corrected"])
+def test_results_move_in_front_of_what_was_said_meanwhile(rules: Rules) -> None:
+    assert repaired(rules, said("a"), user(), answer("a")) == [said("a"), answer("a"), user()]
 
 
-@pytest.mark.parametrize("pairing", ["lenient", "strict"])
-def test_a_result_without_a_call_is_dropped_and_a_call_without_a_result_is_answered(pairing: ToolPairing) -> None:
-    orphan, called, made_up = repaired(pairing, answer("x"), user(), said("a"))[:3]
+@pytest.mark.parametrize("rules", ["original", "corrected"])
+def test_a_result_without_a_call_is_dropped_and_a_call_without_a_result_is_answered(rules: Rules) -> None:
+    orphan, called, made_up = repaired(rules, answer("x"), user(), said("a"))[:3]
     assert (orphan, called) == (user(), said("a"))
     assert (made_up["toolCallId"], made_up["isError"], made_up["toolName"]) == ("a", True, "run")
     assert made_up["content"] == [{"type": "text", "text": NO_RESULT}]
 
 
-@pytest.mark.parametrize("pairing", ["lenient", "strict"])
+@pytest.mark.parametrize("rules", ["original", "corrected"])
 @pytest.mark.parametrize("stop", ["error", "aborted"])
-def test_calls_that_were_broken_off_are_left_alone(pairing: ToolPairing, stop: str) -> None:
-    assert repaired(pairing, said("a", stopReason=stop), user()) == [said("a", stopReason=stop), user()]
+def test_calls_that_were_broken_off_are_left_alone(rules: Rules, stop: str) -> None:
+    assert repaired(rules, said("a", stopReason=stop), user()) == [said("a", stopReason=stop), user()]
 
 
 def test_lenient_leaves_swapped_and_doubled_results_where_nothing_else_is_wrong() -> None:
     swapped = [said("a", "b"), answer("b"), answer("a"), answer("a", "again")]
-    assert repaired("lenient", *swapped) == swapped
-    assert repaired("strict", *swapped) == [said("a", "b"), answer("a"), answer("b")]
-    assert repaired("lenient", *swapped, user(), answer("x")) == [said("a", "b"), answer("a"), answer("b"), user()]
+    assert repaired("original", *swapped) == swapped
+    assert repaired("corrected", *swapped) == [said("a", "b"), answer("a"), answer("b")]
+    assert repaired("original", *swapped, user(), answer("x")) == [said("a", "b"), answer("a"), answer("b"), user()]
 
 
 def test_strict_finds_a_result_beyond_the_next_message_of_the_assistant() -> None:
     late = [said("a"), said(), answer("a")]
-    assert repaired("strict", *late) == [said("a"), answer("a"), said()]
-    assert repaired("lenient", *late)[1]["content"][0]["text"] == NO_RESULT
+    assert repaired("corrected", *late) == [said("a"), answer("a"), said()]
+    assert repaired("original", *late)[1]["content"][0]["text"] == NO_RESULT
 
 
 def test_strict_answers_an_id_as_often_as_it_is_called() -> None:
     twice = [said("a"), answer("a", "first"), user(), said("a"), answer("a", "second")]
-    assert repaired("strict", *twice) == twice
-    assert answer("a", "second") not in repaired("lenient", *twice)
+    assert repaired("corrected", *twice) == twice
+    assert answer("a", "second") not in repaired("original", *twice)
 
 
-@pytest.mark.parametrize("pairing", ["lenient", "strict"])
-def test_reasoning_goes_before_the_one_function_call(pairing: ToolPairing) -> None:
+@pytest.mark.parametrize("rules", ["original", "corrected"])
+def test_reasoning_goes_before_the_one_function_call(rules: Rules) -> None:
     function = {"type": "function_call", "call_id": "a", "name": "run"}
     thought = {"type": "reasoning", "text": "why"}
-    ordered = repaired(pairing, {"role": "assistant", "content": [function, thought]}, answer("a"))
+    ordered = repaired(rules, {"role": "assistant", "content": [function, thought]}, answer("a"))
     assert ordered[0]["content"] == [thought, function]
     two = {"role": "assistant", "content": [function, thought, {**function, "call_id": "b"}]}
-    assert repaired(pairing, two, answer("a"), answer("b"))[0]["content"] == two["content"]
+    assert repaired(rules, two, answer("a"), answer("b"))[0]["content"] == two["content"]
 
 
 IDS = st.sampled_from("abc")
@@ -88,7 +89,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES)
 def test_strict_puts_each_result_behind_its_call_and_answers_each_call_once(messages: list[dict[str, Any]]) -> None:
-    whole = repaired("strict", *messages)
+    whole = repaired("corrected", *messages)
     place = 0
     while place < len(whole):
         assert whole[place]["role"] != "toolResult"
@@ -101,12 +102,12 @@ def test_strict_puts_each_result_behind_its_call_and_answers_each_call_once(mess
     ]
 
 
-@given(MESSAGES, st.sampled_from(["strict", "lenient"]))
-def test_repairing_twice_changes_nothing(messages: list[dict[str, Any]], pairing: ToolPairing) -> None:
-    if pairing == "lenient" and len(set(_called(messages))) < len(_called(messages)):
+@given(MESSAGES, st.sampled_from(["corrected", "original"]))
+def test_repairing_twice_changes_nothing(messages: list[dict[str, Any]], rules: Rules) -> None:
+    if rules == "original" and len(set(_called(messages))) < len(_called(messages)):
         return  # an id that is called again is answered with an error, which the next repair takes for a change
-    once = repaired(pairing, *messages)
-    assert repaired(pairing, *once) == once
+    once = repaired(rules, *messages)
+    assert repaired(rules, *once) == once
 
 
 def _called(messages: list[dict[str, Any]]) -> list[str]:

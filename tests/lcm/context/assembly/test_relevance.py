@@ -6,7 +6,7 @@ from lcm.context.assembly.relevance import RelevanceIndex, terms
 
 
 def test_a_score_is_the_share_of_the_prompts_terms() -> None:
-    scores = RelevanceIndex(["cache cache deploy now", "other words", ""], "ascii_json").scores("Cache deploy cache")
+    scores = RelevanceIndex(["cache cache deploy now", "other words", ""], "original").scores("Cache deploy cache")
     assert scores is not None
     assert scores.tolist() == [2 / 4 + 1 / 4, 0.0, 0.0]
 
@@ -22,12 +22,12 @@ def test_a_score_is_the_share_of_the_prompts_terms() -> None:
     ],
 )
 def test_terms(text: str, ascii_terms: list[str], words: list[str]) -> None:
-    assert terms(text, "ascii_json") == ascii_terms
-    assert terms(text, "words") == words
+    assert terms(text, "original") == ascii_terms
+    assert terms(text, "corrected") == words
 
 
 def test_a_prompt_without_terms_scores_nothing() -> None:
-    index = RelevanceIndex(["東京"], "ascii_json")
+    index = RelevanceIndex(["東京"], "original")
     assert index.scores("東京 ?!") is None
     assert index.scores("") is None
-    assert RelevanceIndex(["東京"], "words").scores("東京") is not None
+    assert RelevanceIndex(["東京"], "corrected").scores("東京") is not None
