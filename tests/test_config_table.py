@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.plugins.lossless_claw.settings import SETTINGS, Setting
+from lcm.plugins.lossless_claw.settings import SETTINGS
 from pipelines.config import command_line, composition, conf_folder
 from tests.support import composing
 from tests.support.knobs.knob import KNOBS
@@ -28,7 +28,7 @@ CHOICES = {
 """What the system chooses, and the groups that some settings need beside it."""
 WAITS = {"language_model.model.timeout_seconds"}
 """How long something may take: no reply depends on it, so its own tests stall a server."""
-MAPPED = [pytest.param(setting, key, id=key) for setting in SETTINGS for key in setting.yaml_keys]
+KEYS = [key for setting in SETTINGS for key in setting.yaml_keys]
 
 
 @pytest.fixture(autouse=True)
@@ -42,29 +42,27 @@ def composed(*arguments: str) -> DictConfig:
     return composition.composed(command_line.command(list(arguments)).overrides)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_a_setting_has_a_key_or_a_reason(setting: Setting) -> None:
-    assert bool(setting.yaml_keys) != bool(setting.host_only)
+def test_a_setting_has_a_key_or_a_reason() -> None:
+    assert [setting.name for setting in SETTINGS if bool(setting.yaml_keys) == bool(setting.host_only)] == []
 
 
-@pytest.mark.parametrize(("setting", "key"), MAPPED)
-def test_a_key_stands_in_the_configuration_of_the_system(setting: Setting, key: str) -> None:
-    group = key.partition(".")[0]
-    pipeline = pipeline_of(group)
-    beside = [f"{name}={choice}" for name, choice in CHOICES.items() if pipeline_of(name) == pipeline]
-    system = [SYSTEM] if pipeline == conf_folder.EVALUATE else ["language_model=openai_compatible"]
-    config = composing.composed([*system, *beside], pipeline)
-    missing = object()
-    assert OmegaConf.select(config, key, default=missing) is not missing
+def test_a_key_stands_in_the_configuration_of_the_system() -> None:
+    missing = []
+    for key in KEYS:
+        pipeline = pipeline_of(key.partition(".")[0])
+        beside = [f"{name}={choice}" for name, choice in CHOICES.items() if pipeline_of(name) == pipeline]
+        system = [SYSTEM] if pipeline == conf_folder.EVALUATE else ["language_model=openai_compatible"]
+        config = composing.composed([*system, *beside], pipeline)
+        if OmegaConf.select(config, key, default=missing) is missing:
+            missing.append(key)
+    assert missing == []
 
 
-@pytest.mark.parametrize(("setting", "key"), MAPPED)
-def test_turning_a_key_changes_behaviour(setting: Setting, key: str) -> None:
+def test_turning_a_key_changes_behaviour() -> None:
     """Every knob that has no reason changes what its component gives: `test_knobs` turns it."""
-    group, _, path = key.partition(".")
-    knob = f"{group}/{CHOICES[group]}:{path}"
-    assert knob in {str(known) for known in KNOBS}
-    assert (knob in REASONS) == (key in WAITS)
+    knobs = {key: f"{group}/{CHOICES[group]}:{path}" for key in KEYS for group, _, path in [key.partition(".")]}
+    assert set(knobs.values()) <= {str(knob) for knob in KNOBS}
+    assert {key for key, knob in knobs.items() if knob in REASONS} == WAITS
 
 
 def test_the_defaults_of_the_system_are_the_originals() -> None:
@@ -96,7 +94,7 @@ def test_the_defaults_of_the_system_are_the_originals() -> None:
 def test_a_variable_stands_above_the_preset(
     name: str, text: str, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert OmegaConf.select(composed(SYSTEM), key) != value
+    assert OmegaConf.select(composing.composed([SYSTEM]), key) != value
     monkeypatch.setenv(name, text)
     assert OmegaConf.select(composed(SYSTEM), key) == value
 

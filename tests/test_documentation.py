@@ -17,6 +17,7 @@ from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
 from tests.support.small_locomo import write_small_locomo
 
 README = (ROOT / "README.md").read_text()
+GROUPS = conf_folder.groups()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -89,30 +90,30 @@ def test_make_evaluate_is_what_the_readme_says_it_is() -> None:
     assert dry.splitlines()[-1].split() == [".venv/bin/lcm", "evaluate"]
 
 
-@pytest.mark.parametrize("group", conf_folder.groups())
-def test_every_choice_is_named_in_the_readme(group: str) -> None:
-    (row,) = [line for line in README.splitlines() if line.startswith(f"| `{group}` |")] or [""]
-    missing = [choice for choice in conf_folder.groups()[group] if f"`{choice}`" not in row]
+def test_every_choice_is_named_in_the_readme() -> None:
+    rows = {group: [line for line in README.splitlines() if line.startswith(f"| `{group}` |")] for group in GROUPS}
+    missing = [
+        f"{group}={choice}" for group in GROUPS for choice in GROUPS[group] if f"`{choice}`" not in str(rows[group])
+    ]
+    assert missing == []
+    assert [group for group in GROUPS if len(rows[group]) > 1] == []
+
+
+def test_every_pipeline_is_named_in_the_readme() -> None:
+    assert [pipeline for pipeline in PIPELINES if f"| `lcm {pipeline} " not in README] == []
+
+
+def test_links_lead_somewhere() -> None:
+    targets = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())]
+    missing = [(page.name, to) for page, to in targets if "://" not in to and not (page.parent / to).exists()]
     assert missing == []
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_pipeline_is_named_in_the_readme(pipeline: str) -> None:
-    assert f"| `lcm {pipeline} " in README
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
-    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
-    assert missing == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_and_files_that_pages_name_exist(page: Path) -> None:
+def test_code_and_files_that_pages_name_exist() -> None:
     """A path in backticks with a slash and a known suffix is a file of this checkout."""
-    named = re.findall(r"`((?:conf|lcm|eval|pipelines|tests|docs|data)/[\w/.]+\.(?:py|yaml|md|sql))`", page.read_text())
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    file = re.compile(r"`((?:conf|lcm|eval|pipelines|tests|docs|data)/[\w/.]+\.(?:py|yaml|md|sql))`")
+    named = [(page.name, name) for page in PAGES for name in file.findall(page.read_text())]
+    assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.full

@@ -3,11 +3,12 @@
 import math
 from collections import Counter
 from functools import cache
+from itertools import product
 
 import pytest
 
 from lcm.protocols import Admission
-from lcm.records import MEMORY_CATEGORIES, Candidate
+from lcm.records import MEMORY_CATEGORIES
 from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.composing import composed
@@ -48,19 +49,16 @@ def table() -> Table:
     return Table().holding((document("d", "the kettle", "events"), 0.8), (document("e", "the goats", "cases"), 0.3))
 
 
-@pytest.mark.parametrize("one", CANDIDATES)
-@pytest.mark.parametrize("vector", [None, TOWARDS], ids=["no vector", "vector"])
-def test_equal_arguments_give_an_equal_assessment(
-    admission: Admission, one: Candidate, vector: object, table: Table
-) -> None:
-    arguments = (one, vector, table, messages("The kettle broke", "on Monday"), minute(5))
-    found = admission.assess(*arguments, incidents=Counter())
-    assert found == admission.assess(*arguments, incidents=Counter())
-    assert found.reason
-    assert (found.score is None) == admission.is_off
-    assert found.is_admitted or not admission.is_off
-    assert all(0 <= value <= 1 for value in found.features.values())
-    assert found.score is None or math.isfinite(found.score)
+def test_equal_arguments_give_an_equal_assessment(admission: Admission, table: Table) -> None:
+    for one, vector in product(CANDIDATES, (None, TOWARDS)):
+        arguments = (one, vector, table, messages("The kettle broke", "on Monday"), minute(5))
+        found = admission.assess(*arguments, incidents=Counter())
+        assert found == admission.assess(*arguments, incidents=Counter())
+        assert found.reason
+        assert (found.score is None) == admission.is_off
+        assert found.is_admitted or not admission.is_off
+        assert all(0 <= value <= 1 for value in found.features.values())
+        assert found.score is None or math.isfinite(found.score)
 
 
 def test_admission_changes_nothing(admission: Admission, table: Table) -> None:

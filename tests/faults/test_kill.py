@@ -57,7 +57,6 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.full
 def test_a_batch_killed_at_any_statement_goes_on_to_the_same_end(
     child: Child, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

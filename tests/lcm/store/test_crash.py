@@ -115,7 +115,6 @@ def run_until_killed(path: Path, at: int, when: str, root: Path) -> subprocess.C
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.full
 def test_a_killed_process_leaves_the_state_before_or_after(tmp_path: Path, root: Path) -> None:
     finished = run_until_killed(tmp_path / "whole.db", 0, "before", root)
     statements = int(finished.stdout)

@@ -96,12 +96,8 @@ OBLIGATIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "title", "phrase"),
-    [pytest.param(name, title, phrase, id=f"{name}-{what}") for name, title, what, phrase in OBLIGATIONS],
-)
-def test_it_meets_the_obligation(name: str, title: str, phrase: str) -> None:
-    assert phrase in section(name, title)
+def test_it_meets_every_obligation() -> None:
+    assert [(name, what) for name, title, what, phrase in OBLIGATIONS if phrase not in section(name, title)] == []
 
 
 @pytest.mark.parametrize(
