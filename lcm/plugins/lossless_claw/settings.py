@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lcm.javascript import is_finite_number, trim
+from lcm.plugins.settings.table_file import table_file
 
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
 
@@ -22,13 +23,8 @@ _MIN_BOOTSTRAP_TOKENS, _BOOTSTRAP_SHARE = 6000, 0.3
 _OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
 """Variables of this project, which are no setting of the plugin."""
 
-_WHERE_NOT_ABOVE_ZERO = {
-    "leaf_chunk_tokens": 20000,
-    "leaf_min_fanout": 8,
-    "condensed_min_fanout": 4,
-    "condensed_min_fanout_hard": 2,
-}
-"""What the plugin's compaction takes instead of a number that is not above 0."""
+_ABOVE_ZERO = ("leaf_chunk_tokens", "leaf_min_fanout", "condensed_min_fanout", "condensed_min_fanout_hard")
+"""Of compaction, instead of which the plugin takes the default where they are not."""
 
 _LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LEADING_INT = re.compile(r"[+-]?[0-9]+")
@@ -62,90 +58,17 @@ class Setting:
         return value / 1000 if self.is_milliseconds else value
 
 
-def _setting(plugin_key: str, environment: str, kind: Kind, default: Any, *yaml_keys: str, **more: Any) -> Setting:
-    name = more.pop("name", None) or re.sub(r"(?<!^)(?=[A-Z])", "_", plugin_key).lower()
-    keys = (plugin_key, *more.pop("aliases", ()))
-    return Setting(name, keys, f"LCM_{environment}" if environment != "TZ" else "TZ", kind, default, yaml_keys, **more)
+def _setting(plugin_key: str, fields: dict[str, Any]) -> Setting:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", plugin_key).lower()
+    keys = (plugin_key, *fields.pop("aliases", ()))
+    yaml_keys = tuple(fields.pop("yaml_keys", ()))
+    told = {"name": name, "environment": f"LCM_{name.upper()}", "default": None} | fields
+    return Setting(plugin_keys=keys, yaml_keys=yaml_keys, **told)
 
 
-_MODELS_ARE_SERVERS = "a model is named with its server, by language_model.model"
-_NO_HOST = "there is no plugin to switch on; a session is ignored by session.ignore_patterns"
-
-SETTINGS: tuple[Setting, ...] = (
-    _setting("enabled", "ENABLED", "enabled", True, host_only=_NO_HOST),
-    _setting(
-        "dbPath", "DATABASE_PATH", "path", None, name="database_path", aliases=("databasePath",),
-        host_only="commands name their store by `store=`",
-    ),
-    _setting("ignoreSessionPatterns", "IGNORE_SESSION_PATTERNS", "list", [], "session.ignore_patterns"),
-    _setting("statelessSessionPatterns", "STATELESS_SESSION_PATTERNS", "list", [], "session.stateless_patterns"),
-    _setting("skipStatelessSessions", "SKIP_STATELESS_SESSIONS", "flag", True, "session.skip_stateless"),
-    _setting(
-        "contextThreshold", "CONTEXT_THRESHOLD", "float", 0.75, "compaction.context_threshold", least=0, most=1
-    ),
-    _setting(
-        "freshTailCount", "FRESH_TAIL_COUNT", "int", 64, "compaction.fresh_tail_count", "assembly.fresh_tail_count",
-        least=1,
-    ),
-    _setting(
-        "newSessionRetainDepth", "NEW_SESSION_RETAIN_DEPTH", "int", 2, "session.new_session_retain_depth", least=-1
-    ),
-    _setting("leafMinFanout", "LEAF_MIN_FANOUT", "int", 8, "compaction.leaf_min_fanout", least=2),
-    _setting("condensedMinFanout", "CONDENSED_MIN_FANOUT", "int", 4, "compaction.condensed_min_fanout", least=2),
-    _setting(
-        "condensedMinFanoutHard", "CONDENSED_MIN_FANOUT_HARD", "int", 2, "compaction.condensed_min_fanout_hard",
-        least=2,
-    ),
-    _setting("incrementalMaxDepth", "INCREMENTAL_MAX_DEPTH", "int", 1, "compaction.incremental_max_depth", least=-1),
-    _setting("leafChunkTokens", "LEAF_CHUNK_TOKENS", "int", 20000, "compaction.leaf_chunk_tokens", least=1),
-    _setting("bootstrapMaxTokens", "BOOTSTRAP_MAX_TOKENS", "int", None, "session.bootstrap_max_tokens", least=1),
-    _setting("leafTargetTokens", "LEAF_TARGET_TOKENS", "int", 2400, "compaction.leaf_target_tokens", least=1),
-    _setting(
-        "condensedTargetTokens", "CONDENSED_TARGET_TOKENS", "int", 2000, "compaction.condensed_target_tokens", least=1
-    ),
-    _setting("maxExpandTokens", "MAX_EXPAND_TOKENS", "int", 4000, "recall.max_expand_tokens", least=1),
-    _setting(
-        "largeFileThresholdTokens", "LARGE_FILE_TOKEN_THRESHOLD", "int", 25000, "session.large_file_threshold_tokens",
-        name="large_file_token_threshold", aliases=("largeFileTokenThreshold",), least=1000,
-    ),
-    _setting("summaryProvider", "SUMMARY_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
-    _setting("summaryModel", "SUMMARY_MODEL", "text", "", "language_model.model.model"),
-    _setting("largeFileSummaryProvider", "LARGE_FILE_SUMMARY_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
-    _setting(
-        "largeFileSummaryModel", "LARGE_FILE_SUMMARY_MODEL", "text", "",
-        host_only="any summarizer can be put in session.large_file_summarizer",
-    ),
-    _setting("expansionProvider", "EXPANSION_PROVIDER", "text", "", host_only=_MODELS_ARE_SERVERS),
-    _setting(
-        "expansionModel", "EXPANSION_MODEL", "text", "", host_only="who answers from expansions is a choice of recall"
-    ),
-    _setting(
-        "delegationTimeoutMs", "DELEGATION_TIMEOUT_MS", "strict_int", 120000, "recall.delegation_timeout_seconds",
-        is_milliseconds=True, least=1,
-    ),
-    _setting(
-        "summaryTimeoutMs", "SUMMARY_TIMEOUT_MS", "int", 60000, "language_model.model.timeout_seconds",
-        is_milliseconds=True, least=1,
-    ),
-    _setting("timezone", "TZ", "timezone", "UTC", "compaction.timezone", "assembly.timezone"),
-    _setting("pruneHeartbeatOk", "PRUNE_HEARTBEAT_OK", "flag", False, "session.prune_heartbeats"),
-    _setting(
-        "maxAssemblyTokenBudget", "MAX_ASSEMBLY_TOKEN_BUDGET", "int", None, "assembly.max_budget_tokens", least=1000
-    ),
-    _setting(
-        "summaryMaxOverageFactor", "SUMMARY_MAX_OVERAGE_FACTOR", "float", 3, "compaction.summary_max_overage_factor",
-        least=1,
-    ),
-    _setting("customInstructions", "CUSTOM_INSTRUCTIONS", "text", "", "summarizer.custom_instructions"),
-    _setting(
-        "circuitBreakerThreshold", "CIRCUIT_BREAKER_THRESHOLD", "int", 5, "compaction.circuit_breaker_threshold",
-        in_manifest=False,
-    ),
-    _setting(
-        "circuitBreakerCooldownMs", "CIRCUIT_BREAKER_COOLDOWN_MS", "int", 1800000,
-        "compaction.circuit_breaker_cooldown_seconds", is_milliseconds=True, in_manifest=False,
-    ),
-)  # fmt: skip
+FILE: Mapping[str, Any] = table_file("lcm.plugins.lossless_claw")
+"""`settings.yaml` beside this module: by a setting's name in the plugin, the fields of `Setting`."""
+SETTINGS = tuple(_setting(plugin_key, dict(fields)) for plugin_key, fields in FILE["settings"].items())
 """The table of all settings."""
 
 
@@ -204,8 +127,8 @@ def counted_with(fields: Mapping[str, Any]) -> dict[str, int]:
     a negative depth is unlimited.
     """
     found = {
-        name: math.floor(fields[name]) if 0 < fields[name] < math.inf else default
-        for name, default in _WHERE_NOT_ABOVE_ZERO.items()
+        name: math.floor(fields[name]) if 0 < fields[name] < math.inf else _BY_NAME[name].default
+        for name in _ABOVE_ZERO
         if name in fields
     }
     if (tail := fields.get("fresh_tail_count")) is not None:

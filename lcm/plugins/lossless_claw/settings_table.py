@@ -6,7 +6,7 @@ Source: lossless-claw 0.6.3.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lcm.plugins.lossless_claw.settings import SETTINGS, Setting, bootstrap_tokens
+from lcm.plugins.lossless_claw.settings import FILE, SETTINGS, Setting, bootstrap_tokens
 from lcm.plugins.settings.kinds import FLAG, TEXT, TEXTS, milliseconds, number, seconds, unless_null, whole
 from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, at, same
 
@@ -97,29 +97,13 @@ def _trimmed(text: str) -> str:
 
 
 TABLE = Table(
-    name="lossless_claw",
-    plugin="lossless-claw",
-    version="0.6.3",
-    base=(
-        "system=lossless_claw",
-        "summarizer=llm",
-        "language_model=openai_compatible",
-        "summarizer.normal_temperature=null",
-        "summarizer.aggressive_temperature=null",
-    ),
+    name=FILE["name"],
+    plugin=FILE["plugin"],
+    version=FILE["version"],
+    base=tuple(FILE["base"]),
     rows=tuple(row for setting in SETTINGS for row in _rows(setting)),
-    reasons={
-        "summarizer": "the plugin summarises by a model; summaryModel names it",
-        "language_model": "the plugin asks the models of its host",
-        "compaction": "it is a constant of the plugin's code",
-        "assembly": "it is a constant of the plugin's code",
-        "session": "it is a constant of the plugin's code",
-    },
-    absent=(
-        "embedder", "vector_index", "text_index", "annotation", "extraction", "admission", "deduplication", "scopes",
-        "source", "fusion", "reranker", "decay", "recovery", "summary_expansion", "ranking", "reinforcement",
-        "summary_documents", "authored", "guidance",
-    ),
-    absent_reason="the plugin keeps, folds and assembles sessions; it ranks no memories",
-)  # fmt: skip
+    reasons=FILE["reasons"],
+    absent=tuple(FILE["absent"]),
+    absent_reason=FILE["absent_reason"],
+)
 """Everything that the plugin's manifest has, and what variables alone can set."""

@@ -29,6 +29,13 @@ class Conversion(NamedTuple):
     """The plugin's -> ours; by our key where a setting stands for several that differ."""
 
 
+def table_file(package: str) -> dict[str, Any]:
+    """The file of a plugin's settings, as plain data."""
+    text = resources.files(package).joinpath("settings.yaml").read_text("utf-8")
+    found: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506 - a safe loader, in C where there is one
+    return found
+
+
 def read_table(
     package: str,
     conversions: Mapping[str, Conversion],
@@ -41,8 +48,7 @@ def read_table(
         conversions: those that the file names.
         defaults: those that the file names under `default_by`: key of ours -> the default within a document.
     """
-    text = resources.files(package).joinpath("settings.yaml").read_text("utf-8")
-    found = yaml.load(text, _LOADER)  # noqa: S506 - a safe loader, in C where there is one
+    found = table_file(package)
     refused = {
         key: f"the code reads {name}, and the manifest refuses it"
         for key, name in found.get("refused_by_manifest", {}).items()
