@@ -29,8 +29,8 @@ _STAGES = {
     "heard": "workspaces as they were when questions were asked",
     "pools": "candidates of every source",
     "ranked": "answers of every arm",
-    "retained": "what contexts held of the evidence",
-    "facts": "documents, decisions and compression of workspaces",
+    "measured": "what measures read of memories",
+    "facts": "documents and decisions of workspaces",
     "values": "measures by query",
     "means": "measures with their intervals",
 }

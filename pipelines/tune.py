@@ -30,11 +30,12 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
-from eval.executor.timing import refuse_timing
+from eval.experiment.distributed import refuse_timing
 from eval.experiment.run_folder import SUMMARY, commit, config_hash
+from eval.measures.measure import timed
 from eval.tracking.tracking import Log
 from eval.tuning.folds import folds_of
-from eval.tuning.objective import measured, unmeasured
+from eval.tuning.objective import unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
@@ -48,7 +49,7 @@ from pipelines.views.terminal import console, log_and_tell, progress, warn
 if TYPE_CHECKING:
     from eval.tuning.trial_queue import TrialQueue
 
-_OURS = re.compile(r"[+~]*(study|space|hydra)\b")
+_OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 """Overrides of the study itself, rather than of its trials."""
 _TRIALS, _WORKERS, _LOCK = "trials", "workers", "report.lock"
 
@@ -83,15 +84,16 @@ def _checked(
     """
     building.refuse_unused(config, configs.common)
     built = parts_of(config)
-    refuse_timing(built["executor"], built["latency"].queries)
-    names = measured(built["measures"], built["retention"], built["latency"])
-    if problem := unmeasured(settings.wanted(), names):
+    measures = built["measures"]
+    refuse_timing(built["executor"], measures)
+    if problem := unmeasured(settings.wanted(), measures):
         raise LcmError(problem)
-    if settings.pruner != "none" and built["latency"].queries:
-        raise LcmError(
-            f"study.pruner={settings.pruner} and latency.queries={built['latency'].queries}: a latency is not known by "
-            "folds; set latency.queries=0"
-        )
+    for name, queries in timed(measures).items():
+        if settings.pruner != "none":
+            raise LcmError(
+                f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a latency is not known by "
+                f"folds; set measures.{name}.queries=0"
+            )
     given = {one.lstrip("+~").partition("=")[0] for one in overrides}
     if twice := [dimension.key for dimension in searched.dimensions if dimension.key in given]:
         raise LcmError(

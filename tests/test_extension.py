@@ -1,4 +1,4 @@
-"""A dataset, an embedder and a stage can be added from outside: one module and one YAML each, nothing else.
+"""A dataset, an embedder, a stage and a measure can be added from outside: one module and one YAML each, nothing else.
 
 `tests/extension` is such an addition; docs/extending.md explains it.
 """
@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from mlflow.tracking import MlflowClient
 
 ADDED = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking")
-QUIET = ("tracking=none", "latency.queries=0", "cache=false", "measures.names=[recall@1]")
+QUIET = ("tracking=none", "measures.latency.queries=0", "cache=false", "measures.retrieval.names=[recall@1]")
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +91,34 @@ def test_a_choice_that_is_not_there_is_told_what_is(outside: Path) -> None:
     done = evaluate(outside, "ranking=mine")
     assert done.returncode == 2
     assert "my_ranking" in done.stderr.partition("choose one of: ")[2]
+
+
+@pytest.mark.full
+def test_an_added_measure_is_seen_wherever_measures_are(outside: Path, tmp_path: Path) -> None:
+    """In the table, the summary, the values by query, MLflow, a comparison and a study, with nothing else edited."""
+    added = ("dataset=my_dataset", "embedder=my_embedder", "measures=[default,my_measure]")
+    search = f"hydra.searchpath=[file://{outside}/conf]"
+    quiet = ("measures.latency.queries=0", "cache=false", "means.resamples=5", "arms=none")
+    database = f"sqlite:///{tmp_path}/mlflow.db"
+    folder = tmp_path / "run"
+    done = lcm(outside, "evaluate", search, *added, *quiet, f"tracking.uri={database}", f"hydra.run.dir={folder}")
+    assert done.returncode == 0, done.stderr
+    assert "sessions@2" in done.stdout
+    entry = summary(folder)["measures"]["sessions@2"]
+    assert (entry["n"], 1 <= entry["value"] <= 2) == (3, True)
+    values = pl.read_parquet(folder / "per_query.parquet").filter(measure="sessions@2")
+    assert values["value"].mean() == entry["value"]
+    (run,) = MlflowClient(database).search_runs(["1"])
+    assert run.data.metrics["sessions_at_2"] == entry["value"]
+
+    limits = "regress.measures={sessions@2: {tolerance: 0.1, detectable: 0.5}}"
+    into = tmp_path / "compared"
+    done = lcm(outside, "regress", str(folder), str(folder), limits, "tracking=none", f"into={into}")
+    assert done.returncode == 0, done.stderr
+    (row,) = pl.read_parquet(into / "verdict.parquet").filter(measure="sessions@2").iter_rows(named=True)
+    assert (row["n"], row["baseline"], row["verdict"]) == (3, entry["value"], "fine")
+
+    study = ("study.trials=2", "study.objectives=[{measure: sessions@2, direction: maximize}]", "space=fusion")
+    done = lcm(outside, "tune", search, *added, *study, *quiet, "tracking=none", f"hydra.run.dir={tmp_path}/study")
+    assert done.returncode == 0, done.stderr
+    assert pl.read_parquet(tmp_path / "study" / "study.parquet")["sessions@2"].len() == 2

@@ -71,7 +71,7 @@ print(*(m.__file__ for m in sys.modules.values() if m.__name__.split(".")[0] in 
 
 
 def test_an_installed_copy_evaluates_its_sample(site: Path, tmp_path: Path) -> None:
-    settings = ("embedder=hashing", "tracking=none", "latency.queries=0", "cache=false", "hydra.run.dir=run")
+    settings = ("embedder=hashing", "tracking=none", "measures.latency.queries=0", "cache=false", "hydra.run.dir=run")
     python(site, tmp_path, "-m", "pipelines.cli", "evaluate", *settings)
     assert (tmp_path / "run" / "summary.json").is_file()
 

@@ -36,8 +36,8 @@ FLOORS = {
         "plugins",
     ],
     "eval": [
-        *("significance", "dataset", "executor", "cache", "replay", "measures", "arms", "experiment", "tracking"),
-        *("regression", "batch", "sweep", "tuning", "benchmark"),
+        *("significance", "dataset", "executor", "cache", "replay", "measures", "arms", "experiment", "evaluate"),
+        *("tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],
 }
 """The rooms of a package from the ground up: each imports only what lies below it."""
@@ -47,6 +47,7 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 """A format of transcripts bears the name of the program that writes it."""
 
 LIBRARY = {
+    "eval.evaluate": "README.md",
     "lcm.context.recall.tools": "docs/lossless_claw.md",
     "lcm.plugins.lancedb_pro.row_metadata": "docs/lancedb_pro.md",
     "lcm.plugins.libravdb.authored_digest": "docs/libravdb.md",

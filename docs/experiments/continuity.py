@@ -169,7 +169,7 @@ def table(arguments: Sequence[str]) -> int:
 
 def _summary(run: Path, overrides: Sequence[str]) -> dict[str, Any]:
     if not (run / "summary.json").exists():
-        quiet = ["arms=none", "tracking=none", "latency.queries=0", f"hydra.run.dir='{run}'"]
+        quiet = ["arms=none", "tracking=none", "measures.latency.queries=0", f"hydra.run.dir='{run}'"]
         command = [sys.executable, "-m", "pipelines.cli", "evaluate", *overrides, *quiet]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     return read_summary(run)

@@ -53,5 +53,5 @@ SWAPS: Swaps = {
 
 if __name__ == "__main__":
     kept = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/libravdb_parts")
-    quiet = ["retention.budgets=[]"]
+    quiet = ["measures.retention.budgets=[]"]
     tables("libravdb", SWAPS, kept.resolve(), sys.argv[2:] or ["locomo", "beam"], quiet)

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from eval.experiment.workspace import REPORT_TOKENS
+from eval.measures.measure import REPORT_TOKENS
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
 from lcm.records import Message, Transcript

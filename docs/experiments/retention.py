@@ -14,7 +14,7 @@ from pathlib import Path
 
 from eval.experiment.run_folder import read_summary
 
-COMMON = ("replay=per_turn", "arms=none", "tracking=none", "latency.queries=0")
+COMMON = ("replay=per_turn", "arms=none", "tracking=none", "measures.latency.queries=0")
 SMALL = (
     "compaction.budget_tokens=8000", "compaction.leaf_chunk_tokens=2000", "compaction.leaf_target_tokens=400",
     "compaction.condensed_target_tokens=400", "compaction.fresh_tail_count=16", "compaction.leaf_min_fanout=4",

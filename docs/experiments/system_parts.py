@@ -15,7 +15,7 @@ PRESET = "the preset"
 Swaps = Mapping[str, Mapping[str, Sequence[str]]]
 """Part -> name of a swap -> the overrides that make it."""
 MEASURES = ("recall@5", "recall@10", "nDCG@10", "tokens@10")
-COMMON = ("arms=none", "tracking=none", "latency.queries=0")
+COMMON = ("arms=none", "tracking=none", "measures.latency.queries=0")
 
 
 def tables(system: str, swaps_of: Swaps, folder: Path, datasets: Sequence[str], common: Sequence[str] = ()) -> None:

@@ -81,6 +81,11 @@ class Dataset:
         """Their ids, in the order of the transcripts."""
         return list(dict.fromkeys(transcript.workspace_id for transcript in self.transcripts))
 
+    def evidence(self) -> dict[str, list[str]]:
+        """Query id -> ids of its relevant messages, in order; a query without any is missing."""
+        relevant = self.qrels.filter(pl.col("relevance") > 0)
+        return dict(relevant.group_by("query_id", maintain_order=True).agg("message_id").iter_rows())
+
     def part(self, workspaces: Collection[str]) -> "Dataset":
         """What lies in some workspaces; the digest stays that of the whole."""
         transcripts = tuple(one for one in self.transcripts if one.workspace_id in workspaces)

@@ -4,25 +4,33 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from eval.arms.oracle import Oracle
-from eval.cache.fingerprint import Fingerprint, digest
+from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
-from eval.cache.stage_cache import StageCache
-from eval.dataset.dataset import Dataset
-from eval.executor.timing import refuse_timing
-from eval.experiment.elsewhere import Apart
-from eval.experiment.workspace import REPORT_TOKENS, RUN_SCHEMA, SYSTEM_ARM, WorkspaceEvaluator, WorkspaceResult
-from eval.measures.latency import Latency, percentiles
-from eval.measures.retention import RETENTION_SCHEMA, Retention
-from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA, Retrieval, judged_queries
-from eval.measures.summary_quality import QUALITY_SCHEMA, SummaryQuality
-from eval.replay.workspace_replay import Replay
+from eval.executor.executor import Executor
+from eval.executor.none import NoExecutor
+from eval.experiment.distributed import evaluate_distributed, refuse_timing
+from eval.experiment.flags import flags_of_run
+from eval.experiment.workspace import RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
+from eval.measures.means import Means
+from eval.measures.measure import (
+    QUERY_VALUES_SCHEMA,
+    VALUES_SCHEMA,
+    QueryMeasure,
+    RunMeasure,
+    RunReading,
+    SystemMeasure,
+    TellsSection,
+    TimingMeasure,
+    Warns,
+)
+from eval.measures.names import SYSTEM_ARM
+from eval.measures.retrieval import judged_queries
 from lcm.errors import DatasetError
-from lcm.memory.system import System
-from lcm.protocols import Embedder, Ranker
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -38,17 +46,17 @@ class Outcome:
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, tokens: every document that a run names."""
     values: pl.DataFrame
-    """arm, query_id, measure, value: one a judged query."""
+    """arm, query_id, measure, value: of every measure of queries."""
     means: pl.DataFrame
     """arm, group, measure, value, n, low, high."""
     confidence: float
     """Of the intervals: percentile bootstrap over queries."""
-    compression: pl.DataFrame
-    """workspace_id beside `eval.measures.compression`: what became of each conversation's context."""
-    summary_quality: pl.DataFrame
-    """arm, conversation_id, measure, value: summaries beside references, where the dataset has any."""
-    summary_means: pl.DataFrame
-    """arm, measure, value, n, low, high."""
+    frames: Mapping[str, pl.DataFrame]
+    """Measure of something else than queries -> its rows."""
+    sections: Mapping[str, Mapping[str, Any]]
+    """Such a measure -> what the summary tells of it."""
+    timing: Mapping[str, Mapping[str, Any]]
+    """Measure of time -> what the summary tells of it: two equal runs may differ here."""
     decisions: pl.DataFrame
     """workspace_id beside the store's decisions: what became of every candidate that was judged."""
     counts: Mapping[str, int]
@@ -57,37 +65,27 @@ class Outcome:
     """What failed and was survived, by name and times."""
     flags: tuple[str, ...]
     """What a reader of the numbers must know."""
-    latency: Mapping[str, Mapping[str, float]]
-    """Part -> percentiles in milliseconds; empty where not measured."""
     seconds: Mapping[str, float]
     """Wall time by phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A dataset, a system, and what is measured."""
+    """Every workspace of a dataset, evaluated, and what they found measured together."""
 
-    dataset: Dataset
-    system: System
-    replay: Replay
-    retrieval: Retrieval
-    retention: Retention
-    summary_quality: SummaryQuality
-    latency: Latency
-    live_embedder: Embedder
-    """The system's embedder without a cache, for timing live queries."""
-    arms: Mapping[str, Ranker | Oracle] = field(default_factory=dict)
-    """Control arms: other rankings over the very same memory."""
-    cache: StageCache | None = None
-    """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
-    apart: Apart | None = None
-    """Who asks the workspaces; None = this process, one after the other. The numbers are equal."""
+    evaluator: WorkspaceEvaluator
+    means: Means = field(default_factory=Means)
+    executor: Executor = field(default_factory=NoExecutor)
+    """Who evaluates workspaces: this process, or others. The numbers are equal."""
 
     def __post_init__(self) -> None:
-        if self.apart is not None:
-            refuse_timing(self.apart.executor, self.latency.queries)
-        dataset = self.dataset
-        if judged_queries(dataset).is_empty() and not self._has_summaries():
+        evaluator, dataset = self.evaluator, self.evaluator.dataset
+        refuse_timing(self.executor, evaluator.measures)
+        is_judged = not judged_queries(dataset).is_empty()
+        if not is_judged and not any(
+            isinstance(measure, SystemMeasure) and measure.is_measured(evaluator.system, dataset)
+            for measure in evaluator.measures.values()
+        ):
             raise DatasetError(
                 f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
                 f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
@@ -96,185 +94,153 @@ class Experiment:
                 "summaries with compaction=lossless"
             )
 
-    def _has_summaries(self) -> bool:
-        return self.summary_quality.is_measured(self.dataset) and not self.system.compaction.is_off
-
     def run(self, progress: Progress) -> Outcome:
         started = time.perf_counter()
-        answered = 0
-
-        def asked(queries: int) -> None:
-            nonlocal answered
-            answered += queries
-            progress("replaying", answered, len(self.dataset.queries))
-
-        found = self._answers(asked) if self.apart is None else self.apart.answers(self.dataset, asked)
+        results = self.results(progress)
         replayed = time.perf_counter()
         progress("measuring", 0, 1)
-        outcome = self._measured(found, [SYSTEM_ARM, *self.arms])
+        outcome = self.outcome(results)
         progress("measuring", 1, 1)
         return replace(outcome, seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed})
 
-    def _answers(self, asked: Callable[[int], None]) -> list[WorkspaceResult]:
-        evaluator = WorkspaceEvaluator(
-            self.dataset,
-            self.system,
-            self.replay,
-            rankings_of(self.system, self.arms, self.dataset),
-            self.retention,
-            self.latency,
-            self.live_embedder,
-            self.cache,
-        )
-        return [
-            evaluator.answers(one, asked) for one in dict.fromkeys(t.workspace_id for t in self.dataset.transcripts)
-        ]
+    def part(self, workspaces: Collection[str]) -> "Experiment":
+        """The same experiment over some workspaces."""
+        return replace(self, evaluator=replace(self.evaluator, dataset=self.evaluator.dataset.part(workspaces)))
 
-    def _measured(self, found: Sequence[WorkspaceResult], arms: Sequence[str]) -> Outcome:
-        documents = pl.concat([one.documents for one in found])
-        values = [pl.DataFrame(schema=VALUES_SCHEMA)]
-        means = [pl.DataFrame(schema=MEANS_SCHEMA)]
-        for arm in arms:
-            of_arm = self._values(found, arm, documents)
-            values.append(of_arm[0])
-            means.append(of_arm[1])
-        incidents = sum((one.incidents for one in found), Counter[str]())
-        quality = pl.DataFrame(schema=QUALITY_SCHEMA)
-        if self._has_summaries():
-            quality = self.summary_quality.values(
-                self.dataset, self.system.compaction.summarizer, REPORT_TOKENS, incidents=incidents
-            )
-        run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in found for arm in arms)])
-        judged = len(judged_queries(self.dataset))
-        sizes = {
-            "message": [len(one.documents) for one in found],
-            "session": [one.documents["session_id"].n_unique() for one in found],
-        }
-        every_value = pl.concat(values)
+    def results(self, progress: Progress) -> list[WorkspaceResult]:
+        """Evaluate every workspace; in the order of the dataset."""
+        answered, dataset = 0, self.evaluator.dataset
+
+        def count(queries: int) -> None:
+            nonlocal answered
+            answered += queries
+            progress("replaying", answered, len(dataset.queries))
+
+        if not isinstance(self.executor, NoExecutor):
+            return evaluate_distributed(self.evaluator, self.executor, count)
+        return [self.evaluator.evaluate(workspace, count) for workspace in dataset.workspaces]
+
+    def outcome(self, results: Sequence[WorkspaceResult]) -> Outcome:
+        """Measure what was found in all workspaces, in the order of the dataset."""
+        evaluator, dataset, arms = self.evaluator, self.evaluator.dataset, list(self.evaluator.rankings)
+        documents = pl.concat([one.documents for one in results])
+        run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in results for arm in arms)])
+        incidents = sum((one.incidents for one in results), Counter[str]())
+        frames = self._of_memories(results)
+        for name, measure in evaluator.measures.items():
+            if isinstance(measure, SystemMeasure):
+                frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
+        by_arm = [self._values(results, arm, documents, frames) for arm in arms]
+        values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in by_arm)])
+        judged = len(judged_queries(dataset))
+        others = {name: rows for name, rows in frames.items() if "query_id" not in rows.columns}
+        sections = self._sections(others)
+        timing = [name for name, measure in evaluator.measures.items() if isinstance(measure, TimingMeasure)]
         return Outcome(
             run=run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
                 run.select("document_id").unique(), on="document_id", how="semi"
             ),
-            values=every_value,
-            means=pl.concat(means),
-            confidence=self.retrieval.confidence,
-            compression=pl.concat([one.compression for one in found]),
-            summary_quality=quality,
-            summary_means=self.summary_quality.means(
-                quality, self.retrieval.resamples, self.retrieval.confidence, self.retrieval.seed
-            ),
-            decisions=pl.concat([one.decisions for one in found]),
-            incidents=dict(sorted(incidents.items())),
+            values=values,
+            means=pl.concat([means for _, means in by_arm]),
+            confidence=self.means.confidence,
+            frames={name: rows for name, rows in others.items() if name not in timing},
+            sections={name: section for name, section in sections.items() if name not in timing},
+            timing={name: sections.get(name, {}) for name in timing},
+            decisions=pl.concat([one.decisions for one in results]),
             counts={
-                "workspaces": len(found),
-                "messages": sum(len(t.messages) for t in self.dataset.transcripts),
-                "documents": sum(sizes["message"]),
-                "queries": len(self.dataset.queries),
+                "workspaces": len(results),
+                "messages": sum(len(t.messages) for t in dataset.transcripts),
+                "documents": len(documents),
+                "queries": len(dataset.queries),
                 "judged_queries": judged,
-                "unjudged_queries": len(self.dataset.queries) - judged,
+                "unjudged_queries": len(dataset.queries) - judged,
             },
+            incidents=dict(sorted(incidents.items())),
             flags=(
-                *self._flags(sizes),
-                *_unanswered(run, len(self.dataset.queries)),
-                *_of_documents(documents, self.system),
-                *_of_index_tiers(run, {width for one in found for width in one.widths}),
-                *_over_budget(every_value),
+                *self._flags(RunMeasure, values, documents),
+                *flags_of_run(
+                    run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
+                ),
+                *self._flags(QueryMeasure, values, documents),
             ),
-            latency=percentiles([sample for one in found for sample in one.samples]),
             seconds={},
         )
 
+    def _of_memories(self, results: Sequence[WorkspaceResult]) -> dict[str, pl.DataFrame]:
+        """Measure that reads memories -> its rows of all workspaces; those of no query begin with workspace_id."""
+        frames = {}
+        for name in self.evaluator.measures:
+            parts = [
+                one.measured[name].select(pl.lit(one.workspace_id).alias("workspace_id"), pl.all())
+                for one in results
+                if name in one.measured
+            ]
+            if parts:
+                rows = pl.concat(parts)
+                frames[name] = rows.drop("workspace_id") if "query_id" in rows.columns else rows
+        return frames
+
     def _values(
-        self, found: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame
+        self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The values of an arm, a row a query and measure, and their means."""
-        kept = FrameCache(self.cache)
-        keys = [one.keys.get(arm) for one in found]
-        key = None
-        if None not in keys:
-            identity = Fingerprint({Retrieval.__module__})
-            key = digest([keys, self.dataset.digest, identity.of(self.retrieval)], identity.modules)
-
-        def values() -> Made:
-            run = pl.concat([one.run(arm) for one in found])
-            return self.retrieval.values(run, documents, self.dataset, [arm]), Counter()
-
+        """The values of an arm, measure by measure, and their means; `frames` holds what was read otherwise."""
+        dataset, stages = self.evaluator.dataset, FrameCache(self.evaluator.cache)
         is_control = arm != SYSTEM_ARM
-        of_arm, _ = kept.frame("values", key, values, at_hand=is_control)
+        values, keys = [pl.DataFrame(schema=VALUES_SCHEMA)], []
+        for name, measure in self.evaluator.measures.items():
+            if isinstance(measure, RunMeasure):
+                keys.append(self._key(results, arm, measure))
+                make = partial(self._of_run, results, arm, documents, measure)
+                rows, _ = stages.frame("values", keys[-1], make, at_hand=is_control)
+            elif not is_control and name in frames and "query_id" in frames[name].columns:
+                rows = frames[name]
+            else:
+                continue
+            values.append(rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
+        of_arm = pl.concat(values)
 
         def means() -> Made:
-            return self.retrieval.means(of_arm, self.dataset), Counter()
+            return self.means.of_queries(of_arm, dataset), Counter()
 
-        if is_control:
-            return of_arm, kept.frame("means", key, means, at_hand=True)[0]
-        retained = pl.concat([pl.DataFrame(schema=RETENTION_SCHEMA), *(one.retained for one in found)])
-        of_arm = pl.concat([of_arm, retained.select(pl.lit(arm).alias("arm"), pl.all())])
-        return of_arm, self.retrieval.means(of_arm, self.dataset)
+        if not is_control:
+            return of_arm, means()[0]
+        key = None if None in keys else _digest([keys, self.means])
+        return of_arm, stages.frame("means", key, means, at_hand=True)[0]
 
-    def _flags(self, sizes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-        """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
-        if judged_queries(self.dataset).is_empty():
-            return ()
-        cutoffs = sorted({int(name.partition("@")[2]) for name in self.retrieval.names if "@" in name})
-        units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
+    def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
+        """The digest of all that a measure of an arm depends on; None where something has none."""
+        keys = [one.keys.get(arm) for one in results]
+        return None if None in keys else _digest([keys, self.evaluator.dataset.digest, measure])
+
+    def _of_run(
+        self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: RunMeasure
+    ) -> Made:
+        run = pl.concat([one.run(arm) for one in results])
+        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset)), Counter()
+
+    def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
+        """What the summary tells of each measure that gives no rows of queries."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, rows in frames.items():
+            measure = self.evaluator.measures[name]
+            found[name] = (
+                measure.section(rows) if isinstance(measure, TellsSection) else self.means.of_conversations(rows)
+            )
+        return found
+
+    def _flags(self, kind: type, values: pl.DataFrame, documents: pl.DataFrame) -> tuple[str, ...]:
         return tuple(
-            f"{small} of {len(sizes[level])} workspaces hold no more than {k} {unit}: {measure} @{k} can take in all"
-            for level, (unit, measure) in units.items()
-            if level in self.retrieval.levels
-            for k in cutoffs
-            if (small := sum(size <= k for size in sizes[level]))
+            flag
+            for measure in self.evaluator.measures.values()
+            if isinstance(measure, kind) and isinstance(measure, Warns)
+            for flag in measure.flags(values, documents, self.evaluator.dataset)
         )
 
 
-def rankings_of(system: System, arms: Mapping[str, Ranker | Oracle], dataset: Dataset) -> dict[str, Ranker]:
-    """Arm -> what it ranks with; the system's own stands first."""
-    controls = {arm: one.ranking(dataset) if isinstance(one, Oracle) else one for arm, one in arms.items()}
-    return {SYSTEM_ARM: system.ranking, **controls}
-
-
-def _unanswered(run: pl.DataFrame, queries: int) -> tuple[str, ...]:
-    """Minima and filters may leave nothing: recall tells of that only with what else went wrong."""
-    empty = queries - run.filter(arm=SYSTEM_ARM)["query_id"].n_unique()
-    return (f"{empty} of {queries} queries were answered with no document",) if empty else ()
-
-
-def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
-    """What a reader must know of which documents stand for what, and who finds them."""
-    found = []
-    if summaries := documents.filter(kind="summary").height:
-        found.append(
-            f"{summaries:,} of {len(documents):,} documents are summaries: finding one counts for every message that "
-            "it stands for, so recall grows with their size; nDCG and tokens@k tell what that costs"
-        )
-    if hidden := documents.filter(~pl.col("is_durable")).height:
-        found.append(
-            f"{hidden:,} of {len(documents):,} documents are found from their own session alone, by every arm: "
-            "admission did not promote them (admission.threshold, admission.promotion, admission.roles)"
-        )
-    if system.assembly.shows_documents and not system.compaction.is_off and system.summary_documents.is_off:
-        found.append("this assembly shows summaries where ranking finds them: summary_documents=searchable makes it so")
-    if system.compaction.is_off and not system.summary_documents.is_off:
-        found.append("summary_documents has nothing to find: compaction=none makes no summary")
-    return tuple(found)
-
-
-def _of_index_tiers(run: pl.DataFrame, widths: Collection[int]) -> tuple[str, ...]:
-    """Small haystacks are answered by the full width at once."""
-    answered = run.filter(arm=SYSTEM_ARM)["index_tier"].drop_nulls()
-    if len(widths) < 2 or answered.is_empty() or answered.min() != max(widths):
-        return ()
-    return (f"no query was answered by an index tier narrower than {max(widths)} (vector_index.tiers_from)",)
-
-
-def _over_budget(values: pl.DataFrame) -> tuple[str, ...]:
-    """The fresh tail is always shown, whatever it costs."""
-    costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
-        budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
-    )
-    over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
-    return tuple(
-        f"{n} of {costs.filter(budget=budget).height} contexts cost more than the budget of {budget} tokens: so does "
-        "what they always show, as their fresh tail (assembly.fresh_tail_* or assembly.tail.*)"
-        for budget, n in over.iter_rows()
-    )
+def _digest(parts: Sequence[Any]) -> str | None:
+    identity = Fingerprint()
+    try:
+        return digest(identity.of(parts), identity.modules)
+    except Unidentified:
+        return None

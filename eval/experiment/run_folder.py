@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import platform
 import subprocess
@@ -16,8 +15,8 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
-from eval.experiment.workspace import SYSTEM_ARM
-from eval.measures.compression import totals
+from eval.measures.means import ALL, Entry, entry
+from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
 from lcm.files import written_whole
 from lcm.records import ACTIONS
@@ -35,7 +34,11 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
     "asked_at": pl.Datetime("ms", "UTC"),
 }
 """Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant."""
-_BOUNDED = ("value", "n", "low", "high")
+_KEYS = {
+    "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "incidents", "notes", "flags",
+    "interval", "measures", "arms", "categories", "timing",
+}  # fmt: skip
+"""Of every run's summary; its other keys are names of measures."""
 _PACKAGES = (
     "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
@@ -80,9 +83,9 @@ def write_run(
     outcome.values.write_parquet(folder / "per_query.parquet")
     outcome.means.write_parquet(folder / "measures.parquet")
     outcome.decisions.write_parquet(folder / "decisions.parquet")
-    outcome.compression.write_parquet(folder / "compression.parquet")
-    outcome.summary_quality.write_parquet(folder / "summary_quality.parquet")
-    _asked(dataset).write_parquet(folder / "queries.parquet")
+    for name, frame in outcome.frames.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+    _queries(dataset).write_parquet(folder / "queries.parquet")
     summary = {
         "kind": "run",
         "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
@@ -91,31 +94,24 @@ def write_run(
         "commit": told["commit"],
         "counts": dict(outcome.counts),
         "decisions": _by_action(outcome.decisions),
-        "compression": totals(outcome.compression),
-        "summary_quality": {
-            arm: {
-                row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
-                for row in outcome.summary_means.filter(arm=arm).iter_rows(named=True)
-            }
-            for arm in outcome.summary_means["arm"].unique(maintain_order=True)
-        },
+        **{name: dict(section) for name, section in outcome.sections.items()},
         "incidents": dict(outcome.incidents),
         "notes": list(dataset.notes),
         "flags": list(outcome.flags),
         "interval": {"kind": "percentile bootstrap over queries", "confidence": outcome.confidence},
-        "measures": _measures(outcome.means, SYSTEM_ARM, "all"),
+        "measures": _measures(outcome.means, SYSTEM_ARM, ALL),
         "arms": {
-            arm: _measures(outcome.means, arm, "all")
+            arm: _measures(outcome.means, arm, ALL)
             for arm in outcome.means["arm"].unique(maintain_order=True)
             if arm != SYSTEM_ARM
         },
         "categories": {
             group: _measures(outcome.means, SYSTEM_ARM, group)
             for group in outcome.means["group"].unique(maintain_order=True)
-            if group != "all"
+            if group != ALL
         },
         "timing": {
-            "latency_ms": {part: dict(values) for part, values in outcome.latency.items()},
+            **{f"{name}_ms": dict(section) for name, section in outcome.timing.items()},
             "seconds": {**outcome.seconds, **seconds},
         },
     }
@@ -137,6 +133,12 @@ def read_summary(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
     return summary
+
+
+def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What a run's summary tells of measures of something else than queries, by the measure's name."""
+    is_run = summary.get("kind", "run") == "run"
+    return {name: section for name, section in summary.items() if name not in _KEYS} if is_run else {}
 
 
 def environment() -> dict[str, Any]:
@@ -179,18 +181,14 @@ def _git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
 
 
-def _asked(dataset: Dataset) -> pl.DataFrame:
+def _queries(dataset: Dataset) -> pl.DataFrame:
     """The queries, and the ids of the messages that are their evidence: what two runs are compared by."""
-    rows = [(q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at) for q in dataset.queries]
-    evidence = (
-        dataset.qrels.filter(pl.col("relevance") > 0)
-        .group_by("query_id", maintain_order=True)
-        .agg(evidence=pl.col("message_id"))
-    )
-    asked = pl.DataFrame(rows, schema=QUERY_SCHEMA, orient="row")
-    return asked.join(evidence, on="query_id", how="left", maintain_order="left").with_columns(
-        pl.col("evidence").fill_null([])
-    )
+    evidence = dataset.evidence()
+    rows = [
+        (q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at, evidence.get(q.query_id, []))
+        for q in dataset.queries
+    ]
+    return pl.DataFrame(rows, schema={**QUERY_SCHEMA, "evidence": pl.List(pl.String())}, orient="row")
 
 
 def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
@@ -199,12 +197,9 @@ def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
     return {action: found[action] for action in ACTIONS if action in found}
 
 
-def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, dict[str, float | None]]:
+def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, Entry]:
     rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
-    return {
-        row["measure"]: {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
-        for row in rows.iter_rows(named=True)
-    }
+    return {row["measure"]: entry(row) for row in rows.iter_rows(named=True)}
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What one workspace answered, and what became of what it heard."""
+"""Evaluates one workspace of a dataset: replays its transcripts, ranks its queries for every arm, reads its memory."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,24 +7,30 @@ from typing import Any
 
 import polars as pl
 
+from eval.arms.oracle import Oracle
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_kept_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.measures.compression import compressed
-from eval.measures.latency import Latency
-from eval.measures.retention import RETENTION_SCHEMA, Retention
+from eval.measures.measure import (
+    KINDS,
+    REPORT_TOKENS,
+    Measure,
+    MemoryMeasure,
+    MemoryReading,
+    QueryMeasure,
+    TimingMeasure,
+)
+from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
+from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Embedder, Ranker
+from lcm.protocols import Ranker
+from lcm.records import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
-from lcm.token_estimator.utf16_units import Utf16Units
 
-SYSTEM_ARM = "system"
-REPORT_TOKENS = Utf16Units()
-"""The one estimator behind every reported token count, whatever the system under test uses."""
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
     "workspace_id": pl.String(),
@@ -38,21 +44,19 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceResult:
-    """What one workspace answered, and what became of what it heard."""
+    """What was found in one workspace."""
 
     workspace_id: str
     ranked: Mapping[str, pl.DataFrame]
     """Arm -> rows of `RANKED_SCHEMA`."""
-    retained: pl.DataFrame
+    measured: Mapping[str, pl.DataFrame]
+    """Measure that reads memories -> its rows."""
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens."""
     decisions: pl.DataFrame
-    compression: pl.DataFrame
     incidents: Counter[str]
     widths: Sequence[int]
     """Of the vector index, where it has several."""
-    samples: Sequence[dict[str, float]]
-    """Milliseconds of live queries."""
     keys: Mapping[str, str]
     """Arm -> the digest of all that its rows depend on; a missing arm has none."""
 
@@ -64,119 +68,144 @@ class WorkspaceResult:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEvaluator:
-    """Asks the workspaces of a dataset, one at a time; what was asked before is found in the cache."""
+    """Evaluates the workspaces of a dataset, one at a time; what was found before comes from the cache.
+
+    Can be sent to another process.
+    """
 
     dataset: Dataset
     system: System
     replay: Replay
-    rankings: Mapping[str, Ranker]
-    """Arm -> what it ranks with; the system's own stands under `SYSTEM_ARM`."""
-    retention: Retention
-    latency: Latency
-    live_embedder: Embedder
+    measures: Mapping[str, Measure]
+    """By name. Here those that read memories are asked; the others when all workspaces are done."""
+    arms: Mapping[str, Ranker | Oracle] = field(default_factory=dict)
+    """Control arms: other rankings over the very same memory."""
     cache: StageCache | None = None
+    """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
+    rankings: Mapping[str, Ranker] = field(init=False)
+    """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
     """Query id -> ids of its relevant messages."""
-    timed: frozenset[str] = field(init=False)
-    """Ids of the queries whose latency is measured."""
     inputs: "_Inputs | None" = field(init=False)
     """What the stages depend on; None = nothing is kept."""
 
     def __post_init__(self) -> None:
-        evidence = (
-            self.dataset.qrels.filter(pl.col("relevance") > 0)
-            .group_by("query_id", maintain_order=True)
-            .agg("message_id")
-            .iter_rows()
-        )
-        object.__setattr__(self, "evidence", dict(evidence))
-        timed = self.latency.chosen(self.dataset.queries)
-        object.__setattr__(self, "timed", frozenset(query.query_id for query in timed))
+        refuse_unmeasured(self.measures)
+        controls = {
+            arm: one.ranking(self.dataset) if isinstance(one, Oracle) else one for arm, one in self.arms.items()
+        }
+        object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
+        object.__setattr__(self, "evidence", self.dataset.evidence())
         object.__setattr__(self, "inputs", None if self.cache is None else _Inputs(self))
 
-    def answers(self, workspace: str, asked: Callable[[int], None]) -> WorkspaceResult:
-        """Let a memory hear a workspace and ask it; `asked` is told how many queries were answered, as they are."""
+    def evaluate(self, workspace: str, progress: Callable[[int], None]) -> WorkspaceResult:
+        """Let a memory hear a workspace and ask it; `progress` is told how many queries were answered, as they are."""
         transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
         keys = _Keys(self.inputs, workspace)
         is_frozen = not self.system.reinforcement.recalled
         replayed = WorkspaceReplay(self.system, self.replay, transcripts, queries, self.cache, keys.heard, is_frozen)
-        kept, incidents = FrameCache(self.cache), Counter[str]()
-        ranked: dict[str, list[pl.DataFrame]] = {arm: [] for arm in self.rankings}
-        retained = [pl.DataFrame(schema=RETENTION_SCHEMA)]
-        live = [query for query in queries if query.query_id in self.timed]
-        others = [query for query in queries if query.query_id not in self.timed]
+        stages, incidents = FrameCache(self.cache), Counter[str]()
+        ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
+        measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}
-        samples: list[dict[str, float]] = []
-        for number, moment in enumerate(replayed.moments()):
-            incidents.update(moment.incidents)
-            if not moment.queries:
-                facts = {
-                    name: kept.frame("facts", keys.fact(name), _told(name, moment), at_hand=True)[0] for name in _FACTS
-                }
-                samples = self.latency.measure(moment.open(), self.live_embedder, live, others) if live else []
-                continue
-            for arm in self.rankings:
-                make = self._ranked(moment, arm, kept, keys)
-                frame, survived = kept.frame("ranked", keys.ranked(arm, number), make, at_hand=arm != SYSTEM_ARM)
+        for number, checkpoint in enumerate(replayed.moments()):
+            incidents.update(checkpoint.incidents)
+            for arm in self.rankings if checkpoint.queries else ():
+                make = self._ranked(checkpoint, arm, stages, keys)
+                frame, survived = stages.frame("ranked", keys.ranked(arm, number), make, at_hand=arm != SYSTEM_ARM)
                 ranked[arm].append(frame)
                 incidents.update(survived)
-            make = self._retained(moment, ranked[SYSTEM_ARM][-1])
-            frame, survived = kept.frame("retained", keys.retained(number), make, at_hand=True)
-            retained.append(frame)
-            incidents.update(survived)
-            asked(len(moment.queries))
+            if not checkpoint.queries:
+                for name in _FACTS:
+                    facts[name], _ = stages.frame("facts", keys.fact(name), _fact(name, checkpoint), at_hand=True)
+            answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
+            for name, measure in self.measures.items():
+                if self._reads(measure, workspace, checkpoint):
+                    make = self._measured(checkpoint, measure, checkpoint.queries or queries, answers)
+                    frame, survived = stages.frame("measured", keys.measured(name, number), make, at_hand=True)
+                    measured.setdefault(name, []).append(frame)
+                    incidents.update(survived)
+            progress(len(checkpoint.queries))
         named = pl.lit(workspace).alias("workspace_id")
         return WorkspaceResult(
             workspace_id=workspace,
-            ranked={arm: pl.concat([pl.DataFrame(schema=RANKED_SCHEMA), *frames]) for arm, frames in ranked.items()},
-            retained=pl.concat(retained),
+            ranked={arm: pl.concat(frames) for arm, frames in ranked.items()},
+            measured={name: pl.concat(frames) for name, frames in measured.items()},
             documents=facts["documents"].select(named, pl.all()),
             decisions=facts["decisions"].select(named, pl.all()),
-            compression=facts["compression"].select(named, pl.all()),
             incidents=incidents,
             widths=facts["widths"]["width"].to_list(),
-            samples=samples,
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
         )
 
-    def _ranked(self, moment: ReplayCheckpoint, arm: str, kept: FrameCache, keys: "_Keys") -> Callable[[], Made]:
-        def made() -> Made:
-            memory, ranking = moment.open(), self.rankings[arm]
-            before = Counter(memory.incidents)
+    def _reads(self, measure: Measure, workspace: str, checkpoint: ReplayCheckpoint) -> bool:
+        """Whether a measure reads the memory as it stands now."""
+        if checkpoint.queries:
+            return isinstance(measure, QueryMeasure)
+        if isinstance(measure, TimingMeasure):
+            return any(query.workspace_id == workspace for query in measure.chosen(self.dataset.queries))
+        return isinstance(measure, MemoryMeasure)
+
+    def _ranked(self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_Keys") -> Callable[[], Made]:
+        def answers(memory: Memory) -> pl.DataFrame:
             if arm == SYSTEM_ARM and self.system.reinforcement.recalled:
-                frame = memory.recall(moment.queries)
-            else:
-                if keys.heard is not None:
-                    ranking = with_kept_pools(ranking, kept, keys.heard)
-                frame = memory.rank(moment.queries, ranking)
-            return frame, memory.incidents - before
+                return memory.recall(checkpoint.queries)
+            ranking = self.rankings[arm]
+            if keys.heard is not None:
+                ranking = with_kept_pools(ranking, stages, keys.heard)
+            return memory.rank(checkpoint.queries, ranking)
 
-        return made
+        return _of_memory(checkpoint, answers)
 
-    def _retained(self, moment: ReplayCheckpoint, ranked: pl.DataFrame) -> Callable[[], Made]:
-        def made() -> Made:
-            memory = moment.open()
-            before = Counter(memory.incidents)
-            values = self.retention.values(memory, moment.queries, self.evidence, ranked)
-            return values, memory.incidents - before
+    def _measured(
+        self, checkpoint: ReplayCheckpoint, measure: Measure, queries: Sequence[Query], ranked: pl.DataFrame
+    ) -> Callable[[], Made]:
+        def rows(memory: Memory) -> pl.DataFrame:
+            reading = MemoryReading(memory, queries, ranked, self.evidence, self.dataset)
+            if isinstance(measure, QueryMeasure):
+                return measure.of_queries(reading)
+            assert isinstance(measure, MemoryMeasure)
+            return measure.of_memory(reading)
 
-        return made
+        return _of_memory(checkpoint, rows)
+
+
+def refuse_unmeasured(measures: Mapping[str, Measure]) -> None:
+    """Refuse what is no measure, and two measures that give rows of one name.
+
+    Raises:
+        LcmError: naming it.
+    """
+    giver: dict[str, str] = {}
+    for name, measure in measures.items():
+        if sum(isinstance(measure, kind) for kind in KINDS) != 1:
+            raise LcmError(
+                f"measures.{name} is no measure, for it has not one of of_run, of_queries, of_memory, of_system: name "
+                "another in its _target_, or leave it out"
+            )
+        for value in measure.value_names():
+            if giver.setdefault(value, name) != name:
+                raise LcmError(
+                    f"measures.{giver[value]} and measures.{name} both measure {value}: leave one of them out"
+                )
 
 
 class _Inputs:
     """What the stages of all workspaces depend on; None where something in them has no identity."""
 
     def __init__(self, evaluator: WorkspaceEvaluator) -> None:
-        self.is_frozen = not evaluator.system.reinforcement.recalled
+        system = evaluator.system
+        self.is_frozen = not system.reinforcement.recalled
         """Else answers depend on the answers before them, and only what was heard is kept."""
         self.heard = _identified(lambda identity: _heard(evaluator, identity))
         self.ranked = {arm: _identified(_of(ranking)) for arm, ranking in evaluator.rankings.items()}
-        shown = [evaluator.retention, evaluator.system.assembly]
-        if evaluator.system.assembly.shows_documents:
-            shown.append(evaluator.system.ranking)
-        self.retained = _identified(_of(shown, Retention.__module__))
-        self.facts = _identified(_of(REPORT_TOKENS, compressed.__module__))
+        self.facts = _identified(_of(REPORT_TOKENS))
+        self.measured: dict[str, str | None] = {}
+        for name, measure in evaluator.measures.items():
+            if isinstance(measure, QueryMeasure | MemoryMeasure):
+                parts = measure.depends_on(system)
+                self.measured[name] = None if parts is None else _identified(_of([measure, REPORT_TOKENS, *parts]))
 
 
 class _Keys:
@@ -188,11 +217,11 @@ class _Keys:
         if inputs is not None and inputs.heard is not None:
             self.heard = digest([inputs.heard, workspace], ())
 
-    def ranked(self, arm: str, moment: int) -> str | None:
-        return self._of_answers(lambda inputs: inputs.ranked[arm], moment)
+    def ranked(self, arm: str, number: int) -> str | None:
+        return self._of_answers(lambda inputs: inputs.ranked[arm], number)
 
-    def retained(self, moment: int) -> str | None:
-        return self._of_answers(lambda inputs: inputs.retained, moment)
+    def measured(self, name: str, number: int) -> str | None:
+        return self._of_answers(lambda inputs: inputs.measured[name], number)
 
     def fact(self, name: str) -> str | None:
         return self._of_answers(lambda inputs: inputs.facts, name)
@@ -212,12 +241,8 @@ def _identified(inputs: Callable[[Fingerprint], Any]) -> str | None:
         return None
 
 
-def _of(part: Any, *modules: str) -> Callable[[Fingerprint], Any]:
-    def inputs(identity: Fingerprint) -> Any:
-        identity.modules.update(modules)
-        return identity.of(part)
-
-    return inputs
+def _of(part: Any) -> Callable[[Fingerprint], Any]:
+    return lambda identity: identity.of(part)
 
 
 def _heard(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> Any:
@@ -230,15 +255,26 @@ def _heard(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> Any:
     return [identity.of(parts), worded, identity.of(evaluator.replay), evaluator.dataset.digest]
 
 
-def _told(name: str, moment: ReplayCheckpoint) -> Callable[[], Made]:
-    return lambda: (_FACTS[name](moment.open()), Counter())
+def _of_memory(checkpoint: ReplayCheckpoint, read: Callable[[Memory], pl.DataFrame]) -> Callable[[], Made]:
+    """What is read of a memory, with what it survived meanwhile."""
+
+    def make() -> Made:
+        memory = checkpoint.open()
+        before = Counter(memory.incidents)
+        return read(memory), memory.incidents - before
+
+    return make
 
 
-def _reported(memory: Memory) -> pl.DataFrame:
+def _fact(name: str, checkpoint: ReplayCheckpoint) -> Callable[[], Made]:
+    return lambda: (_FACTS[name](checkpoint.open()), Counter())
+
+
+def _documents(memory: Memory) -> pl.DataFrame:
     documents = memory.documents
     tokens = pl.Series("tokens", REPORT_TOKENS.count(documents["text"].to_list()), dtype=pl.Int64)
-    told = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
-    return documents.select(*told).with_columns(tokens)
+    columns = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
+    return documents.select(*columns).with_columns(tokens)
 
 
 def _widths(memory: Memory) -> pl.DataFrame:
@@ -246,9 +282,8 @@ def _widths(memory: Memory) -> pl.DataFrame:
 
 
 _FACTS: Mapping[str, Callable[[Memory], pl.DataFrame]] = {
-    "documents": _reported,
+    "documents": _documents,
     "decisions": lambda memory: memory.store.decisions(),
-    "compression": lambda memory: compressed(memory.store, REPORT_TOKENS),
     "widths": _widths,
 }
 """What is told of a memory that has heard all."""

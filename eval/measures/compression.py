@@ -11,8 +11,12 @@ Tokens are those of the messages' and summaries' words, by the estimator that al
 - `confidence`: mean over summaries, each its maker's own; makers' confidences cannot be compared with one another.
 """
 
+from dataclasses import dataclass
+
 import polars as pl
 
+from eval.measures.measure import REPORT_TOKENS, MemoryReading
+from lcm.memory.system import System
 from lcm.protocols import TokenEstimator
 from lcm.records import LEVELS, Summary
 from lcm.store.lineage import messages_beneath
@@ -35,6 +39,23 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "retired": pl.Int64(),
     "recoverability": pl.Float64(),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What became of each conversation's context: a row a conversation, and one number each for all."""
+
+    def value_names(self) -> list[str]:
+        return []
+
+    def depends_on(self, system: System) -> list[object]:
+        return []
+
+    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+        return compressed(reading.memory.store, REPORT_TOKENS)
+
+    def section(self, rows: pl.DataFrame) -> dict[str, float]:
+        return totals(rows)
 
 
 def compressed(store: Store, tokens: TokenEstimator) -> pl.DataFrame:

@@ -9,17 +9,20 @@ from typing import Any, Self, cast
 import numpy as np
 import polars as pl
 
+from eval.measures.measure import MemoryReading
 from lcm.memory.memory import Memory
-from lcm.protocols import Embedder
+from lcm.memory.system import System
 from lcm.records import Query
+from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.indexes import Indexes
 
+_PERCENTILES = (50, 95, 99)
 PARTS = ("total", "embed", "dense", "lexical", "ranking")
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How many queries are timed; 0 switches the measurement off."""
+    """How many queries are timed; 0 = none."""
 
     queries: int = 100
     warmup_queries: int = 5
@@ -30,44 +33,56 @@ class Latency:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
 
+    @property
+    def timed_queries(self) -> int:
+        return self.queries
+
+    def value_names(self) -> list[str]:
+        return [f"latency/{part}_p{q}_ms" for part in PARTS for q in _PERCENTILES] if self.queries else []
+
+    def depends_on(self, system: System) -> None:
+        """No two measurements are equal."""
+
     def chosen(self, queries: Sequence[Query]) -> list[Query]:
         """Evenly spread over the dataset, so that every workspace has its share."""
         if len(queries) <= self.queries:
             return list(queries)
         return [queries[i] for i in np.linspace(0, len(queries) - 1, self.queries).round().astype(int)]
 
-    def measure(
-        self, memory: Memory, embedder: Embedder, queries: Sequence[Query], others: Sequence[Query] = ()
-    ) -> list[dict[str, float]]:
-        """Milliseconds per part for each query: embedding, the two indexes, and the ranking around them.
+    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+        """Milliseconds by part for each chosen query: embedding, the two indexes, and the ranking around them.
 
-        `others` are asked first to warm up; where there are none, the queries themselves.
+        The other queries are asked first to warm up; where there are none, the chosen ones.
         """
-        with _Timed(memory) as timed:
-            for query in (others or queries)[: self.warmup_queries]:
-                timed.ask(query, embedder)
-            return [timed.ask(query, embedder) for query in queries]
+        chosen = {query.query_id for query in self.chosen(reading.dataset.queries)}
+        timed = [query for query in reading.queries if query.query_id in chosen]
+        others = [query for query in reading.queries if query.query_id not in chosen]
+        rows = []
+        if timed:
+            with _Timed(reading.memory) as memory:
+                for query in (others or timed)[: self.warmup_queries]:
+                    memory.ask(query)
+                rows = [memory.ask(query) for query in timed]
+        return pl.DataFrame(rows, schema=dict.fromkeys(PARTS, pl.Float64))
 
-
-def percentiles(samples: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Part -> p50, p95, p99 in milliseconds, and the number of queries."""
-    if not samples:
-        return {}
-    return {
-        part: {
-            **{f"p{q}_ms": float(np.percentile([sample[part] for sample in samples], q)) for q in (50, 95, 99)},
-            "n": len(samples),
+    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
+        """Part -> p50, p95, p99 in milliseconds, and the number of queries."""
+        if rows.is_empty():
+            return {}
+        return {
+            part: {**{f"p{q}_ms": float(np.percentile(rows[part], q)) for q in _PERCENTILES}, "n": len(rows)}
+            for part in PARTS
         }
-        for part in PARTS
-    }
 
 
 class _Timed:
-    """A memory whose indexes note how long they take."""
+    """A memory whose indexes note how long they take, and whose queries are embedded anew each time."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._indexes = memory.live.indexes
+        embedder = memory.system.embedder
+        self._embedder = embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder
 
     def __enter__(self) -> Self:
         self._dense = _Stopwatch(self._indexes.vector_index)
@@ -82,12 +97,12 @@ class _Timed:
         gc.unfreeze()
         self._memory.live.indexes = self._indexes
 
-    def ask(self, query: Query, embedder: Embedder) -> dict[str, float]:
+    def ask(self, query: Query) -> dict[str, float]:
         self._dense.milliseconds = self._lexical.milliseconds = 0.0
         start = time.perf_counter()
         vectors = None
         if self._memory.system.ranking.needs_vectors:
-            vectors = embedder.embed([query.text], "query")
+            vectors = self._embedder.embed([query.text], "query")
         embedded = time.perf_counter()
         self._memory.rank([query], vectors=vectors)
         total, embed = (time.perf_counter() - start) * 1000, (embedded - start) * 1000

@@ -22,12 +22,14 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from eval.dataset.dataset import Dataset
+from eval.measures.measure import QUERY_VALUES_SCHEMA, MemoryReading
+from eval.measures.names import CONTEXT_MEASURES
 from eval.measures.rouge import rouge
 from lcm.memory.memory import Memory
+from lcm.memory.system import System
 from lcm.protocols import Ask
 from lcm.records import Context, ContextItem, Query, Recalled
-
-RETENTION_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "measure": pl.String(), "value": pl.Float64()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +46,39 @@ class Retention:
         if not 0 < self.rouge_threshold <= 1:
             raise ValueError(f"rouge_threshold must be in (0, 1], got {self.rouge_threshold}")
 
-    def values(
-        self, memory: Memory, queries: Sequence[Query], evidence: Mapping[str, Sequence[str]], ranked: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Measure queries against the memory as it stands: rows query_id, measure, value.
+    def value_names(self) -> list[str]:
+        return [f"{name}@{budget}" for budget in self.budgets for name in CONTEXT_MEASURES]
 
-        Args:
-            memory: has heard what was said before the queries.
-            queries: those without evidence are passed over.
-            evidence: query id -> ids of its relevant messages.
-            ranked: what the memory answered to the queries: an assembly may show it.
-        """
-        judged = [query for query in queries if evidence.get(query.query_id)]
+    def depends_on(self, system: System) -> list[object]:
+        """How contexts are assembled, and what is recalled into them."""
+        return [system.assembly, *([system.ranking] if system.assembly.shows_documents else [])]
+
+    def of_queries(self, reading: MemoryReading) -> pl.DataFrame:
+        """Queries without evidence are passed over."""
+        memory, evidence = reading.memory, reading.evidence
+        judged = [query for query in reading.queries if evidence.get(query.query_id)]
         recalled: Mapping[str, Sequence[Recalled]] = {}
         if self.budgets and memory.system.assembly.shows_documents:
-            recalled = memory.recalled(ranked)
+            recalled = memory.recalled(reading.ranked)
         rows = [
             (query.query_id, f"{name}@{budget}", value)
-            for conversation_id, of_it in _by_conversation(memory, judged).items()
-            for query, budget, values in self._conversation(memory, conversation_id, of_it, evidence, recalled)
+            for conversation_id, queries in _by_conversation(memory, judged).items()
+            for query, budget, values in self._conversation(memory, conversation_id, queries, evidence, recalled)
             for name, value in values.items()
         ]
-        return pl.DataFrame(rows, schema=RETENTION_SCHEMA, orient="row")
+        return pl.DataFrame(rows, schema=QUERY_VALUES_SCHEMA, orient="row")
+
+    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+        """The fresh tail is always shown, whatever it costs."""
+        costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
+            budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
+        )
+        over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
+        return tuple(
+            f"{n} of {costs.filter(budget=budget).height} contexts cost more than the budget of {budget} tokens: so "
+            "does what they always show, as their fresh tail (assembly.fresh_tail_* or assembly.tail.*)"
+            for budget, n in over.iter_rows()
+        )
 
     def _conversation(
         self,
@@ -76,19 +89,18 @@ class Retention:
         recalled: Mapping[str, Sequence[Recalled]],
     ) -> Iterator[tuple[Query, int, dict[str, float]]]:
         assembly = memory.system.assembly
-        is_asked = assembly.reads_prompts or assembly.shows_documents
-        asked = queries if is_asked else queries[:1]  # one context does for all
+        is_own = assembly.reads_prompts or assembly.shows_documents
         asks = [
-            Ask(budget, query.text if is_asked else "", recalled.get(query.query_id, ()), query.asked_at)
-            for query in asked
+            Ask(budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at)
+            for query in (queries if is_own else queries[:1])  # else one context does for all
             for budget in self.budgets
         ]
         contexts = memory.assemble(conversation_id, asks)
         lineage = _Lineage(memory, conversation_id, self.rouge_threshold)
         for place, query in enumerate(queries):
-            first = place * len(self.budgets) if is_asked else 0
+            first = place * len(self.budgets) if is_own else 0
             for budget, context in zip(self.budgets, contexts[first : first + len(self.budgets)], strict=True):
-                yield query, budget, lineage.kept(context, evidence[query.query_id])
+                yield query, budget, lineage.shares(context, evidence[query.query_id])
 
 
 @dataclass(slots=True)
@@ -100,18 +112,18 @@ class _Lineage:
     rouge_threshold: float
     above: dict[str, str] = field(default_factory=dict)
     """A message or summary -> the summary that was made of it."""
-    shown: dict[str, int] = field(default_factory=dict)
+    expanded_tokens: dict[str, int] = field(default_factory=dict)
     """A summary -> the tokens that expanding it shows."""
-    told: dict[tuple[str, str], bool] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
+    covered: dict[tuple[str, str], bool] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
     """A message -> its words."""
 
     def __post_init__(self) -> None:
         edges = self.memory.store.edges(self.conversation_id)
         self.above = dict(zip(edges["source_id"], edges["summary_id"], strict=True))
-        self.shown = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
+        self.expanded_tokens = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
 
-    def kept(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
+    def shares(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
         items = {item.item_id for item in context.items if item.text}  # without words: the repair of calls left it out
         documents: dict[str, list[ContextItem]] = {}
         for item in context.items:
@@ -130,8 +142,8 @@ class _Lineage:
             if path is None:
                 continue
             expansions.append(len(path))
-            tokens.append(sum(self.shown[summary_id] for summary_id in path))
-            found["summarised" if self._is_told(message_id, path[-1]) else "reachable"] += 1
+            tokens.append(sum(self.expanded_tokens[summary_id] for summary_id in path))
+            found["summarised" if self._is_covered(message_id, path[-1]) else "reachable"] += 1
         values = {name: count / len(evidence) for name, count in found.items()}
         values |= {"retained": sum(found.values()) / len(evidence), "context_tokens": float(context.tokens)}
         if expansions:
@@ -151,30 +163,30 @@ class _Lineage:
 
     def _in_documents(self, message_id: str, documents: Sequence[ContextItem]) -> str:
         """How the best of the documents that stand for a message holds it."""
-        said = _plain(self._said(message_id))
-        if any(said in _plain(document.text) for document in documents):
+        content = _plain(self._content(message_id))
+        if any(content in _plain(document.text) for document in documents):
             return "verbatim"
-        told = any(self._tells(message_id, document.item_id, document.text) for document in documents)
-        return "summarised" if told else "reachable"
+        is_covered = any(self._covers(message_id, document.item_id, document.text) for document in documents)
+        return "summarised" if is_covered else "reachable"
 
-    def _is_told(self, message_id: str, summary_id: str) -> bool:
-        if (message_id, summary_id) in self.told:
-            return self.told[message_id, summary_id]
+    def _is_covered(self, message_id: str, summary_id: str) -> bool:
+        if (message_id, summary_id) in self.covered:
+            return self.covered[message_id, summary_id]
         words = self.memory.store.summaries_by_id([summary_id])[summary_id].content
-        return self._tells(message_id, summary_id, words)
+        return self._covers(message_id, summary_id, words)
 
-    def _tells(self, message_id: str, item_id: str, words: str) -> bool:
+    def _covers(self, message_id: str, item_id: str, words: str) -> bool:
         """Whether the words of a summary or document keep enough of a message's."""
         key = (message_id, item_id)
-        if key not in self.told:
-            said = self._said(message_id)
-            self.told[key] = rouge([words], [[said]])["rougeL_recall"][0] >= self.rouge_threshold
-        return self.told[key]
+        if key not in self.covered:
+            content = self._content(message_id)
+            self.covered[key] = rouge([words], [[content]])["rougeL_recall"][0] >= self.rouge_threshold
+        return self.covered[key]
 
-    def _said(self, message_id: str) -> str:
-        if message_id not in self.said:
-            self.said[message_id] = self.memory.store.messages_by_id([message_id])[message_id].content
-        return self.said[message_id]
+    def _content(self, message_id: str) -> str:
+        if message_id not in self.contents:
+            self.contents[message_id] = self.memory.store.messages_by_id([message_id])[message_id].content
+        return self.contents[message_id]
 
 
 def _plain(text: str) -> str:
@@ -188,7 +200,7 @@ def _by_conversation(memory: Memory, queries: Sequence[Query]) -> dict[str, list
     known = memory.store.conversations().sort("last_at", maintain_order=True)["conversation_id"].to_list()
     found: dict[str, list[Query]] = {}
     for query in queries:
-        chosen = query.conversation_id if query.conversation_id in known else known[-1] if known else None
-        if chosen is not None:
-            found.setdefault(chosen, []).append(query)
+        conversation_id = query.conversation_id if query.conversation_id in known else known[-1] if known else None
+        if conversation_id is not None:
+            found.setdefault(conversation_id, []).append(query)
     return found

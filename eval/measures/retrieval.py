@@ -25,12 +25,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import ir_measures
-import numpy as np
 import polars as pl
 from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
-from eval.significance import bootstrap_means
+from eval.measures.measure import QUERY_VALUES_SCHEMA, RunReading
 
 Level = Literal["message", "session"]
 _NAME = re.compile(r"(recall|recall_any|recall_all|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP")
@@ -41,33 +40,13 @@ DEFAULT_NAMES = (
     "nDCG@10", "MRR", "MAP", "tokens@5", "tokens@10", "recall", "tokens",
 )  # fmt: skip
 
-VALUES_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "query_id": pl.String(),
-    "measure": pl.String(),
-    "value": pl.Float64(),
-}
-
-MEANS_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "group": pl.String(),
-    "measure": pl.String(),
-    "value": pl.Float64(),
-    "n": pl.Int64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Which measures, and how their intervals are made."""
+    """Which measures of a ranking, and of what: messages, sessions, or both."""
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")
-    resamples: int = 1000
-    confidence: float = 0.95
-    seed: int = 0
 
     def __post_init__(self) -> None:
         bad = [name for name in self.names if not _NAME.fullmatch(name)]
@@ -78,23 +57,15 @@ class Retrieval:
             )
         if not self.levels or set(self.levels) - {"message", "session"}:
             raise ValueError(f"levels must be some of message, session, got {list(self.levels)!r}")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1, got {self.confidence}")
-        if self.resamples < 1:
-            raise ValueError(f"resamples must be >= 1, got {self.resamples}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
 
-    def values(
-        self, run: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset, arms: Sequence[str] | None = None
-    ) -> pl.DataFrame:
-        """One value a judged query and measure: rows arm, query_id, measure, value.
+    def value_names(self) -> list[str]:
+        leveled = [name for name in self.names if not name.startswith("tokens")]
+        tokens = [name for name in self.names if name.startswith("tokens")]
+        return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens]
 
-        Args:
-            run: arm, query_id, document_id, rank (1-based), best first within arm and query.
-            documents: workspace_id, document_id, source_message_ids, tokens (by the estimator that all reports share).
-            arms: those that were run, also if they returned nothing; None = those in `run`.
-        """
+    def of_run(self, reading: RunReading) -> pl.DataFrame:
+        """One value a judged query and measure, 0 where the arm answered nothing."""
+        dataset = reading.dataset
         workspace = workspace_of_query(dataset)
         sessions = session_of_message(dataset)
         of_message = ["workspace_id", "message_id"]
@@ -115,82 +86,60 @@ class Retrieval:
             "session": judged_queries(dataset),
         }
         ranked = (
-            run.select("arm", "query_id", "document_id", "rank")
+            reading.run.select("query_id", "document_id", "rank")
             .join(judged["session"], on="query_id", how="semi", maintain_order="left")
             .join(workspace, on="query_id", how="left", maintain_order="left")
         )
         covers = (
-            documents.select("workspace_id", "document_id", message_id="source_message_ids")
+            reading.documents.select("workspace_id", "document_id", message_id="source_message_ids")
             .explode("message_id")
             .join(sessions, on=of_message, how="left", maintain_order="left")
         )
-        frames = []
-        for arm in run["arm"].unique(maintain_order=True) if arms is None else arms:
-            of_arm = ranked.filter(arm=arm)
-            covered = of_arm.join(
-                covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right"
-            ).rename({"message_id": "message", "session_id": "session"})
-            for level in self.levels:
-                units = _units(covered, level, judged[level])
-                frames += self._level(arm, level, units, judgements[level], judged[level])
-            frames += self._tokens(arm, of_arm, documents, judged["session"])
-        return pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *frames])
+        covered = ranked.join(
+            covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right"
+        ).rename({"message_id": "message", "session_id": "session"})
+        frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]
+        for level in self.levels:
+            units = _units(covered, level, judged[level])
+            frames += self._level(level, units, judgements[level], judged[level])
+        frames += self._tokens(ranked, reading.documents, judged["session"])
+        return pl.concat(frames)
 
-    def means(self, values: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
-        """Means with intervals: rows arm, group, measure, value, n, low, high.
-
-        A group is `all`, a category, or a set of categories that the dataset names. A measure that judges none of a
-        group's queries has no row there.
-        """
-        category = {query.query_id: query.category for query in dataset.queries}
-        categories = list(dict.fromkeys(category.values()))
-        groups = {"all": set(categories)} | {name: set(members) for name, members in dataset.groups.items()}
-        groups |= {name: {name} for name in categories if len(categories) > 1}
-        # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
-        columns = values.select("arm", "measure").unique(maintain_order=True)
-        wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)
-        asked = wide["query_id"].replace_strict(category, return_dtype=pl.String)
-        frames = [pl.DataFrame(schema=MEANS_SCHEMA)]
-        for group, members in groups.items():
-            table = wide.filter(asked.is_in(list(members))).drop("query_id").to_numpy()
-            judged = ~np.isnan(table)
-            means = np.full((3, len(columns)), np.nan)
-            for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():
-                same = (judged == queries[:, None]).all(axis=0)
-                over = table[queries][:, same]
-                low, high = bootstrap_means(over, self.resamples, self.confidence, self.seed)
-                means[:, same] = over.mean(axis=0), low, high
-            frames.append(
-                columns.with_columns(
-                    pl.lit(group).alias("group"),
-                    *(pl.Series(name, row) for name, row in zip(("value", "low", "high"), means, strict=True)),
-                    n=pl.Series(judged.sum(axis=0), dtype=pl.Int64),
-                )
-                .filter(pl.col("n") > 0)
-                .select(list(MEANS_SCHEMA))
-            )
-        position = {arm: i for i, arm in enumerate(columns["arm"].unique(maintain_order=True))}
-        return pl.concat(frames).sort(pl.col("arm").replace_strict(position), maintain_order=True)
+    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+        """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        if judged_queries(dataset).is_empty():
+            return ()
+        sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
+        of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
+        haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
+        cutoffs = sorted({int(name.partition("@")[2]) for name in self.names if "@" in name})
+        units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
+        return tuple(
+            f"{small} of {len(haystacks)} workspaces hold no more than {k} {unit}: {measure} @{k} can take in all"
+            for place, (level, (unit, measure)) in enumerate(units.items())
+            if level in self.levels
+            for k in cutoffs
+            if (small := sum(haystack[place] <= k for haystack in haystacks))
+        )
 
     def _level(
-        self, arm: str, level: Level, units: pl.DataFrame, qrels: pl.DataFrame, judged: pl.DataFrame
+        self, level: Level, units: pl.DataFrame, qrels: pl.DataFrame, judged: pl.DataFrame
     ) -> list[pl.DataFrame]:
         cut_on = "rank" if level == "message" else "position"
-        prefix = "" if level == "message" else "session."
         frames = []
         by_cutoff: dict[int | None, list[str]] = {}
         for name in self.names:
             kind, _, k = name.partition("@")
             if kind == "nDCG_longmemeval":
-                frames.append(_column(arm, prefix + name, _ndcg_longmemeval(int(k), qrels, units), judged))
+                frames.append(_column(_prefix(level) + name, _ndcg_longmemeval(int(k), qrels, units), judged))
             elif kind != "tokens":
                 by_cutoff.setdefault(int(k) if k and kind.startswith("recall") else None, []).append(name)
         for cutoff, names in by_cutoff.items():
-            kept = units if cutoff is None else units.filter(pl.col(cut_on) <= cutoff)
-            wanted = {name: _ir_measure(name) for name in names}
-            scores = _calculate(set(wanted.values()), qrels, kept)
-            for name, measure in wanted.items():
-                column = _column(arm, prefix + name, scores.filter(measure=str(measure)), judged)
+            shallow = units if cutoff is None else units.filter(pl.col(cut_on) <= cutoff)
+            theirs = {name: _ir_measure(name) for name in names}
+            scores = _calculate(set(theirs.values()), qrels, shallow)
+            for name, measure in theirs.items():
+                column = _column(_prefix(level) + name, scores.filter(measure=str(measure)), judged)
                 if name.startswith("recall_all"):
                     column = column.with_columns(value=(pl.col("value") == 1.0).cast(pl.Float64))
                 elif name.startswith("recall_any"):
@@ -198,16 +147,20 @@ class Retrieval:
                 frames.append(column)
         return frames
 
-    def _tokens(self, arm: str, run: pl.DataFrame, documents: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
-        sized = run.join(documents, on=["workspace_id", "document_id"], how="left")
+    def _tokens(self, ranked: pl.DataFrame, documents: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
+        sized = ranked.join(documents, on=["workspace_id", "document_id"], how="left")
         frames = []
         for name in self.names:
             kind, _, k = name.partition("@")
             if kind == "tokens":
-                kept = sized.filter(pl.col("rank") <= int(k)) if k else sized
-                totals = kept.group_by("query_id").agg(value=pl.col("tokens").sum().cast(pl.Float64))
-                frames.append(_column(arm, name, totals, judged))
+                shallow = sized.filter(pl.col("rank") <= int(k)) if k else sized
+                totals = shallow.group_by("query_id").agg(value=pl.col("tokens").sum().cast(pl.Float64))
+                frames.append(_column(name, totals, judged))
         return frames
+
+
+def _prefix(level: Level) -> str:
+    return "" if level == "message" else f"{level}."
 
 
 def judged_queries(dataset: Dataset) -> pl.DataFrame:
@@ -253,10 +206,9 @@ def _units(covered: pl.DataFrame, level: Level, judged: pl.DataFrame) -> pl.Data
     )
 
 
-def _column(arm: str, measure: str, found: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
-    """One measure as rows arm, query_id, measure, value; 0 for a judged query of which nothing was found."""
-    return judged.join(found, on="query_id", how="left", maintain_order="left").select(
-        arm=pl.lit(arm),
+def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one measure; 0 for a judged query of which nothing was found."""
+    return judged.join(scores, on="query_id", how="left", maintain_order="left").select(
         query_id="query_id",
         measure=pl.lit(measure),
         value=pl.col("value").fill_null(0.0),
@@ -281,13 +233,13 @@ def _calculate(measures: set[Measure], qrels: pl.DataFrame, units: pl.DataFrame)
     """Rows query_id, measure, value, by ir-measures."""
     judgements = _nested(qrels, pl.col("relevance"))
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
-    asked: list[Measure] = []
+    known: list[Measure] = []
     names: list[str] = []
     rows = []
     for metric in ir_measures.iter_calc(list(measures), judgements, ranking):
-        place = next((i for i, measure in enumerate(asked) if measure is metric.measure), len(asked))
-        if place == len(asked):  # a measure writes its name anew each time, which takes as long as measuring
-            asked.append(metric.measure)
+        place = next((i for i, measure in enumerate(known) if measure is metric.measure), len(known))
+        if place == len(known):  # a measure writes its name anew each time, which takes as long as measuring
+            known.append(metric.measure)
             names.append(str(metric.measure))
         rows.append((metric.query_id, names[place], float(metric.value)))
     return pl.DataFrame(rows, schema={"query_id": pl.String, "measure": pl.String, "value": pl.Float64}, orient="row")

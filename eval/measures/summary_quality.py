@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from eval.dataset.dataset import Dataset
+from eval.measures.measure import REPORT_TOKENS
+from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
-from eval.significance import bootstrap_means
-from lcm.protocols import Summarizer, TokenEstimator
+from lcm.memory.system import System
 from lcm.records import Message, SummaryRequest
 
 QUALITY_SCHEMA: dict[str, pl.DataType] = {
@@ -22,14 +22,6 @@ QUALITY_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
     "measure": pl.String(),
     "value": pl.Float64(),
-}
-QUALITY_MEANS_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "measure": pl.String(),
-    "value": pl.Float64(),
-    "n": pl.Int64(),
-    "low": pl.Float64(),
-    "high": pl.Float64(),
 }
 _LEADS = (2, 3)
 
@@ -45,13 +37,15 @@ class SummaryQuality:
         if self.target_tokens < 0:
             raise ValueError(f"target_tokens must be >= 0, got {self.target_tokens}")
 
-    def is_measured(self, dataset: Dataset) -> bool:
-        """Whether the dataset has references of whole conversations, and they are asked for."""
-        return self.target_tokens > 0 and dataset.references["query_id"].null_count() > 0
+    def value_names(self) -> list[str]:
+        return []
 
-    def values(
-        self, dataset: Dataset, summarizer: Summarizer, tokens: TokenEstimator, *, incidents: Counter[str]
-    ) -> pl.DataFrame:
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
+        """Whether the dataset has references of whole conversations, and the system makes summaries."""
+        is_wanted = self.target_tokens > 0 and not system.compaction.is_off
+        return is_wanted and dataset.references["query_id"].null_count() > 0
+
+    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
         """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`.
 
         A conversation of which no summary could be made scores 0, as an empty text does.
@@ -59,42 +53,35 @@ class SummaryQuality:
         Raises:
             LcmError: if no summary could be made at all.
         """
+        if not self.is_measured(system, dataset):
+            return pl.DataFrame(schema=QUALITY_SCHEMA)
         references: dict[str, list[str]] = {}
         of_whole = dataset.references.filter(pl.col("query_id").is_null())
         for key, text in of_whole.select("conversation_id", "text").iter_rows():
             references.setdefault(key, []).append(text)
-        told = [t for t in dataset.transcripts if t.conversation_id in references]
-        requests = [SummaryRequest(_text(t.messages), self.target_tokens) for t in told]
-        results = summarizer.summarize(requests, incidents=incidents)
+        judged = [t for t in dataset.transcripts if t.conversation_id in references]
+        requests = [SummaryRequest(_text(t.messages), self.target_tokens) for t in judged]
+        results = system.compaction.summarizer.summarize(requests, incidents=incidents)
         failures = Counter(f"no summary: {result.failure}" for result in results if result.failure is not None)
         if results and failures.total() == len(results):
             assert results[0].failure is not None
             raise results[0].failure
         incidents.update(failures)
-        arms = {"system": [result.text for result in results]}
-        arms |= {f"lead_{n}": [_text(t.messages[:n]) for t in told] for n in _LEADS}
+        arms = {SYSTEM_ARM: [result.text for result in results]}
+        arms |= {f"lead_{n}": [_text(t.messages[:n]) for t in judged] for n in _LEADS}
         frames = [pl.DataFrame(schema=QUALITY_SCHEMA)]
         for arm, texts in arms.items():
-            scored = rouge(texts, [references[t.conversation_id] for t in told]).select(ROUGE)
+            scores = rouge(texts, [references[t.conversation_id] for t in judged]).select(ROUGE)
             frames.append(
-                scored.with_columns(
-                    pl.Series("tokens", tokens.count(texts), dtype=pl.Float64),
+                scores.with_columns(
+                    pl.Series("tokens", REPORT_TOKENS.count(texts), dtype=pl.Float64),
                     arm=pl.lit(arm),
-                    conversation_id=pl.Series([t.conversation_id for t in told], dtype=pl.String),
+                    conversation_id=pl.Series([t.conversation_id for t in judged], dtype=pl.String),
                 )
                 .unpivot([*ROUGE, "tokens"], index=["arm", "conversation_id"], variable_name="measure")
                 .select(list(QUALITY_SCHEMA))
             )
         return pl.concat(frames)
-
-    def means(self, values: pl.DataFrame, resamples: int, confidence: float, seed: int) -> pl.DataFrame:
-        """Means over conversations, with percentile bootstrap intervals: rows of `QUALITY_MEANS_SCHEMA`."""
-        rows = []
-        for (arm, measure), group in values.group_by(["arm", "measure"], maintain_order=True):
-            column = group["value"].to_numpy().reshape(-1, 1)
-            low, high = bootstrap_means(column, resamples, confidence, seed)
-            rows.append((arm, measure, float(np.mean(column)), len(column), float(low[0]), float(high[0])))
-        return pl.DataFrame(rows, schema=QUALITY_MEANS_SCHEMA, orient="row")
 
 
 def _text(messages: Sequence[Message]) -> str:

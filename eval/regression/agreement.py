@@ -6,12 +6,11 @@ from typing import Any
 from eval.regression.side import Side
 from lcm.errors import LcmError
 
-SETTINGS = ("replay", "measures", "retention", "summary_quality")
+MEASURES = "measures"
+SETTINGS = ("replay", MEASURES)
 """Groups of the configuration that decide what a number means; what of the dataset does is in its digest."""
-_FREE = {
-    "measures.names", "measures.resamples", "measures.confidence", "measures.seed", "retention.budgets",
-}  # fmt: skip
-"""Of these groups, what decides which measures there are and how their means are told, but changes no value."""
+_FREE = ("measures.retrieval.names", "measures.retention.budgets", "measures.latency")
+"""Of these groups, what decides which measures there are but changes no value."""
 _ALIKE = "evaluate both alike"
 
 
@@ -71,25 +70,44 @@ def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, A
 
 def unknown_settings(baseline: Side, candidate: Side) -> list[str]:
     """The settings that may differ unseen, for the `config.yaml` of a side is missing or does not have them."""
-    of_both = [_settings(side.config or {}) for side in (baseline, candidate)]
-    named = [group for group in SETTINGS if not all(group in settings for settings in of_both)]
-    either = {key: None for settings in of_both for key in settings if key.partition(".")[0] not in named}
-    return [*named, *(key for key in either if not all(key in settings for settings in of_both))]
+    configs = [side.config or {} for side in (baseline, candidate)]
+    groups = [group for group in SETTINGS if not all(_nodes(config, group) for config in configs)]
+    of_both = [_settings(config) for config in configs]
+    either = {
+        key: None
+        for place in _places(configs[0]).keys() & _places(configs[1]).keys()
+        for settings in of_both
+        for key in settings
+        if key.startswith(f"{place}.") and place.partition(".")[0] not in groups
+    }
+    return [*groups, *sorted(key for key in either if not all(key in settings for settings in of_both))]
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, object]:
-    """By key; the class of a group stands under the group's own name."""
+    """By key; the class of a component stands under the component's own place."""
     found: dict[str, object] = {}
-    for group in SETTINGS:
-        node = config.get(group)
-        if not isinstance(node, Mapping):
-            continue
-        if "_target_" in node:
-            found[group] = node["_target_"]
+    for place, node in _places(config).items():
         for name, value in node.items():
-            if name != "_target_" and f"{group}.{name}" not in _FREE:
-                found[f"{group}.{name}"] = sorted(value) if name == "levels" else value
+            key = place if name == "_target_" else f"{place}.{name}"
+            if key not in _FREE:
+                found[key] = sorted(value) if name == "levels" else value
     return found
+
+
+def _places(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    nodes = {place: node for group in SETTINGS for place, node in _nodes(config, group).items()}
+    return {place: node for place, node in nodes.items() if place not in _FREE}
+
+
+def _nodes(config: Mapping[str, Any], group: str) -> dict[str, Mapping[str, Any]]:
+    """The component of a group, or each of several, by its place; empty where the configuration does not tell."""
+    node = config.get(group)
+    if not isinstance(node, Mapping):
+        return {}
+    if group == MEASURES:  # one component is how they were kept once, the others beside it
+        parts = {} if "_target_" in node else node
+        return {f"{group}.{name}": part for name, part in parts.items() if isinstance(part, Mapping)}
+    return {group: node}
 
 
 def _require_equal(what: str, ours: object, theirs: object) -> None:

@@ -5,8 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eval.measures.names import kind_of
+
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_LOWER_IS_BETTER = ("tokens", "context_tokens", "expansion_tokens", "expansions", "latency")
+_COSTS = ("tokens", "expansions", "_ms")
 _KEYS = {"tolerance", "detectable"}
 
 
@@ -55,9 +57,9 @@ def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
 
 
 def is_lower_better(measure: str) -> bool:
-    """Costs are better low: tokens, expansions, latency."""
-    kind = measure.removeprefix("session.").partition("@")[0]
-    return kind.startswith("latency") or kind in _LOWER_IS_BETTER
+    """Costs are better low: tokens, expansions, times."""
+    kind = kind_of(measure)
+    return kind.startswith("latency") or kind.endswith(_COSTS)
 
 
 def _in_units(value: float | str, mean: float) -> float:

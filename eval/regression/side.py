@@ -9,7 +9,7 @@ import polars as pl
 import yaml
 
 from eval.experiment.run_folder import CONFIG, read_summary
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.measures.names import RANKING_MEASURES, SYSTEM_ARM, kind_of
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -67,8 +67,7 @@ def read_side(folder: Path, name: str) -> Side:
 
 
 def _is_leveled(measure: str) -> bool:
-    kind = measure.removeprefix("session.").partition("@")[0]
-    return kind in ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP")
+    return kind_of(measure) in RANKING_MEASURES and not measure.startswith("tokens")
 
 
 def _config(folder: Path) -> Mapping[str, Any] | None:

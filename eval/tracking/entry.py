@@ -7,9 +7,14 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG
+from eval.experiment.run_folder import CONFIG, sections
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
+_PREFIXES = {
+    "measures": "", "arms": "arm/", "categories": "category/", "counts": "count/", "decisions": "decision/",
+    "incidents": "incident/",
+}  # fmt: skip
+_SECTION_PREFIXES = {"summary_quality": "summary/"}  # others have their own names
 _LONGEST = 6000  # letters of a parameter
 
 
@@ -43,26 +48,16 @@ def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in summary.get("metrics", {}).items():
         if value is not None:
             yield _UNNAMEABLE.sub("_", metric_name(name)), float(value)
-    yield from _named("", summary.get("measures", {}))
-    for arm, measures in summary.get("arms", {}).items():
-        yield from _named(f"arm/{arm}/", measures)
-    for category, measures in summary.get("categories", {}).items():
-        yield from _named(f"category/{category}/", measures)
-    for key, value in summary.get("counts", {}).items():
-        yield f"count/{key}", float(value)
-    for key, value in summary.get("compression", {}).items():
-        yield f"compression/{key}", float(value)
-    for arm, measures in summary.get("summary_quality", {}).items():
-        yield from _named(f"summary/{arm}/", measures)
-    for action, times in summary.get("decisions", {}).items():
-        yield f"decision/{action}", float(times)
-    for what, times in summary.get("incidents", {}).items():
-        yield f"incident/{_UNNAMEABLE.sub('_', what)}", float(times)
+    for key, prefix in _PREFIXES.items():
+        yield from _numbers(prefix, summary.get(key, {}))
+    for name, section in sections(summary).items():
+        yield from _numbers(_SECTION_PREFIXES.get(name, f"{name}/"), section)
     timing = summary.get("timing", {})
-    for part, values in timing.get("latency_ms", {}).items():
-        yield from ((f"latency/{part}_{key}", float(value)) for key, value in values.items())
-    for phase, value in timing.get("seconds", {}).items():
-        yield f"seconds/{phase}", float(value)
+    for name, section in timing.items():
+        if name != "seconds":
+            for part, values in section.items():
+                yield from _numbers(f"{name.removesuffix('_ms')}/{part}_", values)
+    yield from _numbers("seconds/", timing.get("seconds", {}))
 
 
 def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -77,12 +72,19 @@ def _config(folder: Path) -> Any:
     return yaml.load((folder / CONFIG).read_text(), Loader=loader)  # noqa: S506  # a safe loader
 
 
-def _named(prefix: str, measures: Mapping[str, Mapping[str, float | None]]) -> Iterator[tuple[str, float]]:
-    for measure, entry in measures.items():
-        for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
-            value = entry[key]
-            if value is not None:
-                yield f"{_UNNAMEABLE.sub('_', prefix)}{metric_name(measure)}{suffix}", float(value)
+def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The numbers below a node by their path; of a mean its value under its own name, and its interval beside that."""
+    for key, child in node.items():
+        name = prefix + _UNNAMEABLE.sub("_", metric_name(key))
+        if not isinstance(child, Mapping):
+            if child is not None:
+                yield name, float(child)
+        elif "value" in child:
+            for part, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
+                if child[part] is not None:
+                    yield f"{name}{suffix}", float(child[part])
+        else:
+            yield from _numbers(f"{name}/", child)
 
 
 def _leaves(prefix: str, node: Any) -> Iterator[tuple[str, Any]]:

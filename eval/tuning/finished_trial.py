@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM
 from eval.tuning.folds import Fold
 from eval.tuning.objective import Objective
 

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from eval.measures.latency import PARTS, Latency
-from eval.measures.retention import Retention
-from eval.measures.retrieval import Retrieval
+from eval.measures.measure import Measure
+from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, kind_of
 
 Direction = Literal["maximize", "minimize"]
 _LATENCY = "latency/"
-_OF_CONTEXTS = ("verbatim", "summarised", "reachable", "retained", "expansions", "expansion_tokens", "context_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +60,20 @@ def objective(settings: Mapping[str, Any]) -> Objective:
         raise ValueError(f"objectives: {error}") from error
 
 
-def measured(retrieval: Retrieval, retention: Retention, latency: Latency) -> list[str]:
-    """The names that an objective can have, where these are measured."""
-    of_levels = [
-        ("" if level == "message" else f"{level}.") + name
-        for level in retrieval.levels
-        for name in retrieval.names
-        if not name.startswith("tokens")
-    ]
-    tokens = [name for name in retrieval.names if name.startswith("tokens")]
-    contexts = [f"{name}@{budget}" for budget in retention.budgets for name in _OF_CONTEXTS]
-    percentiles = [f"{_LATENCY}{part}_p{q}_ms" for part in PARTS for q in (50, 95, 99)] if latency.queries else []
-    return [*of_levels, *tokens, *contexts, *percentiles]
-
-
-def unmeasured(objectives: Sequence[Objective], names: Sequence[str]) -> str | None:
+def unmeasured(objectives: Sequence[Objective], measures: Mapping[str, Measure]) -> str | None:
     """What is wrong with the first objective that nothing measures; None if all are measured."""
+    names = [name for measure in measures.values() for name in measure.value_names()]
     for wanted in objectives:
         if wanted.measure in names:
             continue
-        kind, _, budget = wanted.measure.partition("@")
+        kind, cutoff = kind_of(wanted.measure), wanted.measure.partition("@")[2]
         remedy = f"choose one of: {', '.join(names)}"
-        if kind in _OF_CONTEXTS and budget.isdecimal():
-            remedy = f"set retention.budgets=[{budget}]"
+        if kind in CONTEXT_MEASURES and cutoff.isdecimal():
+            remedy = f"set measures.retention.budgets=[{cutoff}]"
         elif wanted.is_latency and not any(name.startswith(_LATENCY) for name in names):
-            remedy = "set latency.queries=100"
-        elif kind in ("recall", "recall_any", "recall_all", "nDCG", "tokens") and budget.isdecimal():
-            remedy = f"add it to measures.names, or {remedy}"
+            remedy = "set measures.latency.queries=100"
+        elif kind in RANKING_MEASURES and cutoff.isdecimal():
+            remedy = f"add it to measures.retrieval.names, or {remedy}"
         return f"study.objectives: nothing measures {wanted.measure!r} here; {remedy}"
     return None
 
@@ -97,7 +82,7 @@ def overall(summary: Mapping[str, Any], wanted: Objective) -> float | None:
     """The objective's value in a run's summary; None where it has none."""
     if wanted.is_latency:
         part, _, name = wanted.measure.removeprefix(_LATENCY).partition("_")
-        found = summary["timing"]["latency_ms"].get(part, {}).get(name)
+        value = summary["timing"].get("latency_ms", {}).get(part, {}).get(name)
     else:
-        found = summary["measures"].get(wanted.measure, {}).get("value")
-    return None if found is None else float(found)
+        value = summary["measures"].get(wanted.measure, {}).get("value")
+    return None if value is None else float(value)

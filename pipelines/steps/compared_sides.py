@@ -12,15 +12,15 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
-from eval.regression.agreement import SETTINGS, require_same_settings
+from eval.regression.agreement import MEASURES, SETTINGS, require_same_settings
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps.point import evaluated
 
 SHARED = ("dataset", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
-_QUICK = ("arms=none", "latency.queries=0")
-"""Nothing of these is compared."""
+_TIMED = "latency"
+"""The measure that no comparison asks for: left out, as control arms are, where no override names it."""
 _ALIAS = re.compile(r"(?:(?P<name>[^@/\\]+)@)?(?P<alias>[^@/\\.]+)")
 _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
@@ -132,14 +132,21 @@ def _shared(side: Found) -> dict[str, Any] | None:
 
 def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
-    quick = [setting for setting in _QUICK if not _names(overrides) & {setting.partition("=")[0].partition(".")[0]}]
-    config = composition.composed([*quick, *overrides])
+    named = _names(overrides)
+    config = composition.composed([*([] if "arms" in named else ["arms=none"]), *overrides])
     building.refuse_unused(config, overrides)
-    if shared is not None and "experiment" not in _names(overrides):
-        with open_dict(config):
+    measures = {override.partition("=")[0].split(".")[1] for override in overrides if _is_of_measure(override)}
+    with open_dict(config):
+        if shared is not None and "experiment" not in named:
             for key in SHARED:
-                if key in shared and key not in _names(overrides):
+                if key != MEASURES and key in shared and key not in named:
                     config[key] = shared[key]
+            others = {} if MEASURES in {one.partition("=")[0] for one in overrides} else shared.get(MEASURES, {})
+            for name, node in others.items() if "_target_" not in others else ():  # which is how they were kept once
+                if name not in measures:
+                    config.measures[name] = node
+        if _TIMED not in measures:
+            config.measures.pop(_TIMED, None)
     return config
 
 
@@ -171,3 +178,7 @@ def _names(overrides: Sequence[str]) -> set[str]:
 
 def _is_of(override: str, groups: Sequence[str]) -> bool:
     return bool(_names([override]) & set(groups))
+
+
+def _is_of_measure(override: str) -> bool:
+    return override.lstrip("+~").startswith(f"{MEASURES}.")

@@ -2,32 +2,27 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.executor.none import NoExecutor
-from eval.experiment.elsewhere import Apart
-from eval.experiment.experiment import Experiment, Progress, rankings_of
+from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.run_folder import begin_run, write_run
-from eval.experiment.workspace import WorkspaceEvaluator
+from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building
 
-PARTS = (
-    "dataset", "replay", "measures", "retention", "summary_quality", "memory", "latency", "arms", "executor",
-    "tracking", "stages",
-)  # fmt: skip
+PARTS = ("dataset", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
-_BESIDE = ("tracking", "latency", "cache", "stages", "executor")
-"""What changes no number."""
+_BESIDE = ("tracking", "cache", "stages", "executor")
+"""What changes no number; so does `measures.latency`."""
 
 
 def parts_of(config: DictConfig) -> dict[str, Any]:
@@ -37,7 +32,10 @@ def parts_of(config: DictConfig) -> dict[str, Any]:
         LcmError: if one of them refuses its settings.
     """
     building.flag(config, "cache")
-    return {part: building.build(config, part) for part in PARTS}
+    parts = {part: building.build(config, part) for part in PARTS}
+    parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
+    refuse_unmeasured(parts["measures"])
+    return parts
 
 
 def evaluated(
@@ -62,12 +60,14 @@ def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Pro
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     text = building.resolved_text(config)
-    return write_run(folder, outcome, experiment.dataset, identity(config), text, seconds)
+    return write_run(folder, outcome, experiment.evaluator.dataset, identity(config), text, seconds)
 
 
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
-    return {key: value for key, value in building.resolved(config).items() if key not in _BESIDE}
+    settings = {key: value for key, value in building.resolved(config).items() if key not in _BESIDE}
+    measures = {name: node for name, node in settings["measures"].items() if name != "latency"}
+    return {**settings, "measures": measures}
 
 
 def experiment_of(
@@ -84,44 +84,15 @@ def experiment_of(
     system, stages = _system(config, parts)
     if dataset is None:
         dataset = loaded(parts["dataset"], stages)
-    embedder, executor = system.embedder, parts["executor"]
-    is_apart = not isinstance(executor, NoExecutor)
-    return Experiment(
+    evaluator = WorkspaceEvaluator(
         dataset=dataset,
         system=system,
         replay=parts["replay"],
-        retrieval=parts["measures"],
-        retention=parts["retention"],
-        summary_quality=parts["summary_quality"],
-        latency=parts["latency"],
-        live_embedder=embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder,
+        measures=parts["measures"],
         arms=parts["arms"] or {},
         cache=stages,
-        apart=Apart(executor, ComposedEvaluator(building.resolved(config))) if is_apart else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ComposedEvaluator:
-    """Builds what asks workspaces from a configuration, wherever it is sent."""
-
-    config: dict[str, Any]
-    """Resolved."""
-
-    def __call__(self, dataset: Dataset) -> WorkspaceEvaluator:
-        config: DictConfig = OmegaConf.create(self.config)
-        parts = parts_of(config)
-        system, stages = _system(config, parts)
-        return WorkspaceEvaluator(
-            dataset=dataset,
-            system=system,
-            replay=parts["replay"],
-            rankings=rankings_of(system, parts["arms"] or {}, dataset),
-            retention=parts["retention"],
-            latency=parts["latency"],
-            live_embedder=system.embedder,
-            cache=stages,
-        )
+    return Experiment(evaluator, parts["means"], parts["executor"])
 
 
 def _system(config: DictConfig, parts: Mapping[str, Any]) -> tuple[System, StageCache | None]:

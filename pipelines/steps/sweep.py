@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
-from eval.executor.timing import refuse_timing
+from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
@@ -123,7 +123,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, Built]:
         try:
             config = compositions.composed(overrides)
             parts = parts_of(config)
-            refuse_timing(parts["executor"], parts["latency"].queries)
+            refuse_timing(parts["executor"], parts["measures"])
             building.refuse_unused(config, overrides)
         except LcmError as error:
             errors.append(error)

@@ -9,11 +9,11 @@ from optuna.trial import Trial, TrialState
 
 from eval.experiment.experiment import Experiment, Outcome
 from eval.experiment.run_folder import config_hash, read_summary, write_run
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.experiment.workspace import WorkspaceResult
+from eval.measures.names import SYSTEM_ARM
 from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
-from eval.tuning.folds import part_of, pooled
 from eval.tuning.objective import overall
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
@@ -111,20 +111,21 @@ def _evaluated(
 def _run_by_folds(trial: Trial, experiment: Experiment, search: Search, kept: PointFolder) -> Outcome:
     """Run fold by fold, as long as the pruner lets it."""
     measure = search.settings.wanted()[0].measure
-    outcomes: dict[str, Outcome] = {}
+    results: dict[str, WorkspaceResult] = {}
     total, n = 0.0, 0
     with progress() as show:
         for step, fold in enumerate(search.folds):
-            outcome = part_of(experiment, fold).run(show)
-            outcomes[fold.name] = outcome
-            values = outcome.values.filter(arm=SYSTEM_ARM, measure=measure)["value"]
+            part = experiment.part(fold.workspaces)
+            found = part.results(show)
+            results |= {one.workspace_id: one for one in found}
+            values = part.outcome(found).values.filter(arm=SYSTEM_ARM, measure=measure)["value"]
             total, n = total + float(values.sum()), n + len(values)
             if n:
                 trial.report(total / n, step)
             if fold is not search.folds[-1] and trial.should_prune():
                 kept.clear()
                 raise _PrunedError
-    return pooled(outcomes, experiment)
+    return experiment.outcome([results[workspace] for workspace in search.dataset.workspaces])
 
 
 def _best_so_far(queue: TrialQueue, search: Search) -> str:

@@ -26,7 +26,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eval.experiment import experiment
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.experiment.run_folder import sections
+from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.sweep.results import Result, best
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
@@ -34,15 +35,17 @@ from lcm.records import LEVELS
 from pipelines.config.command_line import Command, shown
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
-"""The columns of the printed table, as far as they were measured; the run folder holds the rest.
+"""The columns of the printed table, as far as they were measured, beside those of measures that are added.
 
-A session measure stands in for one of messages where no message is judged.
+The run folder holds the rest. A session measure stands in for one of messages where no message is judged.
 """
 WIDE_MEASURES = ("recall", "tokens")
 """Further columns where there is room for them: what all that was returned holds and costs."""
 
 RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
 """The columns of the table of contexts."""
+
+_HEADINGS = {"summary_quality": ("summaries", "beside the reference summaries, mean over conversations")}
 
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
@@ -156,7 +159,7 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
     if summary["categories"]:
         _print_table(out, "category", summary["categories"], names, "the system, by category")
-    latency = summary["timing"]["latency_ms"]
+    latency = summary["timing"].get("latency_ms")
     if latency:
         table = Table("live query, ms", "p50", "p95", "p99")
         for part, values in latency.items():
@@ -196,10 +199,12 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
             for budget in budgets
         }
         _print_table(out, "budget", rows, RETAINED, "mean share of a query's evidence")
-    quality = summary.get("summary_quality") or {}
-    if quality:
-        names = list(dict.fromkeys(name for entries in quality.values() for name in entries))
-        _print_table(out, "summaries", quality, names, "beside the reference summaries, mean over conversations")
+    for name, section in sections(summary).items():
+        arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
+        if arms and all("value" in entry for entries in arms for entry in entries.values()):
+            names = list(dict.fromkeys(name for entries in arms for name in entries))
+            heading, title = _HEADINGS.get(name, (name, "mean over conversations"))
+            _print_table(out, heading, section, names, title)
 
 
 def show_points(results: Sequence[Result], folder: Path) -> None:
@@ -229,7 +234,8 @@ def _shown(measures: Measures) -> list[str]:
     known = {name: name for name in measures} | {
         name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
     }
-    names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *WIDE_MEASURES) if name in known)
+    added = [name for name in measures if kind_of(name) not in (*RANKING_MEASURES, *CONTEXT_MEASURES)]
+    names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *added, *WIDE_MEASURES) if name in known)
     return list(names) or list(measures)[:6]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines import cli
 
-QUICK = ("embedder=hashing", "arms=none", "tracking=none", "latency.queries=0", "measures.resamples=20")
+QUICK = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
 """An evaluation of the bundled sample that takes a second."""
 
 

@@ -125,7 +125,7 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     chosen = [f"{group}={choice}" for group, choice in mix.items()]
     ours = [argument for argument in QUICK if not argument.startswith("embedder=")]
-    overrides = [*chosen, *tiny(mix, tmp_path, built_t5, build_model), *ours, "retention.budgets=[1000]"]
+    overrides = [*chosen, *tiny(mix, tmp_path, built_t5, build_model), *ours, "measures.retention.budgets=[1000]"]
     folder = tmp_path / "run"
     try:
         config = composition.composed(overrides)
@@ -141,6 +141,6 @@ def test_a_mix_runs_or_is_refused_in_one_line(
 def test_the_three_systems_lend_each_other_their_parts(lcm: Lcm) -> None:
     finished = lcm(
         "evaluate", "system=lancedb_pro", "vector_index=hnsw_tiers", "compaction=clustering", "assembly=continuity",
-        *QUICK, "retention.budgets=[1000]",
+        *QUICK, "measures.retention.budgets=[1000]",
     )  # fmt: skip
     assert finished.code == 0, finished.stderr

@@ -80,7 +80,10 @@ MISTAKES = {
     "text for a number": (["evaluate", "fusion.dense_weight=abc"], ["fusion.dense_weight must be a number, got 'abc'"]),
     "null for a number": (["evaluate", "fusion.dense_weight=null"], ["fusion.dense_weight must be a number, got null"]),
     "not a number": (["evaluate", "fusion.dense_weight=nan"], ["fusion.dense_weight must be a number, got nan"]),
-    "fraction for a count": (["evaluate", "latency.queries=2.5"], ["latency.queries must be a whole number, got 2.5"]),
+    "fraction for a count": (
+        ["evaluate", "measures.latency.queries=2.5"],
+        ["measures.latency.queries must be a whole number, got 2.5"],
+    ),
     "true for a count": (["evaluate", "embedder.max_tokens=true"], ["embedder.max_tokens must be a whole number, got"]),
     "number for a switch": (["evaluate", "fusion.clamp=1"], ["fusion.clamp must be true or false, got 1"]),
     "text for a top-level switch": (["evaluate", "cache=maybe"], ["cache must be true or false, got 'maybe'"]),
@@ -89,8 +92,8 @@ MISTAKES = {
         ["embedder.precision must be one of: fp32, int8, got 'int4'"],
     ),
     "text for a list": (
-        ["evaluate", "measures.names=recall@5"],
-        ["measures.names must be a list, each text, got 'recall@5'"],
+        ["evaluate", "measures.retrieval.names=recall@5"],
+        ["measures.retrieval.names must be a list, each text, got 'recall@5'"],
     ),
     "two wrong types": (
         ["evaluate", "fusion.dense_weight=abc", "ranking.stages.limit.n=1.5"],
@@ -110,8 +113,8 @@ MISTAKES = {
         ["ranking.stages.fusion must be a stage, got {'k': 30}", "fusion=reciprocal_rank"],
     ),
     "unknown measure": (
-        ["evaluate", "measures.names=[recal@5]"],
-        ["measures.names", "'recal@5'", "choose from: recall@k"],
+        ["evaluate", "measures.retrieval.names=[recal@5]"],
+        ["measures.retrieval.names", "'recal@5'", "choose from: recall@k"],
     ),
     "override without a value": (["evaluate", "fusion.dense_weight"], ["'fusion.dense_weight'", "write KEY=VALUE"]),
     "many values without -m": (
@@ -259,7 +262,7 @@ def test_version_is_that_of_the_installed_distribution(lcm: Lcm) -> None:
 
 
 def test_ctrl_c_exits_130_with_one_line(tmp_path: Path) -> None:
-    endless = ("measures.resamples=100000000", f"hydra.run.dir={tmp_path}/run")
+    endless = ("means.resamples=100000000", f"hydra.run.dir={tmp_path}/run")
     process = subprocess.Popen(
         [sys.executable, "-m", "pipelines.cli", "evaluate", *QUICK, *endless],
         stdout=subprocess.PIPE,

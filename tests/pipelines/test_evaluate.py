@@ -59,7 +59,7 @@ def numbers(folder: Path) -> dict[str, Any]:
 
 
 def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, "arms=controls", "latency.queries=3").folder
+    folder = lcm("evaluate", *QUICK, "arms=controls", "measures.latency.queries=3").folder
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
@@ -266,7 +266,7 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
 @pytest.mark.full
 def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -> None:
     named = "hydra.run.dir=run"
-    process = start(tmp_path, "evaluate", *QUICK, named, "measures.resamples=100000000")
+    process = start(tmp_path, "evaluate", *QUICK, named, "means.resamples=100000000")
     wait_for(tmp_path / "cache" / "embeddings")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)

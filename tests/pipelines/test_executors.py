@@ -20,7 +20,13 @@ APART = [
     pytest.param("local", marks=pytest.mark.full),
     pytest.param("ray", marks=RAY_OF_TWO),
 ]
-SYSTEM = (*QUICK, "arms=controls", "compaction=lossless", "compaction.budget_tokens=1000", "retention.budgets=[1000]")
+SYSTEM = (
+    *QUICK,
+    "arms=controls",
+    "compaction=lossless",
+    "compaction.budget_tokens=1000",
+    "measures.retention.budgets=[1000]",
+)
 
 
 @pytest.fixture
@@ -49,9 +55,9 @@ def test_workers_find_what_one_process_finds_bit_for_bit(lcm: Lcm, executor: str
 
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_queries_are_not_timed_while_workers_share_the_machine(lcm: Lcm, executor: str) -> None:
-    finished = lcm("evaluate", *QUICK, "latency.queries=3", f"executor={executor}")
+    finished = lcm("evaluate", *QUICK, "measures.latency.queries=3", f"executor={executor}")
     assert finished.code == BAD_INPUT
-    assert "latency.queries=3: queries cannot be timed while workers share the machine" in finished.stderr
+    assert "measures.latency.queries=3: queries cannot be timed while workers share the machine" in finished.stderr
     assert not finished.summaries
 
 

@@ -25,7 +25,7 @@ TURNED = {
         "language_model=openai_compatible",
         'summarizer.custom_instructions="Keep \\${NAME} as it is."',  # looks like a reference, and is words
     ],
-    "libravdb": ["fusion.theta1=0.3", "admission.threshold=0.2", "retention.budgets=[500]"],
+    "libravdb": ["fusion.theta1=0.3", "admission.threshold=0.2", "measures.retention.budgets=[500]"],
 }
 
 
@@ -224,8 +224,14 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quick = ("embedder=hashing", "arms=none", "latency.queries=0", "retention.budgets=[]", "cache=false")
-    config = composition.composed([*quick, "measures.resamples=20", "fusion.dense_weight=0.6"])
+    quick = (
+        "embedder=hashing",
+        "arms=none",
+        "measures.latency.queries=0",
+        "measures.retention.budgets=[]",
+        "cache=false",
+    )
+    config = composition.composed([*quick, "means.resamples=20", "fusion.dense_weight=0.6"])
     evaluated(config, tmp_path / "run", lambda *_: None)
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     told = [f"tracking.uri={uri}", "target=yaml,lancedb_pro"]

@@ -28,7 +28,7 @@ from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
 from tests.pipelines.test_evaluate import numbers, start
 
-SMALL = (*QUICK, "retention.budgets=[]")
+SMALL = (*QUICK, "measures.retention.budgets=[]")
 COMMAND = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
 READY = sorted(path.stem for path in (conf_folder.conf_dir() / "sweep").glob("*.yaml"))
 
@@ -171,8 +171,10 @@ def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
 
 
 def test_timing_beside_workers_stops_all(lcm: Lcm) -> None:
-    finished = lcm("evaluate", *QUICK, "-m", "executor=none,local", "latency.queries=3")
-    assert_refused(finished, ["lcm: latency.queries=3: queries cannot be timed while workers share the machine; "])
+    finished = lcm("evaluate", *QUICK, "-m", "executor=none,local", "measures.latency.queries=3")
+    assert_refused(
+        finished, ["lcm: measures.latency.queries=3: queries cannot be timed while workers share the machine; "]
+    )
 
 
 @pytest.mark.full

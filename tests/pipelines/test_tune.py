@@ -79,11 +79,17 @@ def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) ->
 
     overrides = yaml.safe_load((folder(done) / "best.yaml").read_text())
     again = lcm(
-        "evaluate", *overrides, "tracking=none", "arms=none", "latency.queries=0", "retention.budgets=[]", place="a"
+        "evaluate",
+        *overrides,
+        "tracking=none",
+        "arms=none",
+        "measures.latency.queries=0",
+        "measures.retention.budgets=[]",
+        place="a",
     )
     assert again.summary["measures"]["recall@10"]["value"] == best["recall@10"].item()
     assert shlex.join(["lcm", "evaluate", *overrides]) in (folder(done) / "study.md").read_text()
-    own_config = building.resolved(composition.composed([*overrides, "arms=none", "latency.queries=0"]))
+    own_config = building.resolved(composition.composed([*overrides, "arms=none", "measures=retrieval"]))
     kept = yaml.safe_load((folder(done) / "config.yaml").read_text())
     assert {key: kept[key] for key in ("memory", "fusion", "dataset")} == {
         key: own_config[key] for key in ("memory", "fusion", "dataset")
@@ -185,10 +191,13 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
     [
         (["study.objectives=[]"], "study.objectives must not be empty"),
         (["study.objectives=[{measure: recal@10, direction: maximize}]"], "nothing measures 'recal@10' here"),
-        (["study.objectives=[{measure: context_tokens@4000, direction: minimize}]"], "set retention.budgets=[4000]"),
+        (
+            ["study.objectives=[{measure: context_tokens@4000, direction: minimize}]"],
+            "set measures.retention.budgets=[4000]",
+        ),
         ([BY_COST, "study.pruner=median"], "study.pruner=median needs a single objective, got 2"),
-        (["study.pruner=median", "latency.queries=5"], "study.pruner=median and latency.queries=5"),
-        (["executor=local", "latency.queries=5"], "queries cannot be timed while workers share the machine"),
+        (["study.pruner=median", "measures.latency.queries=5"], "study.pruner=median and measures.latency.queries=5"),
+        (["executor=local", "measures.latency.queries=5"], "queries cannot be timed while workers share the machine"),
         (["study.trials=many"], "study.trials must be a whole number, got 'many'"),
         (["study.folds=9", *ONE_WEIGHT], "study.folds=9: sample has 4 workspaces with judged queries"),
         ([*ONE_WEIGHT, "fusion.dense_weight=0.5"], "fusion.dense_weight is searched and set on the command line"),
@@ -220,7 +229,7 @@ def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments:
         ("decay", []),
         ("lancedb_pro", ["system=lancedb_pro"]),
         ("libravdb", ["system=libravdb"]),
-        ("assembly", ["retention.budgets=[4000]"]),
+        ("assembly", ["measures.retention.budgets=[4000]"]),
     ],
 )
 def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str, beside: list[str]) -> None:

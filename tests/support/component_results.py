@@ -130,9 +130,9 @@ def outcome(config: DictConfig) -> Outcome:
 
 def _measured(config: DictConfig) -> object:
     found = outcome(config)
-    timed = {part: values["n"] for part, values in found.latency.items()}
-    measured = (found.run, found.values, found.means, found.compression, found.summary_quality)
-    return [frame.rows() for frame in measured], timed
+    timed = {part: values["n"] for part, values in found.timing.get("latency", {}).items()}
+    measured = (found.run, found.values, found.means, *found.frames.values())
+    return [frame.rows() for frame in measured], found.sections, timed
 
 
 def _loaded(config: DictConfig) -> object:

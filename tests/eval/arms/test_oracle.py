@@ -10,17 +10,14 @@ import pytest
 
 from eval.arms.oracle import Evidence, Oracle
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Experiment, Outcome
-from eval.measures.latency import Latency
-from eval.measures.retention import Retention
+from eval.experiment.experiment import Outcome
 from eval.measures.retrieval import Retrieval
-from eval.measures.summary_quality import SummaryQuality
-from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.records import Candidate, Message, Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.recent import Recent
+from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
 
 Judged = Mapping[str, Sequence[str]]
@@ -136,18 +133,9 @@ def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
 
 
 def outcome(data: Dataset) -> Outcome:
-    parts = system()
-    return Experiment(
-        dataset=data,
-        system=parts,
-        replay=Bulk(),
-        retrieval=Retrieval(names=["recall@1", "recall@2", "recall", "MRR", "tokens"], resamples=20),
-        retention=Retention([]),
-        summary_quality=SummaryQuality(0),
-        latency=Latency(queries=0),
-        live_embedder=parts.embedder,
-        arms={"oracle": Oracle(), "whole_history": Ranking(Recent(pool_size=None))},
-    ).run(lambda *_: None)
+    names = ["recall@1", "recall@2", "recall", "MRR", "tokens"]
+    arms = {"oracle": Oracle(), "whole_history": Ranking(Recent(pool_size=None))}
+    return experiments.outcome(data, system(), {"retrieval": Retrieval(names=names)}, arms)
 
 
 def means(found: Outcome, arm: str) -> dict[str, float]:

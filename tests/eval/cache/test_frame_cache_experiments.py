@@ -24,14 +24,16 @@ SYSTEMS = {
 
 
 def configured(place: Path, *overrides: str) -> DictConfig:
-    cheap = ("embedder=hashing", "latency.queries=0", "retention.budgets=[200]", "measures.resamples=5")
+    cheap = ("embedder=hashing", "measures.latency.queries=0", "measures.retention.budgets=[200]", "means.resamples=5")
     return composition.composed([*cheap, f"stages.directory={place}", *overrides])
 
 
 def assert_equal(one: Outcome, other: Outcome) -> None:
-    for name in ("run", "documents", "values", "means", "compression", "decisions", "summary_quality"):
+    for name in ("run", "documents", "values", "means", "decisions"):
         assert getattr(one, name).equals(getattr(other, name)), name
-    for name in ("incidents", "flags", "counts"):
+    assert one.frames.keys() == other.frames.keys() == {"compression", "summary_quality"}
+    assert all(rows.equals(other.frames[name]) for name, rows in one.frames.items())
+    for name in ("incidents", "flags", "counts", "sections"):
         assert getattr(one, name) == getattr(other, name)
 
 
@@ -56,12 +58,12 @@ def test_another_fusion_weight_ranks_again_and_nothing_else(tmp_path: Path) -> N
 def test_another_assembly_assembles_again_and_nothing_else(tmp_path: Path) -> None:
     outcome(configured(tmp_path))
     before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
-    outcome(configured(tmp_path, "retention.budgets=[300]"))
+    outcome(configured(tmp_path, "measures.retention.budgets=[300]"))
     added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
-    assert sorted(stage for stage, _ in added) == ["retained"]
+    assert sorted(stage for stage, _ in added) == ["measured"]
 
 
-@pytest.mark.parametrize("stage", ["heard", "pools", "ranked", "retained", "facts", "values", "means"])
+@pytest.mark.parametrize("stage", ["heard", "pools", "ranked", "measured", "facts", "values", "means"])
 def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
     first = outcome(configured(tmp_path / "a"))
     for entry in StageCache(str(tmp_path / "a")).entries():

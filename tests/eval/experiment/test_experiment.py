@@ -1,6 +1,7 @@
 """An experiment over a small workspace: what it counts and what it warns of."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
 
@@ -8,14 +9,15 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Experiment, Outcome, _over_budget
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.experiment.experiment import Outcome
 from eval.measures.latency import PARTS, Latency
+from eval.measures.measure import Measure
+from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.measures.summary_quality import SummaryQuality
-from eval.replay.bulk import Bulk
-from lcm.errors import DatasetError
+from lcm.errors import DatasetError, LcmError
+from lcm.memory.system import System
+from lcm.protocols import Ranker
 from lcm.records import Query
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -26,6 +28,7 @@ from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.retrieval.source.recent import Recent
 from pipelines.config import composition
+from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
 
 
@@ -42,20 +45,17 @@ def dataset() -> Dataset:
     )
 
 
-def run(latency: int = 0, **changes: object) -> Outcome:
-    parts = system()
-    experiment = Experiment(
-        dataset=dataset(),
-        system=parts,
-        replay=Bulk(),
-        retrieval=Retrieval(names=["recall@1", "recall@2", "tokens@2"], resamples=20),
-        retention=Retention([]),
-        summary_quality=SummaryQuality(0),
-        latency=Latency(queries=latency, warmup_queries=1),
-        live_embedder=parts.embedder,
-        arms={"last_n": Ranking(Recent())},
-    )
-    return replace(experiment, **changes).run(lambda *_: None)
+SMALL = {"retrieval": Retrieval(names=["recall@1", "recall@2", "tokens@2"])}
+
+
+def run(
+    of: Dataset | None = None,
+    parts: System | None = None,
+    arms: Mapping[str, Ranker] | None = None,
+    **measures: Measure,
+) -> Outcome:
+    arms = {"last_n": Ranking(Recent())} if arms is None else arms
+    return experiments.outcome(of or dataset(), parts or system(), {**SMALL, **measures}, arms)
 
 
 def test_everything_is_counted() -> None:
@@ -88,16 +88,17 @@ def test_means_are_over_judged_queries() -> None:
 
 def test_a_cutoff_that_takes_in_everything_is_flagged() -> None:
     assert run().flags == ("1 of 1 workspaces hold no more than 2 sessions: a session measure @2 can take in all",)
-    deep = run(retrieval=Retrieval(names=["recall@8"], levels=["message"], resamples=20))
+    deep = run(retrieval=Retrieval(names=["recall@8"], levels=["message"]))
     assert deep.flags == ("1 of 1 workspaces hold no more than 8 documents: a measure @8 can take in all",)
 
 
 def test_live_queries_are_timed_by_part() -> None:
-    latency = run(latency=2).latency
+    latency = run(latency=Latency(queries=2, warmup_queries=1)).timing["latency"]
     assert tuple(latency) == PARTS
     assert latency["total"]["n"] == 2
     assert latency["total"]["p50_ms"] > 0
-    assert run(latency=0).latency == {}
+    assert run(latency=Latency(queries=0)).timing == {"latency": {}}
+    assert run().timing == {}
 
 
 def test_an_arm_that_returns_nothing_scores_zero() -> None:
@@ -117,13 +118,13 @@ def test_workspaces_may_share_their_ids() -> None:
         queries=(*data.queries, *other),
         qrels=pl.concat([data.qrels, data.qrels.with_columns(pl.col("query_id") + " again")]),
     )
-    means = run(dataset=twice).means.filter(arm=SYSTEM_ARM, group="all")
+    means = run(twice).means.filter(arm=SYSTEM_ARM, group="all")
     assert means["value"].to_list() == once["value"].to_list()
 
 
 def test_a_query_judged_by_session_only_counts_as_judged() -> None:
     by_session = pl.DataFrame([("unjudged", "talk:session 0", 1)], SESSION_QRELS_SCHEMA, orient="row")
-    outcome = run(dataset=replace(dataset(), session_qrels=by_session))
+    outcome = run(replace(dataset(), session_qrels=by_session))
     assert (outcome.counts["judged_queries"], outcome.counts["unjudged_queries"]) == (4, 0)
     means = outcome.means.filter(arm=SYSTEM_ARM, group="all")
     assert dict(means.select("measure", "n").iter_rows()) == {
@@ -168,7 +169,7 @@ def nothing_judged(**changes: object) -> Dataset:
 )
 def test_a_dataset_with_nothing_judged_is_refused_in_one_line(unjudged: Dataset, has: str) -> None:
     with pytest.raises(DatasetError) as caught:
-        run(dataset=unjudged)
+        run(unjudged)
     said = str(caught.value)
     assert said.startswith("dataset 'tiny' (tiny) has no judgements")
     assert has in said
@@ -185,7 +186,7 @@ def test_use_shapes_the_systems_later_answers() -> None:
     often = replace(dataset(), queries=asked, qrels=pl.DataFrame(judged, schema=QRELS_SCHEMA, orient="row"))
     recall = Recall(Weibull(), recalled=2, tiers=DecayTiers())
     frozen, used = (
-        run(dataset=often, system=system(ranking=ranking, reinforcement=reinforcement), arms={"twin": ranking})
+        run(often, system(ranking=ranking, reinforcement=reinforcement), {"twin": ranking})
         for reinforcement in (NoReinforcement(), recall)
     )
     answers = {name: outcome.run.partition_by("arm", as_dict=True) for name, outcome in (("f", frozen), ("u", used))}
@@ -198,15 +199,29 @@ def test_use_shapes_the_systems_later_answers() -> None:
 
 def test_queries_without_any_answer_are_flagged() -> None:
     nothing = Ranking(Recent(), {"cut": MinScore(2.0)})
-    assert "4 of 4 queries were answered with no document" in run(system=system(ranking=nothing)).flags
+    assert "4 of 4 queries were answered with no document" in run(parts=system(ranking=nothing)).flags
     assert not any("no document" in flag for flag in run().flags)
 
 
 @pytest.mark.parametrize("choice", ["lossless", "lossless_claw", "continuity", "libravdb"])
 def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(choice: str) -> None:
     values = pl.DataFrame({"measure": ["context_tokens@10"] * 3, "value": [11.0, 10.0, 9.0]})
-    (told,) = _over_budget(values)
+    (told,) = Retention().flags(values, pl.DataFrame(), dataset())
     assert told.startswith("1 of 3 contexts cost more than the budget of 10 tokens")
     named = [pattern.removesuffix(".*") for pattern in re.findall(r"assembly\.([\w.*]+)", told)]
     keys = composition.composed([f"assembly={choice}"]).assembly
     assert any(fnmatch(key, pattern) for key in keys for pattern in named)
+
+
+class NoMeasure:
+    """Says what it measures, and measures nothing."""
+
+    def value_names(self) -> list[str]:
+        return ["MRR"]
+
+
+def test_what_is_no_measure_and_what_is_measured_twice_is_refused_by_its_key() -> None:
+    with pytest.raises(LcmError, match=r"^measures.mine is no measure"):
+        run(mine=NoMeasure())
+    with pytest.raises(LcmError, match=r"^measures.retrieval and measures.again both measure recall@1: "):
+        run(again=Retrieval(names=["recall@1"], levels=["message"]))

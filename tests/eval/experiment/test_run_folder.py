@@ -16,8 +16,8 @@ from eval.experiment.experiment import Outcome
 from eval.experiment.run_folder import commit, config_hash, read_summary, write_run, write_whole
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.compression import CONVERSATION_SCHEMA
-from eval.measures.retrieval import MEANS_SCHEMA, VALUES_SCHEMA
-from eval.measures.summary_quality import QUALITY_MEANS_SCHEMA, QUALITY_SCHEMA
+from eval.measures.means import MEANS_SCHEMA
+from eval.measures.measure import VALUES_SCHEMA
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
 from pipelines.config import composition
@@ -107,7 +107,13 @@ def hashed(*overrides: str) -> str:
 
 @pytest.mark.parametrize(
     "override",
-    ["tracking=none", "tracking.uri=http://elsewhere", "latency.queries=0", "latency.warmup_queries=1", "cache=false"],
+    [
+        "tracking=none",
+        "tracking.uri=http://elsewhere",
+        "measures.latency.queries=0",
+        "measures.latency.warmup_queries=1",
+        "cache=false",
+    ],
 )
 def test_what_changes_no_number_is_not_part_of_the_identity(override: str) -> None:
     assert hashed(override) == hashed()
@@ -120,7 +126,7 @@ def test_what_changes_no_number_is_not_part_of_the_identity(override: str) -> No
         "embedder=hashing",
         "fusion.dense_weight=0.5",
         "ranking.stages.limit=null",
-        "measures.seed=1",
+        "means.seed=1",
         "arms=none",
         "vector_index=hnsw",
     ],
@@ -151,13 +157,12 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
             means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
             confidence=0.9,
             decisions=pl.DataFrame(schema=DECISION_SCHEMA),
-            compression=pl.DataFrame(schema=CONVERSATION_SCHEMA),
-            summary_quality=pl.DataFrame(schema=QUALITY_SCHEMA),
-            summary_means=pl.DataFrame(schema=QUALITY_MEANS_SCHEMA),
+            frames={"compression": pl.DataFrame(schema=CONVERSATION_SCHEMA)},
+            sections={"compression": {"ratio": 1.5}},
+            timing={"latency": {"total": {"p50_ms": 1.0}}},
             counts={"queries": 0},
             incidents={"a model was away": 2},
             flags=(),
-            latency={},
             seconds={"replay": 1.0},
         )
         dataset = Dataset("toy", "none", "0" * 64, (), (), pl.DataFrame(schema=QRELS_SCHEMA), **changed)
@@ -171,6 +176,9 @@ def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]],
     assert read_summary(tmp_path / "run") == summary
     assert summary["interval"]["confidence"] == 0.9
     assert summary["measures"] == {"MRR": {"value": 0.5, "n": 1, "low": None, "high": None}}
+    assert summary["compression"] == {"ratio": 1.5}
+    assert pl.read_parquet(tmp_path / "run" / "compression.parquet").schema == CONVERSATION_SCHEMA
+    assert summary["timing"]["latency_ms"] == {"total": {"p50_ms": 1.0}}
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
     assert (summary["decisions"], summary["incidents"]) == ({}, {"a model was away": 2})
     assert "来週" in (tmp_path / "run" / "summary.json").read_text()

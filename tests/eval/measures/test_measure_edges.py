@@ -8,17 +8,15 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Experiment
-from eval.experiment.workspace import SYSTEM_ARM
-from eval.measures.latency import Latency
-from eval.measures.retention import Retention
+from eval.measures.means import Means
+from eval.measures.measure import RunReading
+from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
-from eval.measures.summary_quality import SummaryQuality
-from eval.replay.bulk import Bulk
 from eval.significance import bootstrap_means
 from lcm.records import Message, Query, Transcript
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
+from tests.support import experiments
 from tests.support.workspaces import minute, system, transcript
 
 MESSAGES = tuple(f"m{i}" for i in range(8))
@@ -48,19 +46,17 @@ def dataset(judged: Judged, by_session: Judged | None = None) -> Dataset:
 def measured(
     names: tuple[str, ...], ranked: dict[str, list[str]], data: Dataset, covers: dict[str, list[str]] = SINGLE
 ) -> pl.DataFrame:
+    """The values of the system's arm."""
     run = pl.DataFrame(
-        [
-            ("system", "default", query, document, i)
-            for query, ids in ranked.items()
-            for i, document in enumerate(ids, 1)
-        ],
-        schema=["arm", "workspace_id", "query_id", "document_id", "rank"],
+        [("default", query, document, i) for query, ids in ranked.items() for i, document in enumerate(ids, 1)],
+        schema=["workspace_id", "query_id", "document_id", "rank"],
         orient="row",
     )
     documents = pl.DataFrame(
         {"document_id": list(covers), "source_message_ids": list(covers.values()), "tokens": [10] * len(covers)}
     ).with_columns(workspace_id=pl.lit("default"))
-    return Retrieval(names=names).values(run, documents, data)
+    found = Retrieval(names=names).of_run(RunReading(SYSTEM_ARM, run, documents, data))
+    return found.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
 
 
 def values(
@@ -198,8 +194,8 @@ def test_each_mean_is_over_the_queries_judged_at_its_level() -> None:
     data = replace(data, queries=tuple(replace(query, category=of[query.query_id]) for query in data.queries))
     names = ("recall@1", "tokens@1")
     found = measured(names, {"a": ["m0"], "b": ["m5"], "c": ["m2"], "d": ["m4"], "e": ["m4"]}, data)
-    retrieval = Retrieval(names=names, resamples=50, seed=3)
-    means = {(row["group"], row["measure"]): row for row in retrieval.means(found, data).iter_rows(named=True)}
+    averaged = Means(resamples=50, seed=3).of_queries(found, data)
+    means = {(row["group"], row["measure"]): row for row in averaged.iter_rows(named=True)}
     expected = {
         ("all", "recall@1"): [1, 0, 1],
         ("all", "session.recall@1"): [1, 0, 1, 1, 0],
@@ -222,12 +218,11 @@ def test_nothing_judged_has_no_mean() -> None:
     data = dataset({"q": {}})
     found = measured(DEFAULT_NAMES, {"q": ["m0"]}, data)
     assert found.is_empty()
-    assert Retrieval().means(found, data).is_empty()
+    assert Means().of_queries(found, data).is_empty()
 
 
 def test_each_query_is_answered_from_its_own_workspace_only() -> None:
     asked = tuple(Query(f"asked of {name}", "goats on Thursday", minute(99), name) for name in ("b", "a"))
-    parts = system()
     data = replace(
         dataset({}),
         transcripts=tuple(transcript(name=name, workspace_id=name) for name in ("a", "b")),
@@ -236,17 +231,8 @@ def test_each_query_is_answered_from_its_own_workspace_only() -> None:
             [(query.query_id, f"{query.workspace_id}:7", 1) for query in asked], QRELS_SCHEMA, orient="row"
         ),
     )
-    outcome = Experiment(
-        dataset=data,
-        system=parts,
-        replay=Bulk(),
-        retrieval=Retrieval(names=["recall@1", "recall@8"], levels=["message"], resamples=20),
-        retention=Retention([]),
-        summary_quality=SummaryQuality(0),
-        latency=Latency(queries=0),
-        live_embedder=parts.embedder,
-        arms={"last_n": Ranking(Recent())},
-    ).run(lambda *_: None)
+    retrieval = Retrieval(names=["recall@1", "recall@8"], levels=["message"])
+    outcome = experiments.outcome(data, system(), {"retrieval": retrieval}, {"last_n": Ranking(Recent())})
     rows = outcome.run.join(outcome.documents, on=["document_id", "workspace_id"], how="left")
     said_in = rows.with_columns(said_in=pl.col("source_message_ids").list.first().str.head(1))
     found = said_in.group_by("arm", "query_id", "workspace_id", "said_in").len()

@@ -1,13 +1,15 @@
 """What of the evidence stands in a context: verbatim, in a summary's words, or below a summary."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.compression import compressed, totals
+from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
@@ -17,6 +19,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 
 TOKENS = Utf16Units()
+NO_DATASET = Dataset("tiny", "tiny", "0", (), (), pl.DataFrame(schema=QRELS_SCHEMA))
 
 
 def folded() -> Memory:
@@ -46,11 +49,17 @@ def _fold(memory: Memory, name: str, depth: int, start: int, count: int, words: 
     memory.store.replace_range("talk", entries[0].ordinal, entries[-1].ordinal, summary)
 
 
+def reading(
+    memory: Memory, asked: Sequence[Query], evidence: Mapping[str, Sequence[str]], ranked: pl.DataFrame
+) -> MemoryReading:
+    return MemoryReading(memory, asked, ranked, evidence, NO_DATASET)
+
+
 def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0.5) -> dict[str, float]:
     with folded() as memory:
         asked = [Query("q", "goats", minute(9))]
-        found = Retention([budget], threshold).values(
-            memory, asked, {"q": [f"talk:{i}" for i in evidence]}, memory.rank(asked)
+        found = Retention([budget], threshold).of_queries(
+            reading(memory, asked, {"q": [f"talk:{i}" for i in evidence]}, memory.rank(asked))
         )
     return {name.removesuffix(f"@{budget}"): value for name, value in found.select("measure", "value").iter_rows()}
 
@@ -87,7 +96,7 @@ def test_what_does_not_fit_the_budget_is_not_retained() -> None:
 def test_queries_without_evidence_have_no_value() -> None:
     with folded() as memory:
         asked = [Query("q", "goats", minute(9))]
-        assert Retention([100]).values(memory, asked, {}, memory.rank(asked)).is_empty()
+        assert Retention([100]).of_queries(reading(memory, asked, {}, memory.rank(asked))).is_empty()
 
 
 def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() -> None:
@@ -95,7 +104,8 @@ def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() 
         memory.ingest(transcript(LINES * 2, "later"))
         asked = [Query("named", "a", minute(20), conversation_id="talk"), Query("open", "a", minute(20))]
         evidence = {"named": ["talk:7"], "open": ["talk:7"]}
-        found = Retention([10_000]).values(memory, asked, evidence, memory.rank(asked)).filter(measure="verbatim@10000")
+        found = Retention([10_000]).of_queries(reading(memory, asked, evidence, memory.rank(asked)))
+        found = found.filter(measure="verbatim@10000")
     assert dict(found.select("query_id", "value").iter_rows()) == {"named": 1, "open": 0}  # "later" was heard last
 
 
@@ -138,7 +148,7 @@ def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_t
             asked = [Query("q", "goats", minute(9))]
             ranked = memory.rank(asked).filter(pl.col("document_id") == document_id)
             ranked = ranked if len(ranked) else memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
-            found = Retention([9]).values(memory, asked, {"q": [f"talk:{message}"]}, ranked)
+            found = Retention([9]).of_queries(reading(memory, asked, {"q": [f"talk:{message}"]}, ranked))
             assert dict(found.select("measure", "value").iter_rows())[f"{measure}@9"] == 1
 
 

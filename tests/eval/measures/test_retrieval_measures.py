@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.measures.means import Means
+from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
 from lcm.records import Message, Query, Transcript
 from tests.support.workspaces import minute
@@ -31,8 +33,8 @@ def dataset(qrels: dict[str, list[str]], categories: dict[str, str] | None = Non
 
 
 def run(ranked: dict[str, list[str]]) -> pl.DataFrame:
-    rows = [("system", q, d, i) for q, ids in ranked.items() for i, d in enumerate(ids, 1)]
-    return pl.DataFrame(rows, schema=["arm", "query_id", "document_id", "rank"], orient="row")
+    rows = [(q, d, i) for q, ids in ranked.items() for i, d in enumerate(ids, 1)]
+    return pl.DataFrame(rows, schema=["query_id", "document_id", "rank"], orient="row")
 
 
 def documents(covers: dict[str, list[str]], tokens: int = 10) -> pl.DataFrame:
@@ -49,8 +51,19 @@ def documents(covers: dict[str, list[str]], tokens: int = 10) -> pl.DataFrame:
 SINGLE = documents({m: [m] for m in MESSAGES})
 
 
+def of_arm(
+    retrieval: Retrieval,
+    ranked: dict[str, list[str]],
+    data: Dataset,
+    covers: pl.DataFrame = SINGLE,
+    arm: str = "system",
+) -> pl.DataFrame:
+    found = retrieval.of_run(RunReading(arm, run(ranked), covers, data))
+    return found.select(pl.lit(arm).alias("arm"), pl.all())
+
+
 def values(names: list[str], ranked: dict[str, list[str]], qrels: dict[str, list[str]], covers=SINGLE) -> dict:
-    measured = Retrieval(names=names).values(run(ranked), covers, dataset(qrels))
+    measured = of_arm(Retrieval(names=names), ranked, dataset(qrels), covers)
     return {(row["query_id"], row["measure"]): row["value"] for row in measured.iter_rows(named=True)}
 
 
@@ -121,9 +134,9 @@ def test_measures_equal_ir_measures_where_a_document_is_a_message(qrels: dict[st
 def test_means_are_per_category_and_over_all() -> None:
     qrels = {"q1": ["m0"], "q2": ["m1"], "q3": ["m2"]}
     data = dataset(qrels, {"q1": "a", "q2": "a", "q3": "b"})
-    retrieval = Retrieval(names=["recall@1"], levels=["message"], resamples=200)
-    measured = retrieval.values(run({"q1": ["m0"], "q2": ["m5"], "q3": ["m2"]}), SINGLE, data)
-    means = {row["group"]: row for row in retrieval.means(measured, data).iter_rows(named=True)}
+    retrieval = Retrieval(names=["recall@1"], levels=["message"])
+    measured = of_arm(retrieval, {"q1": ["m0"], "q2": ["m5"], "q3": ["m2"]}, data)
+    means = {row["group"]: row for row in Means(resamples=200).of_queries(measured, data).iter_rows(named=True)}
     assert (means["all"]["value"], means["all"]["n"]) == (pytest.approx(2 / 3), 3)
     assert (means["a"]["value"], means["a"]["n"]) == (1 / 2, 2)
     assert means["a"]["low"] == 0
@@ -185,14 +198,12 @@ def test_an_unknown_measure_is_refused_by_name(name: str) -> None:
 
 def test_each_arm_keeps_its_own_means() -> None:
     data = dataset({"q1": ["m0"], "q2": ["m1"]})
-    rows = pl.concat(
-        [
-            run({"q1": ["m0"], "q2": ["m1"]}),
-            run({"q1": ["m5"], "q2": ["m1"]}).with_columns(arm=pl.lit("a control")),
-        ]
-    )
-    retrieval = Retrieval(names=["recall@1", "MRR"], levels=["message"], resamples=50)
-    means = retrieval.means(retrieval.values(rows, SINGLE, data), data).filter(group="all")
+    retrieval = Retrieval(names=["recall@1", "MRR"], levels=["message"])
+    values = [
+        of_arm(retrieval, {"q1": ["m0"], "q2": ["m1"]}, data),
+        of_arm(retrieval, {"q1": ["m5"], "q2": ["m1"]}, data, arm="a control"),
+    ]
+    means = Means(resamples=50).of_queries(pl.concat(values), data).filter(group="all")
     assert dict(means.select(pl.concat_str("arm", pl.lit(" "), "measure"), "value").iter_rows()) == {
         "system recall@1": 1.0,
         "system MRR": 1.0,

@@ -10,15 +10,16 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
 from eval.dataset.dialogsum import Dialogsum
-from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.experiment import Outcome
 from eval.experiment.run_folder import write_run
-from eval.measures.latency import Latency
+from eval.measures.means import Means
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from eval.measures.rouge import rouge
 from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
+from eval.replay.workspace_replay import Replay
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
@@ -27,9 +28,11 @@ from lcm.protocols import Compaction
 from lcm.records import Query, SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.eval.dataset.test_dialogsum import RECORDS, write_small_dialogsum
+from tests.support import experiments
 from tests.support.workspaces import minute, system
 
 TOKENS = Utf16Units()
+QUALITY = SummaryQuality(12)
 ARMS = ("system", "lead_2", "lead_3")
 
 
@@ -56,35 +59,32 @@ def dialogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return Dialogsum(write_small_dialogsum(tmp_path, monkeypatch)).load()
 
 
-def run(dataset: Dataset, compaction: Compaction, **changes: Any) -> Outcome:
-    parts = system(compaction=compaction)
-    experiment = Experiment(
-        dataset=dataset,
-        system=parts,
-        replay=Bulk(),
-        retrieval=Retrieval(names=["recall@1"], resamples=20),
-        retention=Retention([100]),
-        summary_quality=SummaryQuality(12),
-        latency=Latency(queries=0),
-        live_embedder=parts.embedder,
-    )
-    return replace(experiment, **changes).run(lambda *_: None)
+def run(
+    dataset: Dataset, compaction: Compaction, quality: SummaryQuality = QUALITY, replay: Replay | None = None
+) -> Outcome:
+    measures = {"retrieval": Retrieval(names=["recall@1"]), "retention": Retention([100]), "summary_quality": quality}
+    return experiments.outcome(dataset, system(compaction=compaction), measures, replay=replay)
 
 
 def lossless(summarizer: Any) -> Lossless:
     return Lossless(summarizer, TOKENS)
 
 
-def values_of(dataset: Dataset, summarizer: Any, target_tokens: int = 12) -> dict[tuple[str, str], list[float]]:
+def scored(dataset: Dataset, summarizer: Any) -> tuple[pl.DataFrame, Counter[str]]:
+    """Rows of conversations, and what failed."""
+    incidents = Counter[str]()
+    return QUALITY.of_system(system(compaction=lossless(summarizer)), dataset, incidents=incidents), incidents
+
+
+def values_of(dataset: Dataset, summarizer: Any) -> dict[tuple[str, str], list[float]]:
     """Values in the order of the conversations, by arm and measure."""
-    found = SummaryQuality(target_tokens).values(dataset, summarizer, TOKENS, incidents=Counter())
+    found, _ = scored(dataset, summarizer)
     groups = found.group_by(["arm", "measure"], maintain_order=True).agg("value")
     return {(arm, measure): values for arm, measure, values in groups.iter_rows()}
 
 
 def test_three_arms_have_four_measures_of_each_conversation(dialogues: Dataset) -> None:
-    failures = Counter[str]()
-    found = SummaryQuality(12).values(dialogues, Saying("words"), TOKENS, incidents=failures)
+    found, failures = scored(dialogues, Saying("words"))
     assert not failures
     expected = {
         (arm, t.conversation_id, measure)
@@ -135,8 +135,7 @@ def test_leads_do_not_depend_on_the_summarizer(dialogues: Dataset) -> None:
 
 def test_a_conversation_without_a_summary_scores_nothing_and_is_counted(dialogues: Dataset) -> None:
     saying = Saying(RECORDS[0]["summary"], silent_on="The bell rings")
-    failures = Counter[str]()
-    values = SummaryQuality(12).values(dialogues, saying, TOKENS, incidents=failures)
+    values, failures = scored(dialogues, saying)
     second = dialogues.transcripts[1].conversation_id
     assert values.filter(arm="system", conversation_id=second)["value"].to_list() == [0.0] * 4
     assert failures == {"no summary: no words": 1}
@@ -145,7 +144,7 @@ def test_a_conversation_without_a_summary_scores_nothing_and_is_counted(dialogue
 
 def test_no_summary_at_all_is_an_error(dialogues: Dataset) -> None:
     with pytest.raises(ModelError, match="no words"):
-        SummaryQuality(12).values(dialogues, Saying("words", silent_on=""), TOKENS, incidents=Counter())
+        scored(dialogues, Saying("words", silent_on=""))
 
 
 def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues: Dataset) -> None:
@@ -153,22 +152,21 @@ def test_of_several_references_each_counts_and_those_of_a_query_do_not(dialogues
     rows = [(first, None, "a b"), (first, None, "a b c d"), (second, "q", "a b")]
     asked = Query("q", "who is there?", minute(9), workspace_id=dialogues.transcripts[1].workspace_id)
     several = replace(dialogues, queries=(asked,), references=pl.DataFrame(rows, REFERENCES_SCHEMA, orient="row"))
-    found = SummaryQuality(12).values(several, Saying("a b"), TOKENS, incidents=Counter())
+    found, _ = scored(several, Saying("a b"))
     assert set(found["conversation_id"]) == {first}
     (value,) = found.filter(arm="system", measure="rouge1")["value"]
     assert value == rouge(["a b"], [["a b", "a b c d"]])["rouge1"][0]
 
 
 def test_means_are_over_conversations_within_their_interval(dialogues: Dataset) -> None:
-    quality = SummaryQuality(12)
-    values = quality.values(dialogues, Saying(RECORDS[0]["summary"]), TOKENS, incidents=Counter())
-    means = quality.means(values, resamples=200, confidence=0.95, seed=0)
-    row = means.filter(arm="system", measure="rouge1").row(0, named=True)
+    values, _ = scored(dialogues, Saying(RECORDS[0]["summary"]))
+    means = Means(resamples=200).of_conversations(values)
+    row = means["system"]["rouge1"]
     of_it = values.filter(arm="system", measure="rouge1")["value"]
     assert row["n"] == 2
     assert row["value"] == pytest.approx(of_it.mean())
     assert of_it.min() <= row["low"] <= row["value"] <= row["high"] <= of_it.max()
-    assert len(means) == 3 * 4
+    assert [len(entries) for entries in means.values()] == [4, 4, 4]
 
 
 @pytest.mark.parametrize("replay", [Bulk(), PerTurn()], ids=["bulk", "per_turn"])
@@ -177,8 +175,8 @@ def test_a_dataset_of_references_alone_is_measured_with_a_summarizer(
 ) -> None:
     outcome = run(dialogues, lossless(Truncate()), replay=replay)
     assert outcome.counts["judged_queries"] == 0
-    assert set(outcome.summary_quality["arm"]) == set(ARMS)
-    assert outcome.summary_means.filter(arm="system", measure="rouge1")["n"].to_list() == [2]
+    assert set(outcome.frames["summary_quality"]["arm"]) == set(ARMS)
+    assert outcome.sections["summary_quality"]["system"]["rouge1"]["n"] == 2
     assert outcome.means.is_empty()
     assert outcome.flags == ()
     summary = write_run(tmp_path / "run", outcome, dialogues, {}, "{}", {"total": 0.0})
@@ -195,9 +193,9 @@ def test_a_dataset_of_references_alone_is_refused_without_a_summarizer(dialogues
 
 
 def test_nothing_is_summarised_where_no_length_is_aimed_at(dialogues: Dataset) -> None:
-    assert not SummaryQuality(0).is_measured(dialogues)
+    assert not SummaryQuality(0).is_measured(system(compaction=lossless(Truncate())), dialogues)
     with pytest.raises(DatasetError, match="no judgements"):
-        run(dialogues, lossless(Truncate()), summary_quality=SummaryQuality(0))
+        run(dialogues, lossless(Truncate()), SummaryQuality(0))
     with pytest.raises(ValueError, match="target_tokens must be >= 0, got -1"):
         SummaryQuality(-1)
 
@@ -209,6 +207,7 @@ def test_judgements_are_measured_beside_references(dialogues: Dataset) -> None:
     outcome = run(replace(dialogues, queries=(asked,), qrels=qrels), lossless(Truncate()))
     assert outcome.counts["judged_queries"] == 1
     assert not outcome.means.is_empty()
-    assert set(outcome.summary_quality["arm"]) == set(ARMS)
+    assert set(outcome.frames["summary_quality"]["arm"]) == set(ARMS)
     without = run(replace(dialogues, queries=(asked,), qrels=qrels), NoCompaction())
-    assert without.summary_quality.is_empty()
+    assert without.frames["summary_quality"].is_empty()
+    assert without.sections["summary_quality"] == {}

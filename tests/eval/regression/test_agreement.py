@@ -100,48 +100,60 @@ def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
         read_side(folder, "run")
 
 
-CONFIG: dict[str, Any] = {
-    "replay": {"_target_": "eval.replay.bulk.Bulk"},
-    "measures": {
+MEASURES: dict[str, dict[str, Any]] = {
+    "retrieval": {
         "_target_": "eval.measures.retrieval.Retrieval",
         "names": ["recall@10"],
         "levels": ["message", "session"],
-        "resamples": 1000,
-        "confidence": 0.95,
-        "seed": 0,
     },
     "retention": {"_target_": "eval.measures.retention.Retention", "budgets": [1000], "rouge_threshold": 0.1},
     "summary_quality": {"_target_": "eval.measures.summary_quality.SummaryQuality", "target_tokens": 60},
+    "latency": {"_target_": "eval.measures.latency.Latency", "queries": 3},
 }
 
 
-def configured(folder: Path, changes: dict[str, dict[str, Any]]) -> Side:
-    """A run whose configuration is CONFIG with these changes of its groups."""
-    config = {group: {**settings, **changes.get(group, {})} for group, settings in CONFIG.items()}
+def config(changes: dict[str, dict[str, Any] | None], replay: str = "bulk.Bulk") -> dict[str, Any]:
+    """A configuration with these changes of its measures; None leaves one out."""
+    measures = {name: {**node, **(changes.get(name) or {})} for name, node in MEASURES.items()}
+    left = {name: node for name, node in measures.items() if changes.get(name, {}) is not None}
+    return {"replay": {"_target_": f"eval.replay.{replay}"}, "measures": left, "means": {"seed": len(changes)}}
+
+
+def configured(folder: Path, changes: dict[str, dict[str, Any] | None], replay: str = "bulk.Bulk") -> Side:
     write_run_folder(folder, **SAME)
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config(changes, replay)))
     return read_side(folder, folder.name)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "replay", "message"),
     [
-        ({"retention": {"rouge_threshold": 0.9}}, "different retention.rouge_threshold: baseline 0.1, candidate 0.9; "),
         (
-            {"replay": {"_target_": "eval.replay.per_turn.PerTurn"}},
+            {"retention": {"rouge_threshold": 0.9}},
+            "bulk.Bulk",
+            "different measures.retention.rouge_threshold: baseline 0.1, candidate 0.9; ",
+        ),
+        (
+            {},
+            "per_turn.PerTurn",
             "different replay: baseline 'eval.replay.bulk.Bulk', candidate 'eval.replay.per_turn.PerTurn'; ",
         ),
-        ({"summary_quality": {"target_tokens": 0}}, "different summary_quality.target_tokens: baseline 60, candidate "),
         (
-            {"measures": {"levels": ["session"]}},
-            "different measures.levels: baseline ['message', 'session'], candidate ['session']; ",
+            {"summary_quality": {"target_tokens": 0}},
+            "bulk.Bulk",
+            "different measures.summary_quality.target_tokens: baseline 60, candidate ",
+        ),
+        (
+            {"retrieval": {"levels": ["session"]}},
+            "bulk.Bulk",
+            "different measures.retrieval.levels: baseline ['message', 'session'], candidate ['session']; ",
         ),
     ],
 )
 def test_runs_that_were_measured_otherwise_are_refused(
-    tmp_path: Path, changes: dict[str, dict[str, Any]], message: str
+    tmp_path: Path, changes: dict[str, dict[str, Any] | None], replay: str, message: str
 ) -> None:
-    ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes)
+    ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes, replay)
     with pytest.raises(LcmError, match=f"^{re.escape(message)}") as caught:
         require_comparable(ours, theirs, ["recall@10"])
     assert "\n" not in str(caught.value)
@@ -150,28 +162,31 @@ def test_runs_that_were_measured_otherwise_are_refused(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"measures": {"names": ["recall@10", "MRR"], "resamples": 50, "confidence": 0.9, "seed": 1}},
-        {"measures": {"levels": ["session", "message"]}},
+        {"retrieval": {"names": ["recall@10", "MRR"]}},
+        {"retrieval": {"levels": ["session", "message"]}},
         {"retention": {"budgets": []}},
+        {"retention": None},
+        {"latency": {"queries": 0}},
     ],
 )
-def test_settings_that_change_no_value_may_differ(tmp_path: Path, changes: dict[str, dict[str, Any]]) -> None:
+def test_settings_that_change_no_value_may_differ(tmp_path: Path, changes: dict[str, dict[str, Any] | None]) -> None:
     ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes)
     assert require_comparable(ours, theirs, ["recall@10"]) == ["recall@10"]
     assert unknown_settings(ours, theirs) == []
 
 
 def test_what_a_configuration_does_not_tell_is_named(tmp_path: Path) -> None:
-    """A run by its numbers alone, and one of a time when there was no threshold."""
+    """A run by its numbers alone, one of a time when there was no threshold, and one that kept its measures apart."""
     ours, bare = configured(tmp_path / "ours", {}), side(tmp_path / "bare", **SAME)
     assert require_comparable(ours, bare, ["recall@10"]) == ["recall@10"]
-    assert unknown_settings(ours, bare) == ["replay", "measures", "retention", "summary_quality"]
-    (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump({**CONFIG, "retention": {"_target_": "x"}}))
-    older = read_side(tmp_path / "bare", "older")
-    (tmp_path / "ours" / "config.yaml").write_text(
-        yaml.safe_dump({**CONFIG, "retention": {"_target_": "x", "rouge_threshold": 0.1}})
-    )
-    assert unknown_settings(read_side(tmp_path / "ours", "ours"), older) == ["retention.rouge_threshold"]
+    assert unknown_settings(ours, bare) == ["replay", "measures"]
+    older = config({})
+    del older["measures"]["retention"]["rouge_threshold"]
+    (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump(older))
+    assert unknown_settings(ours, read_side(tmp_path / "bare", "older")) == ["measures.retention.rouge_threshold"]
+    apart = {"replay": older["replay"], **MEASURES, "measures": MEASURES["retrieval"]}
+    (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump(apart))
+    assert unknown_settings(ours, read_side(tmp_path / "bare", "older")) == ["measures"]
 
 
 @pytest.mark.parametrize("text", ["a: [1", "- 1"])

@@ -56,7 +56,10 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Logged:
         patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
         told = ["annotation=rules", "admission=balanced", "reranker=remote"]  # some rejected, no key
         patch.delenv("JINA_API_KEY", raising=False)
-        assert cli.run(["evaluate", *QUICK, *told, "arms=controls", "latency.queries=2", "hydra.run.dir=run"]) == 0
+        assert (
+            cli.run(["evaluate", *QUICK, *told, "arms=controls", "measures.latency.queries=2", "hydra.run.dir=run"])
+            == 0
+        )
     tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db", experiment="tests")
     return Logged(place / "run", tracking, tracking.log(place / "run"))
 

@@ -11,10 +11,10 @@ from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.experiment import Experiment, Outcome
 from eval.experiment.run_folder import write_run
-from eval.experiment.workspace import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries, workspace_of_query
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
-from eval.tuning.folds import Fold, folds_of, part_of, pooled, shared
+from eval.tuning.folds import Fold, folds_of
 from eval.tuning.objective import Objective
 from lcm.errors import LcmError
 from pipelines.config import composition
@@ -22,9 +22,9 @@ from pipelines.steps.point import experiment_of
 
 OVERRIDES = (
     "embedder=hashing",
-    "latency.queries=0",
-    "retention.budgets=[1000]",
-    "measures.resamples=50",
+    "measures.latency.queries=0",
+    "measures.retention.budgets=[1000]",
+    "means.resamples=50",
     "cache=false",
 )
 
@@ -50,15 +50,20 @@ def whole(experiment: Experiment) -> Outcome:
 
 @pytest.mark.full
 @pytest.mark.parametrize("wanted", ["workspace", 2, 3])
-def test_folds_pooled_are_the_whole_run(experiment: Experiment, whole: Outcome, wanted: int | str) -> None:
-    folds = folds_of(experiment.dataset, wanted)
-    found = pooled({fold.name: part_of(experiment, fold).run(silent) for fold in folds}, experiment)
-    for name in ("run", "documents", "decisions", "compression", "means"):
+def test_what_is_found_by_folds_is_what_the_whole_run_finds(
+    experiment: Experiment, whole: Outcome, wanted: int | str
+) -> None:
+    dataset = experiment.evaluator.dataset
+    results = {
+        one.workspace_id: one
+        for fold in folds_of(dataset, wanted)
+        for one in experiment.part(fold.workspaces).results(silent)
+    }
+    found = experiment.outcome([results[workspace] for workspace in dataset.workspaces])
+    for name in ("run", "documents", "decisions", "values", "means"):
         assert_frame_equal(getattr(found, name), getattr(whole, name), check_exact=True)
-    key = ["arm", "query_id", "measure"]
-    assert_frame_equal(found.values.sort(key), whole.values.sort(key), check_exact=True)
-    assert found.counts == whole.counts
-    assert found.incidents == whole.incidents
+    for name in ("counts", "incidents", "flags", "sections"):
+        assert getattr(found, name) == getattr(whole, name)
 
 
 def test_every_workspace_is_in_one_fold_and_folds_have_about_as_many_queries(dataset: Dataset) -> None:
@@ -94,7 +99,7 @@ def test_a_restricted_dataset_has_nothing_of_elsewhere(dataset: Dataset) -> None
 
 
 def test_sums_by_fold_make_the_mean_of_the_whole(experiment: Experiment, whole: Outcome, tmp_path: Path) -> None:
-    dataset = experiment.dataset
+    dataset = experiment.evaluator.dataset
     folder = tmp_path / "run"
     summary = write_run(folder, whole, dataset, {}, "", {})
     objectives = [Objective("recall@10", "maximize"), Objective("latency/total_p50_ms", "minimize")]
@@ -109,10 +114,6 @@ def test_sums_by_fold_make_the_mean_of_the_whole(experiment: Experiment, whole: 
     assert found["recall@10"][fold.name][0] == pytest.approx(
         own.filter(pl.col("workspace_id").is_in(fold.workspaces))["value"].sum()
     )
-
-
-def test_what_one_fold_alone_warns_of_is_told_with_its_name() -> None:
-    assert shared({"a": ("x", "y"), "b": ("y",)}) == ("fold a: x", "y")
 
 
 def test_a_workspace_that_nobody_judges_joins_a_fold(dataset: Dataset) -> None:

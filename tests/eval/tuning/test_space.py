@@ -110,7 +110,7 @@ def test_a_node_that_is_null_is_left_out() -> None:
             {"dataset": {"evidence": {"choices": ["a", "b"]}}},
             "space.dataset.evidence: dataset decides what is measured",
         ),
-        ({"latency": {"queries": {"low": 0, "high": 1}}}, "space.latency.queries: latency decides what is measured"),
+        ({"means": {"seed": {"low": 0, "high": 1}}}, "space.means.seed: means decides what is measured"),
     ],
 )
 def test_what_is_no_space_is_refused_by_its_key(settings: dict[str, Any], told: str) -> None:

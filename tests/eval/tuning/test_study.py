@@ -8,7 +8,7 @@ import pytest
 from eval.measures.latency import Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.tuning.objective import Objective, measured, overall, unmeasured
+from eval.tuning.objective import Objective, overall, unmeasured
 from eval.tuning.study import Study
 
 RECALL = {"measure": "recall@10", "direction": "maximize"}
@@ -53,24 +53,24 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], told: str) -> None:
 @pytest.mark.parametrize(
     ("measure", "remedy"),
     [
-        ("context_tokens@4000", "set retention.budgets=[4000]"),
-        ("latency/total_p50_ms", "set latency.queries=100"),
-        ("recall@7", "add it to measures.names"),
+        ("context_tokens@4000", "set measures.retention.budgets=[4000]"),
+        ("latency/total_p50_ms", "set measures.latency.queries=100"),
+        ("recall@7", "add it to measures.retrieval.names"),
         ("recal@10", "choose one of: recall@5"),
     ],
 )
 def test_a_measure_that_nothing_measures_is_told_with_what_would(measure: str, remedy: str) -> None:
-    names = measured(Retrieval(), Retention([]), Latency(queries=0))
-    told = unmeasured([Objective("recall@10", "maximize"), Objective(measure, "minimize")], names)
+    measures = {"retrieval": Retrieval(), "retention": Retention([]), "latency": Latency(queries=0)}
+    told = unmeasured([Objective("recall@10", "maximize"), Objective(measure, "minimize")], measures)
     assert told is not None
     assert f"nothing measures {measure!r} here; {remedy}" in told
 
 
 def test_what_is_switched_on_is_measured() -> None:
-    names = measured(Retrieval(), Retention([4000]), Latency(queries=5))
+    measures = {"retrieval": Retrieval(), "retention": Retention([4000]), "latency": Latency(queries=5)}
     wanted = ["session.recall@5", "tokens@10", "context_tokens@4000", "latency/total_p50_ms"]
-    assert unmeasured([Objective(name, "minimize") for name in wanted], names) is None
-    assert "session.tokens@10" not in names
+    assert unmeasured([Objective(name, "minimize") for name in wanted], measures) is None
+    assert "session.tokens@10" not in measures["retrieval"].value_names()
 
 
 def test_an_objective_is_read_from_a_summary() -> None:

@@ -12,7 +12,8 @@ from pipelines.config.composition import CompositionCache
 
 SETTINGS = (
     "fusion.dense_weight=0.1", "fusion.dense_weight=2", "fusion.k=30", "cache=false", "ranking.stages.limit.n=7",
-    "ranking.stages.limit=null", "ranking.order=[dense_score,fusion]", "latency={queries: 3}", "retention.budgets=[]",
+    "ranking.stages.limit=null", "ranking.order=[dense_score,fusion]", "measures.latency={queries: 3}",
+    "measures.retention.budgets=[]", "measures=[retrieval,retention]", "measures.latency=null",
     "scopes.agent_access={a:[b]}", "+scopes.agent_access.a=[b]", "~ranking.stages.limit", "~fusion.dense_weight",
     "++fusion.dense_weight=3", "+fusion.more=1", "fusion.dense_wieght=1", "decay.floor_core=0.1", "memory.ranking=null",
     "ranking.stages.fusion.k=1", "dataset.directory=${oc.env:HOME}", "dataset=null", "fusion=", "nothing=1",

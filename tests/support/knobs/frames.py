@@ -36,11 +36,10 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
-    "config:retention.budgets": TINY,
-    "config:retention.rouge_threshold": {**TINY, "retention.budgets": [500]},
-    "config:summary_quality.target_tokens": TINY,
-    "config:cache": {"latency.queries": 0},
-    "config:latency.warmup_queries": {"latency.queries": 3},
+    "measures/retention:retention.budgets": TINY,
+    "measures/retention:retention.rouge_threshold": {**TINY, "measures.retention.budgets": [500]},
+    "measures/summary_quality:summary_quality.target_tokens": TINY,
+    "measures/latency:latency.warmup_queries": {"measures.latency.queries": 3},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns

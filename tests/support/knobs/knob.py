@@ -37,9 +37,7 @@ SMALL: Mapping[str, Any] = {
     "arms": "none",
     "executor": "none",
     "tracking": "none",
-    "retention.budgets": [],
-    "summary_quality.target_tokens": 0,
-    "latency.queries": 0,
+    "measures": "retrieval",
     "cache": False,
 }
 """What stands around every knob, so that nothing slow runs and no default is relied on."""

@@ -15,7 +15,7 @@ REASONS: Mapping[str, str] = {
         f"config:stages.{key}": "where and how much is kept changes no number"
         for key in ("directory", "max_gib", "memory_gib")
     },
-    "config:latency.warmup_queries": "asked first and not counted",
+    "measures/latency:latency.warmup_queries": "asked first and not counted",
     **{
         f"dataset/{name}:directory": "where the files lie; their digests are pinned"
         for name in (*SMALL_DATASETS, "sample")

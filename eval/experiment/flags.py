@@ -1,0 +1,57 @@
+"""What a reader of an evaluation's numbers must know, a line each."""
+
+from collections.abc import Collection
+
+import polars as pl
+
+from eval.measures.names import SYSTEM_ARM
+from lcm.memory.system import System
+
+
+def flags_of_run(
+    run: pl.DataFrame, documents: pl.DataFrame, system: System, queries: int, widths: Collection[int]
+) -> tuple[str, ...]:
+    """What the system's answers and documents warn of.
+
+    Args:
+        run: rows of `RUN_SCHEMA`.
+        documents: of every workspace.
+        queries: how many were asked.
+        widths: of the vector index, where it has several.
+    """
+    answers = run.filter(arm=SYSTEM_ARM)
+    return (*_unanswered(answers, queries), *_of_documents(documents, system), *_of_index_tiers(answers, widths))
+
+
+def _unanswered(answers: pl.DataFrame, queries: int) -> tuple[str, ...]:
+    """Minima and filters may leave nothing: recall tells of that only with what else went wrong."""
+    empty = queries - answers["query_id"].n_unique()
+    return (f"{empty} of {queries} queries were answered with no document",) if empty else ()
+
+
+def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
+    """What a reader must know of which documents stand for what, and who finds them."""
+    flags = []
+    if summaries := documents.filter(kind="summary").height:
+        flags.append(
+            f"{summaries:,} of {len(documents):,} documents are summaries: finding one counts for every message that "
+            "it stands for, so recall grows with their size; nDCG and tokens@k tell what that costs"
+        )
+    if hidden := documents.filter(~pl.col("is_durable")).height:
+        flags.append(
+            f"{hidden:,} of {len(documents):,} documents are found from their own session alone, by every arm: "
+            "admission did not promote them (admission.threshold, admission.promotion, admission.roles)"
+        )
+    if system.assembly.shows_documents and not system.compaction.is_off and system.summary_documents.is_off:
+        flags.append("this assembly shows summaries where ranking finds them: summary_documents=searchable makes it so")
+    if system.compaction.is_off and not system.summary_documents.is_off:
+        flags.append("summary_documents has nothing to find: compaction=none makes no summary")
+    return tuple(flags)
+
+
+def _of_index_tiers(answers: pl.DataFrame, widths: Collection[int]) -> tuple[str, ...]:
+    """Small haystacks are answered by the full width at once."""
+    answered = answers["index_tier"].drop_nulls()
+    if len(widths) < 2 or answered.is_empty() or answered.min() != max(widths):
+        return ()
+    return (f"no query was answered by an index tier narrower than {max(widths)} (vector_index.tiers_from)",)

@@ -1,0 +1,101 @@
+"""Means of values, with percentile bootstrap intervals over what was drawn: queries, or conversations."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from eval.dataset.dataset import Dataset
+from eval.significance import bootstrap_means
+
+ALL = "all"
+"""The group of all queries, beside those of a category."""
+MEANS_SCHEMA: dict[str, pl.DataType] = {
+    "arm": pl.String(),
+    "group": pl.String(),
+    "measure": pl.String(),
+    "value": pl.Float64(),
+    "n": pl.Int64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+}
+Entry = Mapping[str, float | None]
+"""A mean as a summary tells it: value, n, low, high; None where it is no number."""
+_BOUNDED = ("value", "n", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How the intervals of means are made."""
+
+    resamples: int = 1000
+    """Bootstrap draws."""
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must be between 0 and 1, got {self.confidence}")
+        if self.resamples < 1:
+            raise ValueError(f"resamples must be >= 1, got {self.resamples}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
+
+    def of_queries(self, values: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
+        """Average values of queries: rows of `MEANS_SCHEMA`.
+
+        A group is `all`, a category, or a set of categories that the dataset names. A measure that judges none of a
+        group's queries has no row there.
+
+        Args:
+            values: arm, query_id, measure, value.
+        """
+        category = {query.query_id: query.category for query in dataset.queries}
+        categories = list(dict.fromkeys(category.values()))
+        groups = {ALL: set(categories)} | {name: set(members) for name, members in dataset.groups.items()}
+        groups |= {name: {name} for name in categories if len(categories) > 1}
+        # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
+        columns = values.select("arm", "measure").unique(maintain_order=True)
+        wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)
+        of_query = wide["query_id"].replace_strict(category, return_dtype=pl.String)
+        frames = [pl.DataFrame(schema=MEANS_SCHEMA)]
+        for group, members in groups.items():
+            table = wide.filter(of_query.is_in(list(members))).drop("query_id").to_numpy()
+            judged = ~np.isnan(table)
+            means = np.full((3, len(columns)), np.nan)
+            for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():
+                same = (judged == queries[:, None]).all(axis=0)
+                over = table[queries][:, same]
+                low, high = bootstrap_means(over, self.resamples, self.confidence, self.seed)
+                means[:, same] = over.mean(axis=0), low, high
+            frames.append(
+                columns.with_columns(
+                    pl.lit(group).alias("group"),
+                    *(pl.Series(name, row) for name, row in zip(("value", "low", "high"), means, strict=True)),
+                    n=pl.Series(judged.sum(axis=0), dtype=pl.Int64),
+                )
+                .filter(pl.col("n") > 0)
+                .select(list(MEANS_SCHEMA))
+            )
+        position = {arm: i for i, arm in enumerate(columns["arm"].unique(maintain_order=True))}
+        return pl.concat(frames).sort(pl.col("arm").replace_strict(position), maintain_order=True)
+
+    def of_conversations(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:
+        """Average values of conversations: arm -> measure -> entry.
+
+        Args:
+            rows: arm, conversation_id, measure, value.
+        """
+        found: dict[str, dict[str, Entry]] = {}
+        for (arm, measure), group in rows.group_by(["arm", "measure"], maintain_order=True):
+            column = group["value"].to_numpy().reshape(-1, 1)
+            low, high = bootstrap_means(column, self.resamples, self.confidence, self.seed)
+            told = {"value": float(np.mean(column)), "n": len(column), "low": float(low[0]), "high": float(high[0])}
+            found.setdefault(str(arm), {})[str(measure)] = entry(told)
+        return found
+
+
+def entry(row: Mapping[str, float]) -> Entry:
+    return {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}

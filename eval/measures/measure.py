@@ -1,0 +1,163 @@
+"""What a measure is: a choice of the group `measures`, that reads one thing and gives rows.
+
+A measure has exactly one of four methods, which says what it reads:
+
+- `of_run`: what one arm answered to all queries (`RunMeasure`);
+- `of_queries`: the memory of a workspace as queries found it (`QueryMeasure`);
+- `of_memory`: the memory of a workspace that has heard everything (`MemoryMeasure`);
+- `of_system`: the system itself, beside the dataset (`SystemMeasure`).
+
+Rows query_id, measure, value are averaged, shown, logged, compared and tuned by like all others. Other rows are kept in
+a file of the measure's own name, and told in a section of that name in the summary: the means over conversations of
+rows arm, conversation_id, measure, value, or what the measure's own `section` makes of its rows.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from eval.dataset.dataset import Dataset
+from lcm.memory.memory import Memory
+from lcm.memory.system import System
+from lcm.records import Query
+from lcm.token_estimator.utf16_units import Utf16Units
+
+REPORT_TOKENS = Utf16Units()
+"""The one estimator behind every reported token count, whatever the system under test uses."""
+
+QUERY_VALUES_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "measure": pl.String(),
+    "value": pl.Float64(),
+}
+"""What a measure gives of queries; the arm is known to who asks."""
+VALUES_SCHEMA: dict[str, pl.DataType] = {"arm": pl.String(), **QUERY_VALUES_SCHEMA}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReading:
+    """What a measure reads of one workspace."""
+
+    memory: Memory
+    queries: Sequence[Query]
+    """Those that the memory was asked as it now stands; of a memory that has heard everything, all of the workspace."""
+    ranked: pl.DataFrame
+    """What the system answered to them: rows of `RANKED_SCHEMA`."""
+    evidence: Mapping[str, Sequence[str]]
+    """Query id -> ids of its relevant messages."""
+    dataset: Dataset
+    """The workspace's own, or the one that it is a part of."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """What a measure reads of one arm."""
+
+    arm: str
+    run: pl.DataFrame
+    """workspace_id, query_id, document_id, rank (1-based), score: best first within a query."""
+    documents: pl.DataFrame
+    """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens: of every document."""
+    dataset: Dataset
+
+
+class Measure(Protocol):
+    """A `measures` choice: one of the four below.
+
+    Laws: rows come in an order that depends on nothing but what is read; a value is a number or the row is left out. A
+    measure whose name ends in `tokens` or `_ms`, as it stands before an `@`, is a cost: lower is better.
+    """
+
+    def value_names(self) -> Sequence[str]:
+        """The measures of queries that it gives rows of."""
+        ...
+
+
+@runtime_checkable
+class RunMeasure(Measure, Protocol):
+    """Reads what one arm answered; asked once an arm."""
+
+    def of_run(self, reading: RunReading) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class QueryMeasure(Measure, Protocol):
+    """Reads the memory of a workspace as queries found it; asked whenever the workspace is asked."""
+
+    def depends_on(self, system: System) -> Sequence[object]:
+        """What of the system its rows depend on, beside what the memory has heard."""
+        ...
+
+    def of_queries(self, reading: MemoryReading) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class MemoryMeasure(Measure, Protocol):
+    """Reads the memory of a workspace that has heard everything; asked once a workspace."""
+
+    def depends_on(self, system: System) -> Sequence[object] | None:
+        """What of the system its rows depend on, beside what the memory has heard; None = no two readings are equal."""
+        ...
+
+    def of_memory(self, reading: MemoryReading) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class SystemMeasure(Measure, Protocol):
+    """Reads the system beside the dataset; asked once."""
+
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
+        """Whether there is anything to measure, be queries judged or not."""
+        ...
+
+    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+        """Give the rows; what fails and is survived is counted in `incidents`, by name and times."""
+        ...
+
+
+@runtime_checkable
+class TimingMeasure(Measure, Protocol):
+    """A measure of time, with a setting `queries`: its section stands under `timing` as `NAME_ms`, and an objective of
+    `lcm tune` is `NAME/PART_PERCENTILE`, as in that section."""
+
+    @property
+    def timed_queries(self) -> int:
+        """At most; 0 = the measure is off."""
+        ...
+
+    def chosen(self, queries: Sequence[Query]) -> list[Query]:
+        """Those of a dataset's queries that are timed; other workspaces are not read."""
+        ...
+
+
+@runtime_checkable
+class TellsSection(Protocol):
+    """A measure whose rows are no values by arm, and which sums them up itself."""
+
+    def section(self, rows: pl.DataFrame) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class Warns(Protocol):
+    """A measure that knows when its values mislead."""
+
+    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> Sequence[str]:
+        """What a reader of the numbers must know, a line each.
+
+        Args:
+            values: rows of `VALUES_SCHEMA`, of this measure and the others.
+            documents: as in `RunReading`.
+        """
+        ...
+
+
+def timed(measures: Mapping[str, Measure]) -> dict[str, int]:
+    """Measure of time -> how many live queries it times; those that time none are left out."""
+    found = {name: one.timed_queries for name, one in measures.items() if isinstance(one, TimingMeasure)}
+    return {name: queries for name, queries in found.items() if queries}
+
+
+KINDS = (RunMeasure, QueryMeasure, MemoryMeasure, SystemMeasure)

@@ -1,0 +1,17 @@
+"""The words that names of measures and arms are made of."""
+
+SYSTEM_ARM = "system"
+"""The system under test, among the arms."""
+
+RANKING_MEASURES = ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP", "tokens")
+"""Of `measures.retrieval`: each by itself or before `@` and a cutoff; `session.` stands before those of sessions."""
+
+CONTEXT_MEASURES = (
+    "verbatim", "summarised", "reachable", "retained", "expansions", "expansion_tokens", "context_tokens",
+)  # fmt: skip
+"""Of `measures.retention`: each before `@` and a budget."""
+
+
+def kind_of(measure: str) -> str:
+    """`recall` of `session.recall@5`."""
+    return measure.removeprefix("session.").partition("@")[0]
