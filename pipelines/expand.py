@@ -34,5 +34,5 @@ def main(arguments: Sequence[str]) -> int:
     if asked.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})
     else:
-        tell(distilled_text(found, recall.distilled))
+        tell(distilled_text(found, recall.rules))
     return 0

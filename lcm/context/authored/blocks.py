@@ -9,9 +9,9 @@ from markdown_it.token import Token
 
 from lcm.context.authored.lines import Line
 from lcm.errors import LcmError
+from lcm.records import Rules
 
 BlockKind = Literal["ListItem", "Blockquote", "Paragraph", "Heading", "CodeBlock", "HTMLBlock"]
-Joins = Literal["glued", "spaced"]
 
 _MOST_NESTED = 100
 """What lies deeper the parser leaves out without a word, so it is refused."""
@@ -37,7 +37,7 @@ class Block(NamedTuple):
     """Byte offset of the first of them in the file."""
 
 
-def blocks(lines: Sequence[Line], joins: Joins) -> Iterator[Block]:
+def blocks(lines: Sequence[Line], rules: Rules) -> Iterator[Block]:
     """The blocks of a document in order, by CommonMark without tables; rules and what has no words yield nothing.
 
     Words come without their emphasis; of links the words remain, of images those that stand for them, of tags all;
@@ -45,8 +45,8 @@ def blocks(lines: Sequence[Line], joins: Joins) -> Iterator[Block]:
 
     Args:
         lines: of the document, front matter left out.
-        joins: what stands between the paragraphs, nested items and other blocks within one item or quote: nothing, so
-            that the last word of one and the first of the next become a word, as in the original; or a blank.
+        rules: between the paragraphs, nested items and other blocks within one item or quote stands a blank; by those
+            of the original nothing, so that the last word of one and the first of the next become a word.
 
     Raises:
         LcmError: if blocks are nested so deeply that words would be lost.
@@ -56,7 +56,7 @@ def blocks(lines: Sequence[Line], joins: Joins) -> Iterator[Block]:
         raise LcmError(f"blocks are nested {_MOST_NESTED} deep")
     for kind, inner in _top_blocks(tokens):
         leaves = [_Leaf.of(*leaf, lines) for leaf in _leaves(inner)]
-        text = ("" if joins == "glued" else " ").join(leaf.text for leaf in leaves)
+        text = ("" if rules == "original" else " ").join(leaf.text for leaf in leaves)
         text = text.strip() if kind in _AS_WRITTEN else " ".join(text.split())
         if text:
             yield Block(kind, text, next(leaf.position for leaf in leaves if leaf.text.strip()))

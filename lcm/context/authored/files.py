@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lcm.compaction.guidance.reading import Frame
-from lcm.context.authored.blocks import Joins
-from lcm.context.authored.front_matter import LineEnds, is_tagged
+from lcm.context.authored.front_matter import is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
 from lcm.context.authored.selection import SelectedFile, selected_files
 from lcm.errors import LcmError
-from lcm.records import AuthoredNode
+from lcm.records import AuthoredNode, Rules
 
 Adapter = Literal["generic", "obsidian"]
 
 _log = logging.getLogger(__name__)
-_CHOICES = {"adapter": Adapter, "joins": Joins, "line_ends": LineEnds}
+_CHOICES = {"adapter": Adapter, "rules": Rules}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,9 @@ class AuthoredFiles:
     """Patterns of file names below a folder, `*` = anything, `/` too; empty = all."""
     exclude: Sequence[str] = ()
     """Patterns of what to leave out there; `memory.md` never is."""
-    joins: Joins = "spaced"
-    """What stands between the blocks within one list item or quote: a blank, or nothing."""
-    line_ends: LineEnds = "any"
-    """`unix`: front matter is seen only where LF ends its marks."""
+    rules: Rules = "corrected"
+    """`original`: nothing stands between the blocks within one list item or quote, and front matter is seen only where
+    LF ends its marks."""
     authority: float = 1.0
     """How far the memory trusts what is authored, in [0, 1]: 1 of its core documents, 0 of others."""
     max_file_bytes: int = 1_048_576
@@ -102,9 +100,7 @@ class AuthoredFiles:
 
     def _nodes(self, file: SelectedFile, text: str) -> list[AuthoredNode]:
         try:
-            return nodes_of(
-                file.name, text, self.frame, joins=self.joins, line_ends=self.line_ends, authority=self.authority
-            )
+            return nodes_of(file.name, text, self.frame, rules=self.rules, authority=self.authority)
         except LcmError as error:
             raise LcmError(
                 f"authored.paths leads to {str(file.path)!r}, whose {error}: make it plainer, or keep it out by "

@@ -6,11 +6,9 @@ Source: libravdb memory 1.4.4.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from lcm.context.authored.lines import Line, lines_of
-
-LineEnds = Literal["unix", "any"]
+from lcm.records import Rules
 
 _OPENING = "---"
 _CLOSING = ("---", "...")
@@ -58,25 +56,25 @@ class FrontMatter:
         return tuple(dict.fromkeys(filter(None, targets)))
 
 
-def front_matter(lines: Sequence[Line], line_ends: LineEnds) -> FrontMatter | None:
+def front_matter(lines: Sequence[Line], rules: Rules) -> FrontMatter | None:
     """The front matter of a file, if it has any.
 
     Args:
         lines: of the whole file.
-        line_ends: `unix` sees a mark only where LF ends it, as the original does: in a file with CR LF, or one that
-            ends right behind the second mark, there is no front matter, and Markdown takes it for headings and rules.
-            `any` sees it there too, and with blanks behind a mark.
+        rules: `original` sees a mark only where LF ends it: in a file with CR LF, or one that ends right behind the
+            second mark, there is no front matter, and Markdown takes it for headings and rules. `corrected` sees it
+            there too, and with blanks behind a mark.
     """
-    if not lines or not _is_mark(lines[0], (_OPENING,), line_ends):
+    if not lines or not _is_mark(lines[0], (_OPENING,), rules):
         return None
     for number, line in enumerate(lines[1:], 1):
-        if _is_mark(line, _CLOSING, line_ends):
+        if _is_mark(line, _CLOSING, rules):
             return FrontMatter(tuple(inner.text for inner in lines[1:number]), number + 1)
     return None
 
 
-def _is_mark(line: Line, marks: Sequence[str], line_ends: LineEnds) -> bool:
-    if line_ends == "unix":
+def _is_mark(line: Line, marks: Sequence[str], rules: Rules) -> bool:
+    if rules == "original":
         return line.text in marks and line.end == "\n"
     return line.text.rstrip(" \t") in marks
 
@@ -87,7 +85,7 @@ def is_tagged(text: str) -> bool:
     What stands between fences or in a heading is no tag, nor what starts with another character than a letter.
     """
     lines = lines_of(text.removeprefix("\ufeff"))
-    head = front_matter(lines, "any")
+    head = front_matter(lines, "corrected")
     if head is not None and any(line.startswith(_TAG_KEYS) for line in head.lines):
         return True
     is_fenced = False

@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 
 from lcm.compaction.guidance.reading import Frame
-from lcm.context.authored.blocks import Block, Joins, blocks
-from lcm.context.authored.front_matter import LineEnds, front_matter
+from lcm.context.authored.blocks import Block, blocks
+from lcm.context.authored.front_matter import front_matter
 from lcm.context.authored.lines import lines_of
-from lcm.records import AuthoredNode, AuthoredTier
+from lcm.records import AuthoredNode, AuthoredTier, Rules
 from lcm.token_estimator.code_points import CodePoints
 
 _TOKENS = CodePoints(rounding="up", empty_tokens=1)
 
 
-def nodes_of(
-    source: str, text: str, frame: Frame, *, joins: Joins, line_ends: LineEnds, authority: float = 1.0
-) -> list[AuthoredNode]:
+def nodes_of(source: str, text: str, frame: Frame, *, rules: Rules, authority: float = 1.0) -> list[AuthoredNode]:
     """The nodes of one file, in order.
 
     Front matter and every item of a list are hard; quotes, and paragraphs that the frame takes for guidance, are soft;
@@ -24,20 +22,19 @@ def nodes_of(
         source: the name of the file: the node ids start with it.
         text: of the whole file; a byte order mark is not part of its first line.
         frame: says which paragraphs are guidance.
-        joins: as `blocks` takes it.
-        line_ends: as `front_matter` takes it.
+        rules: as `blocks` and `front_matter` take them.
         authority: of every node, in [0, 1].
 
     Source: libravdb memory 1.4.4.
     """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = lines_of(text.removeprefix(mark), len(mark.encode()))
-    head = front_matter(lines, line_ends)
+    head = front_matter(lines, rules)
     hop_targets = head.hop_targets if head else ()
     placed: list[tuple[str, str, int, AuthoredTier, int]] = []
     if head is not None:
         placed.append(("YAMLFrontmatter", head.text, 0, "hard", 0))
-    for block in blocks(lines[head.length if head else 0 :], joins):
+    for block in blocks(lines[head.length if head else 0 :], rules):
         mask = frame.read(block.text).mask if block.kind == "Paragraph" else 0
         placed.append((*block, _tier(block, mask), mask))
     counted = _TOKENS.count([words for _, words, *_ in placed])

@@ -5,13 +5,12 @@ Source: lossless-claw 0.6.3.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
+from lcm.records import Rules
 from lcm.store.lineage import conversation_rows, conversations_of, deepest, leaves_of
 
-MessageFallback = Literal["always", "shallow"]
 _SHALLOW = 1
 
 
@@ -33,7 +32,7 @@ def candidates(
     summary_ids: Sequence[str],
     query: str,
     conversation: str | int | None,
-    fallback: MessageFallback,
+    rules: Rules,
 ) -> Candidates:
     """Gather where to begin.
 
@@ -42,8 +41,8 @@ def candidates(
         summary_ids: named by the asker.
         query: words to search summaries for, and, where none holds them, messages.
         conversation: where; None = anywhere.
-        fallback: `always` searches messages whenever no summary was found, and hands them on; `shallow` only where
-            summaries are at most of depth 1, and keeps no more than the leaves above them, as the original does.
+        rules: `corrected` searches messages whenever no summary was found, and hands them on; `original` only where
+            summaries are at most of depth 1, and keeps no more than the leaves above them.
 
     Raises:
         StoreError: if a summary is unknown, or several conversations come into question.
@@ -65,13 +64,13 @@ def candidates(
         hits = reader.grep(query, mode="full_text", scope="summaries", conversation=conversation).summaries
         found += [hit.summary_id for hit in hits]
         conversations += [hit.conversation for hit in hits]
-        if not hits and (fallback == "always" or depth <= _SHALLOW):
+        if not hits and (rules == "corrected" or depth <= _SHALLOW):
             said = reader.grep(query, mode="full_text", scope="messages", conversation=conversation).messages
             with reader.store.reading() as connection:
                 leaves = leaves_of(connection, [hit.number for hit in said])
-            kept = said if fallback == "always" else [hit for hit in said if hit.number in leaves]
+            kept = said if rules == "corrected" else [hit for hit in said if hit.number in leaves]
             found += [leaves[hit.number] for hit in kept if hit.number in leaves]
-            messages = [hit.number for hit in kept] if fallback == "always" else []
+            messages = [hit.number for hit in kept] if rules == "corrected" else []
             conversations += [hit.conversation for hit in kept]
             needs_messages = bool(said)
     distinct = tuple(sorted(set(conversations)))

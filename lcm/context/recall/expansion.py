@@ -6,16 +6,15 @@ Source: lossless-claw 0.6.3.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols import TokenEstimator
-from lcm.records import Summary
+from lcm.records import Rules, Summary
 from lcm.store.lineage import depth_first, source_messages, walk
 from lcm.store.summaries import summaries_by_id
 
-Distilled = Literal["words", "ids"]
 _SNIPPET = 200
 
 
@@ -140,20 +139,20 @@ def shortened(content: str) -> str:
     return content if utf16_length(content) <= _SNIPPET else f"{first_units(content, _SNIPPET, 'replaced')}..."
 
 
-def distilled_text(expanded: Expanded, distilled: Distilled) -> str:
+def distilled_text(expanded: Expanded, rules: Rules) -> str:
     """An expansion as a tool tells it.
 
     Args:
         expanded: what was found.
-        distilled: `words`: everything that was counted, in its own words; `ids`: names and sizes, and one snippet for
-            each root, whose kind is guessed by whether it has children.
+        rules: `corrected`: everything that was counted, in its own words; `original`: names and sizes, and one snippet
+            for each root, whose kind is guessed by whether it has children.
     """
     lines = [f"## Expansion Results ({len(expanded.roots)} summaries, {expanded.tokens} total tokens)", ""]
     for root in expanded.roots:
         guessed = "condensed" if root.children else "leaf"
-        kind = guessed if distilled == "ids" else root.kind or "unknown"
+        kind = guessed if rules == "original" else root.kind or "unknown"
         lines.append(f"### {root.summary_id} ({kind}, {root.tokens} tokens)")
-        lines += _names(root) if distilled == "ids" else _words(root)
+        lines += _names(root) if rules == "original" else _words(root)
         lines.append("")
     if expanded.cited_ids:
         lines.append(f"Cited IDs for follow-up: {', '.join(expanded.cited_ids)}")

@@ -14,6 +14,7 @@ import regex
 
 from lcm.encoding import well_formed
 from lcm.javascript import first_units, utf16_length
+from lcm.records import Rules
 from lcm.store.search import (
     COVERED,
     MESSAGES,
@@ -31,7 +32,6 @@ from lcm.store.search import (
 
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
-SummaryTimes = Literal["covered", "made"]
 
 _NESTED_QUANTIFIERS = re.compile(r"[+*?]\)(?:[+*?]|\{\d)")
 _LINE = 200
@@ -59,8 +59,7 @@ class Searching:
     """How to search."""
 
     order: Order
-    keeps_phrases: bool
-    summary_times: SummaryTimes
+    rules: Rules
     max_pattern_chars: int
     max_regex_rows: int | None
     regex_timeout_seconds: float
@@ -80,7 +79,7 @@ def grep(
     if scope in ("messages", "both"):
         subjects.append(MESSAGES)
     if scope in ("summaries", "both"):
-        subjects.append(SUMMARIES if how.summary_times == "made" else COVERED)
+        subjects.append(SUMMARIES if how.rules == "original" else COVERED)
     compiled = None
     if mode == "regex":
         refusal = _refusal(pattern, how.max_pattern_chars)
@@ -92,8 +91,9 @@ def grep(
     summaries: list[SummaryHit] = []
     for subject in subjects:
         if compiled is None:
+            keeps_phrases = how.rules == "corrected"
             found = find(
-                connection, subject, pattern, bounds, how.order, keeps_phrases=how.keeps_phrases, incidents=incidents
+                connection, subject, pattern, bounds, how.order, keeps_phrases=keeps_phrases, incidents=incidents
             )
         else:
             seen = scan(

@@ -33,7 +33,6 @@ class Reading:
     searching: Searching
     token_estimator: TokenEstimator
     limit: int
-    subtree: Direction
     default_depth: int
     max_expand_tokens: int
 
@@ -128,7 +127,8 @@ class Reader:
                 if self.lease is not None:
                     budget = min(self.lease.left, token_cap or self.lease.left)
                     self.lease.pay(summaries_by_id(connection, [item_id])[item_id].content)
-                return described_summary(connection, item_id, row, self.reading.subtree, bounds, budget)
+                direction: Direction = "sources" if self.reading.searching.rules == "corrected" else "derived"
+                return described_summary(connection, item_id, row, direction, bounds, budget)
             stored = stored_files(connection, [item_id]).get(item_id)
             if stored is None or not bounds.sees_file(connection, stored):
                 raise self._unknown(item_id, conversation)

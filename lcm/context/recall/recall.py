@@ -9,16 +9,15 @@ from importlib import resources
 from typing import Any, get_args
 
 from lcm.context.answerer.answerer import Answer, Answerer, Question
-from lcm.context.recall.candidates import MessageFallback, candidates
+from lcm.context.recall.candidates import candidates
 from lcm.context.recall.delegation import Answered, Delegations, delegate, lent
-from lcm.context.recall.expansion import Distilled
 from lcm.context.recall.grants import Grant
-from lcm.context.recall.grep import Searching, SummaryTimes
+from lcm.context.recall.grep import Searching
 from lcm.context.recall.lease import Clock
 from lcm.context.recall.reader import Reader, Reading
 from lcm.context.recall.routing import route
 from lcm.protocols import TokenEstimator
-from lcm.store.lineage import Direction
+from lcm.records import Rules
 from lcm.store.search import Order
 from lcm.store.store import Store
 
@@ -29,29 +28,24 @@ TOOLS = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_query")
 class Recall:
     """How a store is read back.
 
-    The original's choices: order=time, keeps_phrases=false, summary_times=made, subtree=derived, distilled=ids,
-    message_fallback=shallow, tells_limits=false, max_regex_rows=10000.
+    Source: lossless-claw 0.6.3 (`rules` original, `order` time, `max_regex_rows` 10000):
 
-    Source: lossless-claw 0.6.3.
+    | | corrected | original |
+    |---|---|---|
+    | words between quotation marks | must stand side by side | stand anywhere |
+    | a summary is dated by | what it covers | when it was made |
+    | describe lists | what a summary was made of | what was made of it |
+    | expand tells | all that it read | names, sizes and a snippet |
+    | no summary is found | messages are searched | only where summaries are at most of depth 1 |
+    | a refused pattern, a search cut short | is told | is not |
     """
 
     answerer: Answerer
     """Who answers the questions of `expand_query`."""
     token_estimator: TokenEstimator
+    rules: Rules = "corrected"
     order: Order = "relevance"
     """Of what a search for words finds: the best first, or the newest."""
-    keeps_phrases: bool = True
-    """Words between quotation marks must stand side by side."""
-    summary_times: SummaryTimes = "covered"
-    """What dates a summary in a search: what it covers, or when it was made."""
-    subtree: Direction = "sources"
-    """What describe lists: what a summary was made of, or what was made of it."""
-    distilled: Distilled = "words"
-    """What expand tells: all that it read, or ids and a snippet."""
-    message_fallback: MessageFallback = "always"
-    """When the messages are searched because no summary was found: always, or where summaries are not deep."""
-    tells_limits: bool = True
-    """Say in the result of a search when its pattern was refused or a limit cut it short."""
     limit: int = 50
     """Of messages, and again of summaries, that a search gives."""
     max_result_chars: int = 40_000
@@ -74,14 +68,7 @@ class Recall:
     delegations: Delegations = field(default_factory=Delegations, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        choices = {
-            "order": Order,
-            "summary_times": SummaryTimes,
-            "subtree": Direction,
-            "distilled": Distilled,
-            "message_fallback": MessageFallback,
-        }
-        for name, kind in choices.items():
+        for name, kind in {"order": Order, "rules": Rules}.items():
             if getattr(self, name) not in get_args(kind):
                 raise ValueError(
                     f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(sorted(get_args(kind)))}"
@@ -103,15 +90,12 @@ class Recall:
         """Read a store as its owner."""
         searching = Searching(
             self.order,
-            self.keeps_phrases,
-            self.summary_times,
+            self.rules,
             self.max_pattern_chars,
             self.max_regex_rows,
             self.regex_timeout_seconds,
         )
-        reading = Reading(
-            searching, self.token_estimator, self.limit, self.subtree, self.default_depth, self.max_expand_tokens
-        )
+        reading = Reading(searching, self.token_estimator, self.limit, self.default_depth, self.max_expand_tokens)
         return Reader(store, reading)
 
     def lend(
@@ -180,7 +164,7 @@ class Recall:
         most = self.max_answer_tokens if max_tokens is None else min(max_tokens, self.max_answer_tokens)
         if cap < 1 or most < 1:
             raise ValueError(f"token_cap and max_tokens must be >= 1, got {cap} and {most}")
-        found = candidates(reader, summary_ids, query.strip(), conversation, self.message_fallback)
+        found = candidates(reader, summary_ids, query.strip(), conversation, self.rules)
         if not found.conversations:
             nothing = Answer(f"Nothing was found for {query.strip()!r}: no summary or message holds these words.", ())
             return Answered(nothing, route("query_probe", 0, cap, query=prompt), ())

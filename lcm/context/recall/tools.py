@@ -98,7 +98,7 @@ class Tools:
             since,
             before,
             self.recall.max_result_chars,
-            is_noted=self.recall.tells_limits,
+            is_noted=self.recall.rules == "corrected",
         )
         details = {
             "messageCount": len(found.messages),
@@ -163,7 +163,7 @@ class Tools:
             "truncated": found.is_truncated,
             "policy": asdict(plan),
         }
-        return ToolReply(distilled_text(found, self.recall.distilled), details)
+        return ToolReply(distilled_text(found, self.recall.rules), details)
 
     def _expand_query(self, parameters: Mapping[str, Any], request_id: str) -> ToolReply:
         cap = int(parameters.get("tokenCap", self.recall.max_expand_tokens))

@@ -5,11 +5,12 @@ Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the 
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import polars as pl
 
 from lcm.protocols import Batch, Decay
+from lcm.records import Rules
 from lcm.retrieval.fusion.recency import recency
 from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
@@ -17,9 +18,6 @@ from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
-
-_TERMS = ("unicode", "ascii")
-_GUIDANCE = ("apart", "together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,9 @@ class TwoPass:
 
     A cosine that is missing or no number counts as 0.
 
+    By the corrected rules words are of any script, and guidance has its own k1 and k2 and must lie above theta1. By the
+    original's they are of a-z, 0-9 and underscore, and guidance competes with the rest.
+
     Source: libravdb memory 1.3.17; Q within the score as its later mathematical reference has it.
     """
 
@@ -48,9 +49,7 @@ class TwoPass:
     recency_weight: float = 0.5
     frequency_weight: float = 0.2
     authority_weight: float = 0.3
-    terms: TermWords = "unicode"
-    guidance: Literal["apart", "together"] = "apart"
-    """`apart`: guidance has its own k1 and k2, and must lie above theta1; `together`: it competes with the rest."""
+    rules: Rules = "corrected"
     summary_delta: float = 0.5
     """0: a summary's confidence counts for nothing."""
 
@@ -64,14 +63,18 @@ class TwoPass:
             raise ValueError(f"kappa must be >= 0, got {self.kappa}")
         refuse_weights(self, "recency_weight", "frequency_weight", "authority_weight")
         refuse_shares(self, "summary_delta")
-        for name, choices in (("terms", _TERMS), ("guidance", _GUIDANCE)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(sorted(choices))}")
+        if self.rules not in get_args(Rules):
+            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
+
+    @property
+    def terms(self) -> TermWords:
+        """How texts are cut into words."""
+        return "unicode" if self.rules == "corrected" else "ascii"
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         rows = frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())
         reaches = pl.col("score") >= self.theta1
-        if self.guidance == "apart":
+        if self.rules == "corrected":
             is_guidance = rows["kind"].eq_missing("guidance")
             if is_guidance.any():
                 guidance = self._passed(rows.filter(is_guidance), batch, pl.col("score") > self.theta1)

@@ -19,7 +19,7 @@ CHOICE = TwoPassScore(FUSION, documents=400, queries=30, candidates=40)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("changes", [{}, {"terms": "ascii"}, {"k2": 20, "kappa": 2.0}, {"theta1": 0.99}])
+@pytest.mark.parametrize("changes", [{}, {"rules": "original"}, {"k2": 20, "kappa": 2.0}, {"theta1": 0.99}])
 def test_it_agrees_and_gives_finite_ratios(changes: dict[str, Any]) -> None:
     found = replace(CHOICE, fusion=replace(FUSION, **changes)).run(1, 0)
     assert [comparison.name for comparison in found] == ["two-pass", "two-pass, without words"]

@@ -90,10 +90,8 @@ CHANGED: Mapping[str, Any] = {
             "max_hard_tokens": 3,
         }.items()
     },
-    "authored/files:joins": "glued",
-    "authored/files:line_ends": "unix",
-    "authored/libravdb:joins": "spaced",
-    "authored/libravdb:line_ends": "any",
+    "authored/files:rules": "original",
+    "authored/libravdb:rules": "corrected",
     **{f"assembly/{name}:timezone": "Asia/Tokyo" for name in LOSSLESS},
     **{f"assembly/{name}:max_budget_tokens": 1000 for name in LOSSLESS},
     **{f"assembly/{name}:shares.hard_fraction": 0.1 for name in CONTINUITIES},  # 0 is all of it, and so is 1
@@ -170,10 +168,8 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.profile": "new",
     "language_model/openai_compatible:model.profiles": lambda here: profiles(here / "others.json", "sk-refused-3"),
     "fusion/weighted_sum:floor_from": 0.85,
-    "fusion/two_pass:terms": "ascii",
-    "fusion/two_pass:guidance": "together",
-    "fusion/two_pass_libravdb:terms": "unicode",
-    "fusion/two_pass_libravdb:guidance": "apart",
+    "fusion/two_pass:rules": "original",
+    "fusion/two_pass_libravdb:rules": "corrected",
     **{
         f"guidance/{name}:{key}": 0.9  # half of it protects nothing either
         for name in ("corrected", "libravdb")
@@ -198,15 +194,9 @@ CHANGED: Mapping[str, Any] = {
     **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
     **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time
     "recall/default:order": "time",
-    "recall/default:summary_times": "made",
-    "recall/default:subtree": "derived",
-    "recall/default:distilled": "ids",
-    "recall/default:message_fallback": "shallow",
+    "recall/default:rules": "original",
     "recall/lossless_claw:order": "relevance",
-    "recall/lossless_claw:summary_times": "covered",
-    "recall/lossless_claw:subtree": "sources",
-    "recall/lossless_claw:distilled": "words",
-    "recall/lossless_claw:message_fallback": "always",
+    "recall/lossless_claw:rules": "corrected",
     **{
         f"recovery/{name}:{key}": value
         for name in RECOVERIES

@@ -20,13 +20,12 @@ KINDS = {"ListItem": "List"}
 def ast_partition(case: dict[str, Any]) -> dict[str, Any]:
     files: AuthoredFiles = component("authored=libravdb", "authored")
     text = case["markdown"]
-    head = front_matter(lines_of(text), files.line_ends)
+    head = front_matter(lines_of(text), files.rules)
     nodes = nodes_of(
         case["source_doc"],
         text,
         files.frame,
-        joins=files.joins,
-        line_ends=files.line_ends,
+        rules=files.rules,
         authority=files.authority,
     )
     return {

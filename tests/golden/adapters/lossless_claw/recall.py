@@ -33,7 +33,7 @@ def recall() -> Recall:
 def fts_query_sanitizing(case: dict[str, Any]) -> dict[str, Any]:
     terms = like_terms(case["query"])
     return {
-        "match": match_expression(case["query"], keeps_phrases=recall().keeps_phrases),
+        "match": match_expression(case["query"], keeps_phrases=recall().rules == "corrected"),
         "contains_cjk": contains_cjk(case["query"]),
         "like_terms": terms,
         "like_args": [like_pattern(term) for term in terms],
@@ -104,7 +104,7 @@ def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
         "cited_ids": list(found.cited_ids),
         "total_tokens": found.tokens,
         "truncated": found.is_truncated,
-        "distilled": distilled_text(found, recall().distilled),
+        "distilled": distilled_text(found, recall().rules),
     }
 
 

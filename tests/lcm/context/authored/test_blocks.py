@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.authored.blocks import Joins, blocks
+from lcm.context.authored.blocks import blocks
 from lcm.context.authored.lines import lines_of
 from lcm.errors import LcmError
+from lcm.records import Rules
 
 
-def found(text: str, joins: Joins = "spaced") -> list[tuple[str, str, int]]:
-    return [tuple(block) for block in blocks(lines_of(text), joins)]
+def found(text: str, rules: Rules = "corrected") -> list[tuple[str, str, int]]:
+    return [tuple(block) for block in blocks(lines_of(text), rules)]
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,12 @@ def test_rules_and_what_is_empty_are_no_blocks() -> None:
 def test_every_item_of_a_list_is_a_block_with_all_that_lies_in_it() -> None:
     text = "1. one\n\n   more\n   - nested\n     > deep\n2. two\n   ```\n   code\n   ```\n"
     assert found(text) == [("ListItem", "one more nested deep", 3), ("ListItem", "two code", text.index("two"))]
-    assert found(text, "glued")[0][1] == "onemorenesteddeep"
+    assert found(text, "original")[0][1] == "onemorenesteddeep"
 
 
 def test_a_line_break_within_a_paragraph_is_a_blank_however_paragraphs_are_joined() -> None:
-    assert found("> a\n> b\n>\n> c", "glued") == [("Blockquote", "a bc", 2)]
-    assert found("> a\n> b\n>\n> c", "spaced") == [("Blockquote", "a b c", 2)]
+    assert found("> a\n> b\n>\n> c", "original") == [("Blockquote", "a bc", 2)]
+    assert found("> a\n> b\n>\n> c", "corrected") == [("Blockquote", "a b c", 2)]
 
 
 @pytest.mark.parametrize(
@@ -103,10 +104,10 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(["glued", "spaced"]))
-def test_positions_rise_and_lie_where_words_are(text: str, joins: Joins) -> None:
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(["original", "corrected"]))
+def test_positions_rise_and_lie_where_words_are(text: str, rules: Rules) -> None:
     raw = text.encode()
-    positions = [position for _, _, position in found(text, joins)]
+    positions = [position for _, _, position in found(text, rules)]
     assert positions == sorted(set(positions))
     for position in positions:
         assert not raw[position:].decode()[0].isspace()  # between characters, too
@@ -114,7 +115,7 @@ def test_positions_rise_and_lie_where_words_are(text: str, joins: Joins) -> None
 
 @given(st.lists(PIECES, max_size=25).map("".join))
 def test_no_word_is_lost(text: str) -> None:
-    words = "".join(block for _, block, _ in found(text, "glued"))
+    words = "".join(block for _, block, _ in found(text, "original"))
     info = sum(line.count("wörd") for line in text.replace("\r\n", "\n").split("\n") if "```" in line)
     assert text.count("wörd") - info <= words.count("wörd") <= text.count("wörd")
 

@@ -12,7 +12,7 @@ AGENTS, DIARY = re.findall(r"^```markdown\n(.*?)^```", PAGE, re.MULTILINE | re.D
 
 
 def test_the_nodes_of_the_example_are_those_of_the_table() -> None:
-    nodes = nodes_of("AGENTS.md", AGENTS, ClauseRules(), joins="spaced", line_ends="any")
+    nodes = nodes_of("AGENTS.md", AGENTS, ClauseRules(), rules="corrected")
     rows = re.findall(r"^\| `(AGENTS\.md#\d+)` ?(.*?) \| (\w+) \|", PAGE, re.MULTILINE)
     assert rows == [(node.node_id, "" if node.kind == "YAMLFrontmatter" else node.text, node.tier) for node in nodes]
 

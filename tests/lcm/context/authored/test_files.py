@@ -60,11 +60,11 @@ def test_settings_reach_the_nodes(tmp_path: Path) -> None:
     path.write_bytes(b"---\r\ntitle: x\r\n---\r\n- a\r\n  - b\r\n")
     (head, item) = files(path, authority=0.25).nodes(incidents=Counter())
     assert (head.text, item.text, item.authority) == ("title: x", "a b", 0.25)
-    assert [node.text for node in files(path, line_ends="unix", joins="glued").nodes(incidents=Counter())] == [
+    assert [node.text for node in files(path, rules="original").nodes(incidents=Counter())] == [
         "title: x",
         "ab",
     ]
-    assert [node.kind for node in files(path, line_ends="unix").nodes(incidents=Counter())] == ["Heading", "ListItem"]
+    assert [node.kind for node in files(path, rules="original").nodes(incidents=Counter())] == ["Heading", "ListItem"]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,7 @@ def test_a_hop_that_leads_nowhere_is_reported_once(tmp_path: Path, caplog: pytes
         ({"paths": "a.md"}, r"paths must be a list of texts, got 'a\.md'"),
         ({"exclude": [1]}, r"exclude must be a list of texts, got \[1\]"),
         ({"adapter": "notion"}, "adapter must be one of generic, obsidian, got 'notion'"),
-        ({"joins": "wide"}, "joins must be one of glued, spaced, got 'wide'"),
-        ({"line_ends": "mac"}, "line_ends must be one of unix, any, got 'mac'"),
+        ({"rules": "1.4.4"}, "rules must be one of corrected, original, got '1.4.4'"),
         ({"authority": float("nan")}, r"authority must be in \[0, 1\], got nan"),
         ({"max_file_bytes": 0}, "max_file_bytes must be > 0, got 0"),
         ({"max_hard_tokens": -1}, "max_hard_tokens must be >= 0 or null, got -1"),

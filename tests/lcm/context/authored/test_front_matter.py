@@ -2,12 +2,13 @@
 
 import pytest
 
-from lcm.context.authored.front_matter import FrontMatter, LineEnds, front_matter, is_tagged
+from lcm.context.authored.front_matter import FrontMatter, front_matter, is_tagged
 from lcm.context.authored.lines import lines_of
+from lcm.records import Rules
 
 
-def head(text: str, line_ends: LineEnds = "any") -> FrontMatter | None:
-    return front_matter(lines_of(text), line_ends)
+def head(text: str, rules: Rules = "corrected") -> FrontMatter | None:
+    return front_matter(lines_of(text), rules)
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,8 @@ def head(text: str, line_ends: LineEnds = "any") -> FrontMatter | None:
     ],
 )
 def test_it_stands_between_marks(text: str, inner: str) -> None:
-    for line_ends in ("unix", "any"):
-        found = head(text, line_ends)
+    for rules in ("original", "corrected"):
+        found = head(text, rules)
         assert found is not None
         assert found.text == inner
 
@@ -31,13 +32,13 @@ def test_it_stands_between_marks(text: str, inner: str) -> None:
     "text", ["", "a", "----\na\n---\n", " ---\na\n---\n", "---\na\n", "\n---\na\n---\n", "...\na\n---\n"]
 )
 def test_without_both_marks_there_is_none(text: str) -> None:
-    assert head(text, "unix") is head(text, "any") is None
+    assert head(text, "original") is head(text, "corrected") is None
 
 
 @pytest.mark.parametrize("text", ["---\r\na\r\n---\r\nb", "---\na\n---", "--- \na\n---\t\nb"])
-def test_only_unix_line_ends_mark_it_for_the_original(text: str) -> None:
-    assert head(text, "unix") is None
-    found = head(text, "any")
+def test_only_unix_rules_mark_it_for_the_original(text: str) -> None:
+    assert head(text, "original") is None
+    found = head(text, "corrected")
     assert found is not None
     assert (found.text, found.length) == ("a", 3)
 

@@ -23,7 +23,7 @@ The harbour lies north.
 
 
 def nodes(text: str = TEXT, source: str = "AGENTS.md") -> list[AuthoredNode]:
-    return nodes_of(source, text, ByteScanner(), joins="spaced", line_ends="any", authority=0.5)
+    return nodes_of(source, text, ByteScanner(), rules="corrected", authority=0.5)
 
 
 def test_front_matter_and_items_are_hard_quotes_and_rules_soft_and_the_rest_is_found() -> None:

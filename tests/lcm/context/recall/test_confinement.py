@@ -93,7 +93,7 @@ def test_a_grant_of_conversations_shows_nothing_of_the_others(
     inside = data.draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
     store, ids = filled(wanted)
     with store:
-        configured = recall(max_expand_tokens=10**6, subtree=data.draw(st.sampled_from(["sources", "derived"])))
+        configured = recall(max_expand_tokens=10**6, rules=data.draw(st.sampled_from(["corrected", "original"])))
         rows = [NAMES.index(name) + 1 for name in inside]
         asked = {one for made in ids.values() for one in made} | set(FILES.values())
         _, reader = configured.lend(configured.on(store), rows, lambda: START)

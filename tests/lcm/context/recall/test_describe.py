@@ -17,17 +17,17 @@ def test_a_subtree_goes_to_the_sources_or_as_the_original_to_what_was_derived() 
         first, second = fold(store, "talk", 0, 1, "of one"), fold(store, "talk", 1, 1, "of two")
         top = fold(store, "talk", 0, 2, "of both")
         found = {}
-        for direction in ("sources", "derived"):
-            reader = recall(subtree=direction).on(store)
+        for rules in ("corrected", "original"):
+            reader = recall(rules=rules).on(store)
             for one in (top, second):
                 described = reader.describe(one)
                 assert isinstance(described, DescribedSummary)
                 places = [node.place for node in described.subtree]
-                found[direction, one] = [(p.summary_id, p.path, len(p.next_ids)) for p in places]
-        assert found["sources", top] == [(top, "", 2), (first, "0000", 0), (second, "0001", 0)]
-        assert found["sources", second] == [(second, "", 0)]
-        assert found["derived", top] == [(top, "", 0)]
-        assert found["derived", second] == [(second, "", 1), (top, "0001", 0)]
+                found[rules, one] = [(p.summary_id, p.path, len(p.next_ids)) for p in places]
+        assert found["corrected", top] == [(top, "", 2), (first, "0000", 0), (second, "0001", 0)]
+        assert found["corrected", second] == [(second, "", 0)]
+        assert found["original", top] == [(top, "", 0)]
+        assert found["original", second] == [(second, "", 1), (top, "0001", 0)]
 
 
 def test_the_manifest_says_what_fits_the_budget() -> None:

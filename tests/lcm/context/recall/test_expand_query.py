@@ -82,7 +82,7 @@ def test_messages_lead_to_their_leaves_and_those_of_no_summary_count_too(store: 
     answered = configured.expand_query(configured.on(store), "Where is the lantern?", told, query="lantern")
     assert answered.answer.text == "- The lantern is behind the harbor wall. [msg#5]"
     assert answered.answer.cited_ids == ()
-    shallow = recall(message_fallback="shallow")
+    shallow = recall(rules="original")
     assert not shallow.expand_query(shallow.on(store), "Where?", told, query="lantern").answer.cited_messages
 
 

@@ -46,10 +46,10 @@ def test_words_are_told_in_full_and_ids_alone_as_the_original_does() -> None:
         talk(store, "talk", ["the port is 8443", "and the host is kettle"])
         leaf = fold(store, "talk", 0, 2, "where the service listens")
         found = recall().on(store).expand([leaf], has_messages=True)
-        words = distilled_text(found, "words")
+        words = distilled_text(found, "corrected")
         assert "[msg#1] (user, 4 tokens)\nthe port is 8443" in words
         assert "and the host is kettle" in words
-        ids = distilled_text(found, "ids")
+        ids = distilled_text(found, "original")
         assert "msg#1 (user, 4 tokens), msg#2 (user, 6 tokens)" in ids
         assert "8443" not in ids
 

@@ -106,7 +106,7 @@ def test_without_a_session_a_scope_must_be_named(store: Store) -> None:
 
 def test_a_refused_pattern_is_told_unless_the_original_is_wanted(store: Store) -> None:
     assert "**Note:** the pattern is no regular expression" in tools(store).call("lcm_grep", {"pattern": "("}).text
-    assert "Note" not in tools(store, tells_limits=False).call("lcm_grep", {"pattern": "("}).text
+    assert "Note" not in tools(store, rules="original").call("lcm_grep", {"pattern": "("}).text
 
 
 def test_a_question_is_answered_as_json(store: Store) -> None:

@@ -98,7 +98,7 @@ def test_guidance_apart_has_cuts_of_its_own_and_must_lie_above_the_floor() -> No
     stage = replace(FRESH, k1=2, k2=1, theta1=0.4)
     assert scored(stage, **columns) == {"d0": 0.9, "d2": 0.7}
     assert scored(replace(stage, k2=2), **columns) == {"d0": 0.9, "d1": 0.8, "d2": 0.7}
-    together = replace(stage, guidance="together", k1=4, k2=4)
+    together = replace(stage, rules="original", k1=4, k2=4)
     assert scored(together, **columns) == {"d0": 0.9, "d1": 0.8, "d2": 0.7, "d3": 0.4}
 
 
@@ -145,8 +145,7 @@ STAGES = st.builds(
     recency_weight=st.floats(0, 1),
     frequency_weight=st.floats(0, 1),
     authority_weight=st.floats(0.01, 1),
-    terms=st.sampled_from(["unicode", "ascii"]),
-    guidance=st.sampled_from(["apart", "together"]),
+    rules=st.sampled_from(["corrected", "original"]),
     summary_delta=st.floats(0, 1),
 )
 QUESTIONS = st.sampled_from(["red kettle", "", "?", "the goats"])
@@ -224,8 +223,7 @@ def test_of_two_equal_summaries_the_surer_never_ranks_lower(one: float, other: f
         ({"recency_weight": 1.5}, r"recency_weight must be in \[0, 1\], got 1.5"),
         ({"authority_weight": math.nan}, r"authority_weight must be in \[0, 1\], got nan"),
         ({"summary_delta": -0.1}, r"summary_delta must be in \[0, 1\], got -0.1"),
-        ({"terms": "words"}, "unknown terms 'words'; choose one of: ascii, unicode"),
-        ({"guidance": "aside"}, "unknown guidance 'aside'; choose one of: apart, together"),
+        ({"rules": "1.4.4"}, "rules must be one of corrected, original, got '1.4.4'"),
         (
             {"recency_weight": 0.0, "frequency_weight": 0.0, "authority_weight": 0.0},
             "recency_weight, frequency_weight and authority_weight must not all be 0: raise at least one",
