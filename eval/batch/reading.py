@@ -13,7 +13,7 @@ from lcm.transcript.recorded_file import RecordedFile
 
 
 @dataclass(slots=True)
-class Heard:
+class ReadConversation:
     """How far a source has told a conversation."""
 
     messages: int = 0
@@ -33,7 +33,7 @@ class Reading:
     source: Source
     file: RecordedFile
     pieces: Iterator[Transcript]
-    conversations: dict[str, Heard] = field(default_factory=dict)
+    conversations: dict[str, ReadConversation] = field(default_factory=dict)
     is_read: bool = False
     refused: str | None = None
 
@@ -41,13 +41,13 @@ class Reading:
     def is_over(self) -> bool:
         return self.is_read or self.refused is not None
 
-    def heard(self, conversation_id: str) -> Heard:
-        return self.conversations.setdefault(conversation_id, Heard())
+    def conversation(self, conversation_id: str) -> ReadConversation:
+        return self.conversations.setdefault(conversation_id, ReadConversation())
 
     @property
     def failures(self) -> list[str]:
         """Why conversations are not compacted to their ends, one reason each."""
-        return [heard.failure for heard in self.conversations.values() if heard.failure]
+        return [one.failure for one in self.conversations.values() if one.failure]
 
     def refuse(self, reason: str) -> None:
         self.refused = reason

@@ -56,7 +56,7 @@ class Replay:
     A turn is all up to the next message of the user. What it is compacted to is written at once, with a mark; who goes
     on after a crash finds the turn done, or does it again from the same context.
 
-    Where a summarizer fails, `Heard.failure` says why. What a sweep has made until then is kept, without the mark. A
+    Where a summarizer fails, the reading says why. What a sweep has made until then is kept, without the mark. A
     turn is given up whole, and nothing more of its conversation is taken in: what follows builds on it, and who goes on
     comes to what would have been without the failure. Once credentials were refused no summarizer is asked again.
     """
@@ -67,7 +67,7 @@ class Replay:
         self._incidents = incidents
         self._is_per_turn = triggers == "per_turn" and not parts.compaction.is_off
         self._triggers = triggers
-        self._talks: OrderedDict[str, _Talk] = OrderedDict()
+        self._conversations: OrderedDict[str, _StoredConversation] = OrderedDict()
         self._open = ExitStack()
         self._is_begun = False
         self._uncommitted = 0
@@ -98,93 +98,95 @@ class Replay:
         if not self._parts.preparer.rules.writes(conversation_id, conversation_id):
             return report
         for reading, piece in pieces:
-            if reading.refused is None and not reading.heard(conversation_id).failure:
+            if reading.refused is None and not reading.conversation(conversation_id).failure:
                 try:
                     report = yield from self._take_in(reading, piece)
                 except LcmError as error:
                     reading.refuse(str(error))
-                    self._talks.pop(conversation_id, None)
+                    self._conversations.pop(conversation_id, None)
         return report
 
     def finish(self, conversation_id: str, reading: Reading) -> Work:
         """End the last turn of a conversation, or sweep it."""
         report = _nothing_done(conversation_id)
-        heard = reading.heard(conversation_id)
+        read = reading.conversation(conversation_id)
         try:
-            talk = self._talk(conversation_id)
-            if talk and not heard.failure:
-                report = yield from self._compact(talk)
-                heard.failure = report.failure
+            stored = self._stored(conversation_id)
+            if stored and not read.failure:
+                report = yield from self._compact(stored)
+                read.failure = report.failure
         except LcmError as error:
             reading.refuse(str(error))
         if self._triggers == "at_end":
-            self._talks.pop(conversation_id, None)
+            self._conversations.pop(conversation_id, None)
         return report
 
     def _take_in(self, reading: Reading, piece: Transcript) -> Work:
         conversation_id = piece.conversation_id
         report = _nothing_done(conversation_id)
-        talk = self._talk(conversation_id)
-        heard = reading.heard(conversation_id)
-        known = max(0, min(len(piece.messages), (talk.messages if talk else 0) - heard.messages))
+        stored = self._stored(conversation_id)
+        read = reading.conversation(conversation_id)
+        known = max(0, min(len(piece.messages), (stored.messages if stored else 0) - read.messages))
         if known:
-            self._require_stored(conversation_id, heard.messages, piece.messages[:known])
+            self._require_stored(conversation_id, read.messages, piece.messages[:known])
         for turn in turns(piece.messages[known:]) if self._is_per_turn else [piece.messages[known:]]:
-            if talk and self._is_per_turn and turn and turn[0].role == "user":
-                report = yield from self._compact(talk)
+            if stored and self._is_per_turn and turn and turn[0].role == "user":
+                report = yield from self._compact(stored)
                 if report.failure:
-                    heard.failure = report.failure
+                    read.failure = report.failure
                     return report
             if turn:
-                talk = self._append(conversation_id, talk, turn)
-        if talk and (piece.events or piece.title is not None or not heard.messages):
+                stored = self._append(conversation_id, stored, turn)
+        if stored and (piece.events or piece.title is not None or not read.messages):
             self._begin()
-            self._store.put_events(conversation_id, heard.events, piece.events, piece.title)
-        heard.messages += len(piece.messages)
-        heard.events += len(piece.events) if talk else 0
+            self._store.put_events(conversation_id, read.events, piece.events, piece.title)
+        read.messages += len(piece.messages)
+        read.events += len(piece.events) if stored else 0
         return report
 
-    def _append(self, conversation_id: str, talk: "_Talk | None", turn: Sequence[Message]) -> "_Talk":
+    def _append(
+        self, conversation_id: str, stored: "_StoredConversation | None", turn: Sequence[Message]
+    ) -> "_StoredConversation":
         self._begin()
         self._parts.preparer.append(self._store, conversation_id, turn)
         self._uncommitted += len(turn)
-        if talk is None:
-            talk = _Talk(conversation_id, 0, "", turn[0].created_at, None)
-            self._keep(talk)
-        talk.messages += len(turn)
-        talk.last_id = turn[-1].message_id
-        talk.last_at = next((m.created_at for m in reversed(turn) if m.created_at), talk.last_at)
+        if stored is None:
+            stored = _StoredConversation(conversation_id, 0, "", turn[0].created_at, None)
+            self._keep(stored)
+        stored.messages += len(turn)
+        stored.last_id = turn[-1].message_id
+        stored.last_at = next((m.created_at for m in reversed(turn) if m.created_at), stored.last_at)
         if self._uncommitted >= PIECE_ITEMS:
             self.commit()
-        return talk
+        return stored
 
-    def _compact(self, talk: "_Talk") -> Work:
+    def _compact(self, stored: "_StoredConversation") -> Work:
         """A turn or a sweep: tried out, then written at once."""
         compaction = self._parts.compaction
-        if compaction.is_off or talk.compacted_id == talk.last_id:
-            return _nothing_done(talk.conversation_id)
+        if compaction.is_off or stored.compacted_id == stored.last_id:
+            return _nothing_done(stored.conversation_id)
         if self._refusal is not None:
-            return replace(_nothing_done(talk.conversation_id), has_failed_auth=True, failure=str(self._refusal))
-        if talk.last_at is None:
-            stored = self._store.heard(talk.conversation_id)
-            assert stored is not None
-            talk.last_at = stored.last_at
-        window = talk.window = talk.window or StoredWindow(self._store, talk.conversation_id)
+            return replace(_nothing_done(stored.conversation_id), has_failed_auth=True, failure=str(self._refusal))
+        if stored.last_at is None:
+            stored.last_at = self._store.last_said(stored.conversation_id)
+        window = stored.window = stored.window or StoredWindow(self._store, stored.conversation_id)
         window.follow()
         with window.staged():
             if self._is_per_turn:
-                work = compaction.after_turn(window, talk.last_at, incidents=self._incidents)
+                work = compaction.after_turn(window, stored.last_at, incidents=self._incidents)
             else:
-                work = compaction.compact(window, talk.last_at, incidents=self._incidents, is_forced=True)
+                work = compaction.compact(window, stored.last_at, incidents=self._incidents, is_forced=True)
             report = yield from self._answered(work)
             if window.is_changed and not (report.failure and self._is_per_turn):
                 self._begin()
                 window.apply()
                 if not report.failure:
-                    self._store.note_compaction(talk.conversation_id, talk.last_at, _MARK[self._triggers], talk.last_id)
+                    self._store.note_compaction(
+                        stored.conversation_id, stored.last_at, _MARK[self._triggers], stored.last_id
+                    )
                 self.commit()
         if not report.failure:
-            talk.compacted_id = talk.last_id
+            stored.compacted_id = stored.last_id
         return report
 
     def _answered(self, work: Work) -> Work:
@@ -207,23 +209,23 @@ class Replay:
             return replace(report, has_failed_auth=True, failure=str(self._refusal))
         return report
 
-    def _talk(self, conversation_id: str) -> "_Talk | None":
+    def _stored(self, conversation_id: str) -> "_StoredConversation | None":
         """What is known of a stored conversation."""
-        if talk := self._talks.get(conversation_id):
-            self._talks.move_to_end(conversation_id)
-            return talk
-        heard = self._store.heard(conversation_id)
-        if heard is None:
+        if stored := self._conversations.get(conversation_id):
+            self._conversations.move_to_end(conversation_id)
+            return stored
+        last = self._store.last_message(conversation_id)
+        if last is None:
             return None
         compacted = self._store.last_noted(conversation_id, _MARK[self._triggers])
-        talk = _Talk(conversation_id, heard.messages, heard.last_id, heard.last_at, compacted)
-        self._keep(talk)
-        return talk
+        stored = _StoredConversation(conversation_id, last.seq, last.message_id, last.created_at, compacted)
+        self._keep(stored)
+        return stored
 
-    def _keep(self, talk: "_Talk") -> None:
-        self._talks[talk.conversation_id] = talk
-        if len(self._talks) > _WINDOWS:
-            self._talks.popitem(last=False)
+    def _keep(self, stored: "_StoredConversation") -> None:
+        self._conversations[stored.conversation_id] = stored
+        if len(self._conversations) > _WINDOWS:
+            self._conversations.popitem(last=False)
 
     def _begin(self) -> None:
         if not self._is_begun:
@@ -244,8 +246,8 @@ class Replay:
 
 
 @dataclass(slots=True)
-class _Talk:
-    """A stored conversation, as it stands now."""
+class _StoredConversation:
+    """How far a conversation is stored and compacted."""
 
     conversation_id: str
     messages: int

@@ -39,7 +39,7 @@ REPORT_SCHEMA: dict[str, pl.DataType] = {
 
 def conversation_row(store: Store, shard: int, reading: Reading, conversation_id: str) -> dict[str, Any]:
     totals = store.conversation_totals(conversation_id)
-    heard = reading.heard(conversation_id)
+    read = reading.conversation(conversation_id)
     depths = [0] * (1 + max((depth for depth, *_ in totals.summaries), default=-1))
     levels, methods = dict.fromkeys(LEVELS, 0), dict[str, int]()
     for depth, level, method, count in totals.summaries:
@@ -55,8 +55,8 @@ def conversation_row(store: Store, shard: int, reading: Reading, conversation_id
         "summaries_by_depth": depths,
         **{f"level_{level}": count for level, count in levels.items()},
         "methods": json.dumps(methods, sort_keys=True),
-        "reason": heard.failure or ("compacted" if totals.summaries else heard.reason),
-        "seconds": round(heard.seconds, 6),
+        "reason": read.failure or ("compacted" if totals.summaries else read.reason),
+        "seconds": round(read.seconds, 6),
     }
 
 

@@ -145,12 +145,12 @@ def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summari
     if not reading.refused and not reading.conversations and reading.source.parts == 1:
         reading.refuse(f"{reading.source.path}: holds nothing that can be read")
     replay.commit()
-    messages = sum(heard.messages for heard in reading.conversations.values())
+    messages = sum(one.messages for one in reading.conversations.values())
     if reading.refused:
         add_rows(rows, [refused_row(shard.number, reading)])
     else:
-        heard = (one for one in reading.conversations if store.heard(one))
-        add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in heard))
+        stored = (one for one in reading.conversations if store.last_message(one))
+        add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in stored))
         if not reading.failures:
             store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
     return Told(
@@ -203,18 +203,18 @@ class _Timed:
 
     def timed(self, work: Work, reading: Reading, conversation_id: str) -> Work:
         """The work, its seconds counted."""
-        heard = reading.heard(conversation_id)
+        read = reading.conversation(conversation_id)
         started = time.perf_counter()
         try:
             request = next(work)
             while True:
-                heard.seconds += time.perf_counter() - started
+                read.seconds += time.perf_counter() - started
                 result = yield request
-                heard.seconds += self._share
+                read.seconds += self._share
                 started = time.perf_counter()
                 request = work.send(result)
         except StopIteration as end:
-            heard.seconds += time.perf_counter() - started
+            read.seconds += time.perf_counter() - started
             report: CompactionReport = end.value
-            heard.reason = report.reason
+            read.reason = report.reason
             return report

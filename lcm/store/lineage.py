@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from lcm.clock import parse_instant
-from lcm.errors import StoreError
 from lcm.records import LargeFile
 
 Direction = Literal["sources", "derived"]
@@ -45,28 +44,6 @@ class StoredFile(NamedTuple):
     """The integer key of the message."""
     message_id: str | None
     created_at: datetime
-
-
-def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> list[int]:
-    """The integer keys of the active conversation and of the archived ones of the same id, oldest first.
-
-    Raises:
-        StoreError: if there is none.
-    """
-    rows = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY conversation_id", (conversation_id,)
-    ).fetchall()
-    if not rows:
-        raise StoreError(f"there is no conversation {conversation_id!r} in the store")
-    return [row for (row,) in rows]
-
-
-def active_conversation(connection: sqlite3.Connection, conversation_id: str) -> int | None:
-    """The integer key of the active conversation of an id."""
-    found: tuple[int] | None = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
-    ).fetchone()
-    return found[0] if found else None
 
 
 def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, int]:

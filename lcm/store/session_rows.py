@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lcm.clock import format_instant
 from lcm.store.context import read_context, remove_from_context
-from lcm.store.messages import ORDINAL_STEP
+from lcm.store.message_rows import ORDINAL_STEP
 
 _BATCH = 500
 

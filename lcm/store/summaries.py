@@ -221,6 +221,17 @@ def add_compaction(
     )
 
 
+def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -> str | None:
+    """What was noted with the newest compaction event of that name."""
+    row: tuple[str] | None = connection.execute(
+        """
+        SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1
+        """,
+        (conversation, event),
+    ).fetchone()
+    return row and row[0]
+
+
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     read = connection.execute(
         """

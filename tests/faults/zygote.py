@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-import lcm.store.store
+import lcm.store.file
 from lcm.store.connection import connect
 from tests.faults.batch import work, written
 from tests.faults.killing_connection import KillingConnection
@@ -41,7 +41,7 @@ def run(asked: dict, channel: int) -> None:
         made.append(KillingConnection(connect(path), tell, asked["at"], after=asked["after"]))
         return made[-1]
 
-    lcm.store.store.connect = connected
+    lcm.store.file.connect = connected
     code = 1
     try:
         work(Path(asked["into"]), written(Path(asked["files"])), asked["triggers"])

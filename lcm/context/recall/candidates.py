@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
 from lcm.records import Rules
-from lcm.store.lineage import conversation_rows, conversations_of, deepest, leaves_of
+from lcm.store.conversations import conversation_rows
+from lcm.store.lineage import conversations_of, deepest, leaves_of
 
 _SHALLOW = 1
 

@@ -12,10 +12,10 @@ from lcm.context.recall.lease import Lease
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.errors import GrantError, StoreError
 from lcm.protocols import TokenEstimator
+from lcm.store.conversations import conversation_rows
 from lcm.store.lineage import (
     Direction,
     StoredFile,
-    conversation_rows,
     conversations_of,
     leaves_of,
     messages_by_number,

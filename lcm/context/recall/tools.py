@@ -21,7 +21,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.context.recall.routing import route
 from lcm.errors import LcmError
-from lcm.store.lineage import active_conversation
+from lcm.store.conversations import active_conversation
 
 _NO_SCOPE = "no conversation is known for this session: name conversationId, or set allConversations to true"
 _VALIDATORS = {name: Draft202012Validator(tool["parameters"]) for name, tool in Recall.schemas().items()}

@@ -11,7 +11,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.store.lineage import conversation_rows
+from lcm.store.conversations import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
 from lcm.store.search import COVERED, MESSAGES, SUMMARIES, Bounds, find, message_hits, scan, summary_hits
 from lcm.store.store import Store

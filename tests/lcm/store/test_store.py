@@ -14,8 +14,9 @@ from hypothesis import given
 from lcm.clock import EPOCH
 from lcm.errors import StoreError
 from lcm.records import Message, Part, Transcript
-from lcm.store.messages import ORDINAL_STEP
-from lcm.store.store import CONVERSATION_SCHEMA, MESSAGE_SCHEMA, Store
+from lcm.store.conversations import CONVERSATION_SCHEMA, MESSAGE_SCHEMA
+from lcm.store.message_rows import ORDINAL_STEP
+from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, is_sound, message, talk, transcripts
 from tests.support.workspaces import minute
 

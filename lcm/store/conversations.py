@@ -1,0 +1,237 @@
+"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import polars as pl
+
+from lcm.clock import EPOCH, format_instant, parse_instant
+from lcm.encoding import to_json, well_formed
+from lcm.errors import StoreError
+from lcm.records import Event
+from lcm.store.frames import INSTANT, frame
+
+CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
+    "conversation_id": pl.String(),
+    "title": pl.String(),
+    "messages": pl.Int64(),
+    "first_at": INSTANT,
+    "last_at": INSTANT,
+}
+"""The columns of `Store.conversations`."""
+
+MESSAGE_SCHEMA: dict[str, pl.DataType] = {
+    "message_id": pl.String(),
+    "conversation_id": pl.String(),
+    "session_id": pl.String(),
+    "seq": pl.Int64(),
+    "role": pl.String(),
+    "author": pl.String(),
+    "created_at": INSTANT,
+    "tokens": pl.Int64(),
+}
+"""The columns of `Store.message_frame`."""
+
+
+class LastMessage(NamedTuple):
+    """The newest message of a conversation."""
+
+    seq: int
+    """Also how many there are."""
+    message_id: str
+    created_at: datetime
+
+
+class ConversationTotals(NamedTuple):
+    """What a conversation costs, and what it was made into."""
+
+    messages: int
+    tokens_before: int
+    """Of all its messages."""
+    tokens_after: int
+    """Of its context."""
+    summaries: list[tuple[int, str, str, int]]
+    """Depth, level, method, and how many there are of it."""
+
+
+def conversation_frame(connection: sqlite3.Connection) -> pl.DataFrame:
+    read = connection.execute(
+        """
+        SELECT c.session_key, c.title, count(m.message_id), min(m.created_at), max(m.created_at)
+        FROM conversations c LEFT JOIN messages m USING (conversation_id)
+        GROUP BY c.conversation_id ORDER BY c.conversation_id
+        """
+    )
+    return frame(read, CONVERSATION_SCHEMA)
+
+
+def message_frame(connection: sqlite3.Connection, conversation: int | None) -> pl.DataFrame:
+    read = connection.execute(
+        """
+        SELECT m.message_key, c.session_key, m.session_id, m.seq, m.role, m.author, m.created_at, m.token_count
+        FROM messages m JOIN conversations c USING (conversation_id)
+        WHERE ?1 IS NULL OR m.conversation_id = ?1 ORDER BY m.conversation_id, m.seq
+        """,
+        (conversation,),
+    )
+    return frame(read, MESSAGE_SCHEMA)
+
+
+def conversation_row(connection: sqlite3.Connection, conversation_id: str) -> int:
+    """The integer key of a conversation, the active one before archived ones of the same id.
+
+    Raises:
+        StoreError: if there is none.
+    """
+    active = active_conversation(connection, conversation_id)
+    return conversation_rows(connection, conversation_id)[0] if active is None else active
+
+
+def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> list[int]:
+    """The integer keys of the active conversation and of the archived ones of the same id, oldest first.
+
+    Raises:
+        StoreError: if there is none.
+    """
+    rows = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY conversation_id", (conversation_id,)
+    ).fetchall()
+    if not rows:
+        raise StoreError(f"there is no conversation {conversation_id!r} in the store")
+    return [row for (row,) in rows]
+
+
+def active_conversation(connection: sqlite3.Connection, conversation_id: str) -> int | None:
+    """The integer key of the active conversation of an id."""
+    found: tuple[int] | None = connection.execute(
+        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
+    ).fetchone()
+    return found[0] if found else None
+
+
+def make_conversation(connection: sqlite3.Connection, conversation_id: str) -> int:
+    """Add a conversation that nothing was said in yet, inside the caller's transaction; gives its integer key."""
+    at = format_instant(EPOCH)  # until the first message is there
+    cursor = connection.execute(
+        "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
+        (conversation_id, conversation_id, at, at),
+    )
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def touch(
+    connection: sqlite3.Connection, conversation: int, session_id: str, updated_at: str, created_at: str | None
+) -> None:
+    """Bring a conversation's own row up to its newest message; `created_at` is that of its first, where that is new."""
+    connection.execute(
+        """
+        UPDATE conversations SET session_id = ?, updated_at = ?, created_at = coalesce(?, created_at)
+        WHERE conversation_id = ?
+        """,
+        (session_id, updated_at, created_at, conversation),
+    )
+
+
+def set_title(connection: sqlite3.Connection, conversation: int, title: str | None) -> None:
+    """Name a conversation; None leaves its name."""
+    if title is not None:
+        connection.execute(
+            "UPDATE conversations SET title = ? WHERE conversation_id = ?", (well_formed(title), conversation)
+        )
+
+
+def last_message(connection: sqlite3.Connection, conversation: int) -> LastMessage | None:
+    row = connection.execute(
+        "SELECT seq, message_key, created_at FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
+        (conversation,),
+    ).fetchone()
+    return row and LastMessage(row[0], row[1], parse_instant(row[2]))
+
+
+def contents(connection: sqlite3.Connection, conversation: int) -> list[str]:
+    rows = connection.execute("SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", (conversation,))
+    return [content for (content,) in rows]
+
+
+def conversation_totals(connection: sqlite3.Connection, conversation: int) -> ConversationTotals:
+    messages, before = connection.execute(
+        "SELECT count(*), coalesce(sum(token_count), 0) FROM messages WHERE conversation_id = ?", (conversation,)
+    ).fetchone()
+    (after,) = connection.execute(
+        """
+        SELECT coalesce(sum(coalesce(m.token_count, s.token_count)), 0)
+        FROM context_items i LEFT JOIN messages m USING (message_id) LEFT JOIN summaries s USING (summary_id)
+        WHERE i.conversation_id = ?
+        """,
+        (conversation,),
+    ).fetchone()
+    summaries = connection.execute(
+        """
+        SELECT depth, level, method, count(*) FROM summaries WHERE conversation_id = ?
+        GROUP BY depth, level, method ORDER BY depth, level, method
+        """,
+        (conversation,),
+    ).fetchall()
+    return ConversationTotals(messages, before, after, summaries)
+
+
+def add_events(connection: sqlite3.Connection, conversation: int, before: int, events: Sequence[Event]) -> None:
+    """Put events behind the first `before` of a conversation's, which are all that it has."""
+    connection.executemany(
+        "INSERT INTO conversation_events (conversation_id, ordinal, after_seq, kind, native) VALUES (?, ?, ?, ?, ?)",
+        (
+            (conversation, before + i, event.after, well_formed(event.kind), to_json(event.native))
+            for i, event in enumerate(events, start=1)
+        ),
+    )
+
+
+def drop_events(connection: sqlite3.Connection, conversation: int, kept: int) -> None:
+    """Forget all events of a conversation but the first `kept`.
+
+    A file is read from its beginning each time: what it says beside the messages then is what counts.
+    """
+    connection.execute(
+        "DELETE FROM conversation_events WHERE conversation_id = ? AND ordinal > ?", (conversation, kept)
+    )
+
+
+def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[Event]:
+    """Read what was recorded beside the messages, in order."""
+    rows = connection.execute(
+        """
+        SELECT e.kind, e.native, e.after_seq FROM conversation_events e JOIN conversations c USING (conversation_id)
+        WHERE c.session_key = ? ORDER BY e.ordinal
+        """,
+        (conversation_key,),
+    )
+    return [Event(kind, json.loads(native), after) for kind, native, after in rows]
+
+
+def read_extracted(connection: sqlite3.Connection) -> dict[str, int]:
+    """The last seq that extraction was given, of conversations where messages stand behind that."""
+    rows = connection.execute(
+        """
+        SELECT c.session_key, coalesce(e.extracted_seq, 0) AS extracted
+        FROM conversations c LEFT JOIN extraction_state e USING (conversation_id)
+        WHERE extracted < (SELECT max(m.seq) FROM messages m WHERE m.conversation_id = c.conversation_id)
+        ORDER BY c.conversation_id
+        """
+    )
+    return dict(rows.fetchall())
+
+
+def put_extracted(connection: sqlite3.Connection, conversation_id: str, seq: int) -> None:
+    """Note the last seq that extraction was given, inside the caller's transaction."""
+    connection.execute(
+        """
+        INSERT INTO extraction_state (conversation_id, extracted_seq)
+        SELECT conversation_id, ? FROM conversations WHERE session_key = ?
+        ON CONFLICT (conversation_id) DO UPDATE SET extracted_seq = excluded.extracted_seq
+        """,
+        (seq, conversation_id),
+    )

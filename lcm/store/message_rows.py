@@ -1,0 +1,225 @@
+"""A message as rows: in `messages`, with its parts and large files, and at the end of its conversation's context."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from lcm.clock import format_instant, parse_instant
+from lcm.encoding import mapping_json, optional_text, require_id, well_formed
+from lcm.records import LargeFile, Message, Part
+
+ORDINAL_STEP = 1024
+"""Between neighbouring context items: room to replace a run without renumbering what follows."""
+
+_NO_END = 2**62
+
+
+class PartRow(NamedTuple):
+    """A part as it stands in `message_parts`."""
+
+    part_type: str
+    text_content: str | None
+    tool_call_id: str | None
+    tool_name: str | None
+    tool_input: str | None
+    tool_output: str | None
+    metadata: str
+
+
+class FileRow(NamedTuple):
+    """A large file as it stands in `large_files`."""
+
+    file_id: str
+    ordinal: int
+    position: int
+    file_name: str | None
+    mime_type: str | None
+    byte_size: int
+    exploration_summary: str
+
+
+class MessageRow(NamedTuple):
+    """A message as it stands in `messages`, with its parts."""
+
+    message_key: str
+    session_id: str
+    role: str
+    author: str | None
+    content: str
+    envelope: str
+    created_at: str
+    files: tuple[FileRow, ...]
+    parts: tuple[PartRow, ...]
+
+
+def encode_messages(messages: Iterable[Message], known: datetime) -> Iterator[MessageRow]:
+    """Messages as rows; one without an instant takes that of the one before it, the first `known`."""
+    for message in messages:
+        known = message.created_at or known
+        yield _encode_message(message, known)
+
+
+def _encode_message(message: Message, created_at: datetime) -> MessageRow:
+    return MessageRow(
+        require_id(message.message_id, "message id"),
+        require_id(message.session_id, "session id"),
+        message.role,
+        optional_text(message.author),
+        well_formed(message.content),
+        mapping_json(message.envelope),
+        format_instant(created_at),
+        tuple(map(_encode_file, message.files)),
+        tuple(map(_encode_part, message.parts)),
+    )
+
+
+def _encode_part(part: Part) -> PartRow:
+    return PartRow(
+        part.part_type,
+        optional_text(part.text),
+        optional_text(part.tool_call_id),
+        optional_text(part.tool_name),
+        optional_text(part.tool_input),
+        optional_text(part.tool_output),
+        mapping_json(part.metadata),
+    )
+
+
+def _encode_file(file: LargeFile) -> FileRow:
+    return FileRow(
+        file.file_id,
+        file.ordinal,
+        file.position,
+        optional_text(file.name),
+        optional_text(file.mime_type),
+        file.byte_size,
+        well_formed(file.exploration_summary),
+    )
+
+
+def decode_message(row: MessageRow) -> Message:
+    return Message(
+        message_id=row.message_key,
+        role=row.role,  # type: ignore[arg-type]  # the table's CHECK
+        content=row.content,
+        session_id=row.session_id,
+        created_at=parse_instant(row.created_at),
+        author=row.author,
+        parts=tuple(map(_decode_part, row.parts)),
+        envelope=json.loads(row.envelope),
+        files=tuple(LargeFile(*file) for file in row.files),
+    )
+
+
+def _decode_part(row: PartRow) -> Part:
+    return Part(
+        part_type=row.part_type,  # type: ignore[arg-type]  # the table's CHECK
+        text=row.text_content,
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name,
+        tool_input=row.tool_input,
+        tool_output=row.tool_output,
+        metadata=json.loads(row.metadata),
+    )
+
+
+def read_rows(
+    connection: sqlite3.Connection, conversation: int, first: int = 1, last: int = _NO_END
+) -> Iterator[MessageRow]:
+    """Read messages first to last, by seq."""
+    part_rows = connection.execute(
+        """
+        SELECT m.seq, p.part_type, p.text_content, p.tool_call_id, p.tool_name, p.tool_input, p.tool_output,
+               coalesce(p.metadata, '{}')
+        FROM messages m JOIN message_parts p USING (message_id)
+        WHERE m.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq, p.ordinal
+        """,
+        (conversation, first, last),
+    )
+    parts = {seq: tuple(PartRow(*row[1:]) for row in rows) for seq, rows in groupby(part_rows, itemgetter(0))}
+    file_rows = connection.execute(
+        """
+        SELECT m.seq, f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
+        FROM large_files f JOIN messages m USING (message_id)
+        WHERE f.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq, f.ordinal, f.position
+        """,
+        (conversation, first, last),
+    )
+    files = {seq: tuple(FileRow(*row[1:]) for row in rows) for seq, rows in groupby(file_rows, itemgetter(0))}
+    message_rows = connection.execute(
+        """
+        SELECT seq, message_key, session_id, role, author, content, envelope, created_at
+        FROM messages WHERE conversation_id = ? AND seq BETWEEN ? AND ? ORDER BY seq
+        """,
+        (conversation, first, last),
+    )
+    for seq, *columns in message_rows:
+        yield MessageRow._make((*columns, files.get(seq, ()), parts.get(seq, ())))
+
+
+def insert_rows(
+    connection: sqlite3.Connection,
+    conversation: int,
+    first_seq: int,
+    rows: Sequence[MessageRow],
+    token_counts: Sequence[int],
+) -> None:
+    """Put messages behind those of a conversation and of its context, inside the caller's transaction."""
+    # Row ids are dealt out here, so that parts and context items need no look-up; the write lock is ours.
+    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+    first = newest[0] + 1 if newest else 1
+    connection.executemany(
+        """
+        INSERT INTO messages (message_id, conversation_id, seq, token_count,
+                              message_key, session_id, role, author, content, envelope, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            (first + i, conversation, first_seq + i, count, *row[:-2])
+            for i, (row, count) in enumerate(zip(rows, token_counts, strict=True))
+        ),
+    )
+    connection.executemany(
+        """
+        INSERT INTO message_parts (part_id, message_id, session_id, ordinal, part_type, text_content,
+                                   tool_call_id, tool_name, tool_input, tool_output, metadata)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            (f"{row.message_key}:{ordinal}", first + i, row.session_id, ordinal, *part)
+            for i, row in enumerate(rows)
+            for ordinal, part in enumerate(row.parts)
+        ),
+    )
+    connection.executemany(
+        """
+        INSERT INTO large_files (file_id, conversation_id, message_id, ordinal, position, file_name, mime_type,
+                                 byte_size, exploration_summary, storage_uri, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            (
+                *(file.file_id, conversation, first + i, file.ordinal, file.position, file.file_name, file.mime_type),
+                *(file.byte_size, file.exploration_summary, f"part:{row.message_key}:{file.ordinal}", row.created_at),
+            )
+            for i, row in enumerate(rows)
+            for file in row.files
+        ),
+    )
+    (last_ordinal,) = connection.execute(
+        "SELECT coalesce(max(ordinal), 0) FROM context_items WHERE conversation_id = ?", (conversation,)
+    ).fetchone()
+    connection.executemany(
+        """
+        INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at)
+        VALUES (?, ?, 'message', ?, ?)
+        """,
+        (
+            (conversation, last_ordinal + (i + 1) * ORDINAL_STEP, first + i, row.created_at)
+            for i, row in enumerate(rows)
+        ),
+    )
