@@ -71,6 +71,7 @@ LONG = {
     "lcm/store/messages.py",
     "lcm/store/store.py",
     "tests/golden/adapters/libravdb/compaction.py",
+    "tests/lcm/compaction/clustering/test_clustering.py",
     "tests/lcm/compaction/lossless/test_lossless.py",
     "tests/pipelines/test_cli.py",
     "tests/pipelines/test_compact.py",

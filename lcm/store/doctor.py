@@ -13,6 +13,7 @@ from lcm.javascript import utf16_length
 from lcm.records import FALLBACK_MARK
 from lcm.store import context_checks, lineage_checks, recorded_checks, value_checks
 from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
+from lcm.store.findings import told
 
 Status = Literal["pass", "warn", "fail"]
 
@@ -61,35 +62,34 @@ def scan(
     numbered = numbering or Numbering()
     dense = keys if numbered.has_dense_ordinals else []
     one = (connection, conversation)
+
+    def queried(name: str, bad: Status = "fail") -> Check:
+        return _check(name, told(connection, conversation, name), bad=bad)
+
     checks = [
         _check("conversation_exists", context_checks.unknown_conversation(*one)),
         _check("context_items_contiguous", context_checks.context_gaps(connection, dense)),
-        _check("context_items_valid_refs", context_checks.dangling(*one)),
-        _check("summaries_have_lineage", lineage_checks.without_sources(*one)),
-        _check("no_orphan_summaries", lineage_checks.orphans(*one), bad="warn"),
+        *map(queried, ("context_items_valid_refs", "summaries_have_lineage")),
+        queried("no_orphan_summaries", bad="warn"),
         _check("context_token_consistency", context_checks.uncounted(connection, keys)),
         _check("message_seq_contiguous", context_checks.seq_gaps(connection, keys, numbered.first_seq)),
-        _check("no_duplicate_context_refs", context_checks.duplicates(*one)),
-        _check("context_in_order", context_checks.out_of_order(*one)),
-        _check("messages_reachable", context_checks.unreachable(*one)),
-        _check("items_stand_once", context_checks.standing_twice(*one)),
-        _check("retired_items_valid_refs", context_checks.retired_dangling(*one)),
-        _check("hidden_out_of_use", context_checks.hidden_in_use(*one)),
-        _check("conversations_named", context_checks.unnamed(*one)),
+        queried("no_duplicate_context_refs"),
+        queried("context_in_order"),
+        queried("messages_reachable"),
+        queried("items_stand_once"),
+        queried("retired_items_valid_refs"),
+        queried("hidden_out_of_use"),
+        queried("conversations_named"),
         _check("summaries_acyclic", lineage_checks.cycles(*one)),
-        _check("summary_depths", lineage_checks.wrong_depths(*one)),
-        _check("sources_of_own_conversation", lineage_checks.of_other_conversations(*one)),
-        _check("sources_fit_kind", lineage_checks.of_wrong_kind(*one)),
-        _check("sources_numbered", lineage_checks.misnumbered(*one)),
+        *map(queried, ("summary_depths", "sources_of_own_conversation", "sources_fit_kind", "sources_numbered")),
         _check("sources_in_order", lineage_checks.disordered(*one)),
-        _check("leaves_without_gaps", lineage_checks.gaps_within(*one)),
-        _check("tokens_are_counts", value_checks.no_counts(*one)),
+        *map(queried, ("leaves_without_gaps", "tokens_are_counts")),
         _check("instants", value_checks.no_instants(*one)),
         _check("summary_words", value_checks.unknown_words(*one)),
-        _check("summaries_say_something", value_checks.wordless(*one)),
+        queried("summaries_say_something"),
         _check("summary_file_ids", value_checks.no_file_ids(*one)),
         _check("summary_files_known", value_checks.unknown_files(*one), bad="warn"),
-        _check("message_parts_whole", recorded_checks.lost_parts(*one)),
+        queried("message_parts_whole"),
         _check("messages_as_recorded", recorded_checks.unlike_originals(*one)),
         _check("summaries_whole", marked_summaries(*one), bad="warn"),
     ]

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from lcm.errors import LcmError
 from lcm.records import Message, Part
-from lcm.store.findings import told
 from lcm.store.messages import messages_by_key
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import Decomposed, decompose, rebuild
@@ -16,20 +15,6 @@ _OWN_SOURCES = {"bash-exec", "unknown-message-shape"}
 
 # A damaged envelope may be JSON of any shape.
 _UNREADABLE = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError, LcmError)
-
-
-def lost_parts(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
-    """The parts of a message are numbered from 0 without gaps."""
-    return told(
-        connection,
-        conversation,
-        """
-        SELECT printf('message %s has %d parts, the last is number %d', m.message_key, p.number, p.last)
-        FROM (SELECT message_id, count(*) AS number, max(ordinal) AS last FROM message_parts GROUP BY message_id) p
-        JOIN messages m USING (message_id)
-        WHERE p.last <> p.number - 1 AND (?1 IS NULL OR m.conversation_id = ?1)
-        """,
-    )
 
 
 def unlike_originals(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:

@@ -6,23 +6,6 @@ from collections.abc import Iterator
 
 from lcm.clock import format_instant, parse_instant
 from lcm.records import LEVELS, SUMMARY_KINDS
-from lcm.store.findings import told
-
-
-def no_counts(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
-    """Tokens are whole numbers from 0. Whether the number is right depends on the estimator that counted, which no
-    store names."""
-    return told(
-        connection,
-        conversation,
-        """
-        SELECT printf('message %s has %s tokens', message_key, token_count) FROM messages
-        WHERE (typeof(token_count) <> 'integer' OR token_count < 0) AND (?1 IS NULL OR conversation_id = ?1)
-        UNION ALL
-        SELECT printf('summary %s has %s tokens', summary_id, token_count) FROM summaries
-        WHERE (typeof(token_count) <> 'integer' OR token_count < 0) AND (?1 IS NULL OR conversation_id = ?1)
-        """,
-    )
 
 
 def no_instants(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
@@ -78,17 +61,6 @@ def unknown_words(connection: sqlite3.Connection, conversation: int | None) -> I
             yield f"summary {summary_id} has the level {level!r}"
         if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
             yield f"summary {summary_id} has the confidence {confidence!r}"
-
-
-def wordless(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
-    return told(
-        connection,
-        conversation,
-        """
-        SELECT printf('summary %s says nothing', summary_id) FROM summaries
-        WHERE trim(content, char(9, 10, 11, 12, 13, 32)) = '' AND (?1 IS NULL OR conversation_id = ?1)
-        """,
-    )
 
 
 def no_file_ids(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
