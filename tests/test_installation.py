@@ -56,7 +56,7 @@ def test_the_wheel_holds_the_packages_the_configuration_and_the_licences(wheel: 
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"lcm", "eval", "pipelines"}
     licences = {name.partition(".dist-info/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "data/sample/LICENSE"}
-    assert "lcm/store/schema.sql" in names
+    assert "lcm/store/schema_1.sql" in names
 
 
 def test_an_installed_copy_does_not_lean_on_the_checkout(site: Path, tmp_path: Path, root: Path) -> None:
