@@ -6,8 +6,8 @@ from typing import Any
 
 _GROUPS = ("compaction", "token_estimator", "assembly", "session")
 _OF_LIVE_SESSIONS = {
-    "new_session_retain_depth", "bootstrap_max_tokens", "prune_heartbeats", "prune_heartbeat_turns", "reconciliation",
-    "branches", "import_cap_share", "import_cap_messages",
+    "new_session_retain_depth", "bootstrap_max_tokens", "prune_heartbeats", "prune_heartbeat_turns",
+    "import_cap_share", "import_cap_messages",
 }  # fmt: skip
 """Keys of `session` that have no say in a batch."""
 _OF_CONNECTIONS = {

@@ -62,7 +62,7 @@ class GateOverhead:
 
 
 def _bare(gate: Gating, texts: Sequence[str], tokens: npt.NDArray[np.int64], cosines: _Scores) -> Callable[[], _Scores]:
-    patterns = load_patterns(gate.patterns)
+    patterns = load_patterns(gate.rules)
     counted = [name for name in patterns.compiled if name in patterns.weights["specificity"]]
     asked = [name for name in patterns.compiled if name not in counted]
     search = [patterns.compiled[name].search for name in asked]

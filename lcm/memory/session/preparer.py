@@ -35,7 +35,7 @@ class MessagePreparer:
             return message
         explore = partial(Exploration(self.rules.large_file_summarizer).explore, incidents=self.incidents)
         return intercepted(
-            message, threshold, self.token_estimator, explore, every_tool_result=self.rules.every_tool_result
+            message, threshold, self.token_estimator, explore, every_tool_result=self.rules.rules == "corrected"
         )
 
     def append(self, store: Store, conversation_id: str, messages: Sequence[Message]) -> list[Message]:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import get_args
 
 from lcm.javascript import trim
 from lcm.protocols import Summarizer
+from lcm.records import Rules
 from lcm.transcript.openclaw import Branches
-
-Reconciliation = Literal["content", "entry_ids"]
 
 _STARS = re.compile(r"(\*\*|\*)")
 _LINE_ENDS = "\\n\\r\\u2028\\u2029"
@@ -23,7 +22,15 @@ class SessionRules:
     Patterns are globs over the whole session key: `*` stands for any run without a colon, `**` for any run within a
     line, everything else for itself.
 
-    Source: lossless-claw 0.6.3.
+    Source: lossless-claw 0.6.3 (`rules` original):
+
+    | | corrected | original |
+    |---|---|---|
+    | a message of the file is known by | its entry's id, even after a fork or a rewrite | its words and their number |
+    | of a file's branches counts | the live one | all, in the order of the file |
+    | large results of tools are | all | blocks of a tool's own message |
+
+    Where a format has no ids words count by either.
     """
 
     ignore_patterns: Sequence[str] = ()
@@ -38,19 +45,13 @@ class SessionRules:
     """The first import takes as much from the end of the file, and its last message anyway; None: all of it."""
     large_file_threshold_tokens: int | None = None
     """A text of as many tokens is taken out of the context; None: none is."""
-    every_tool_result: bool = True
-    """Take results that are a plain string too, and those within messages of the user."""
     large_file_summarizer: Summarizer | None = field(default=None)
     """Describes large texts that are neither data nor code; None: a rule does."""
     prune_heartbeats: bool = False
     """Hide acknowledged heartbeats at the bootstrap."""
     prune_heartbeat_turns: bool = False
     """Hide them after a turn that acknowledges one."""
-    reconciliation: Reconciliation = "entry_ids"
-    """How a message of the file is known again: by its `content` and how often that occurs, or by `entry_ids` where
-    the format has ids (then also after a fork or a rewrite)."""
-    branches: Branches = "apart"
-    """`apart`: the live branch of the file alone; `in_file_order`: abandoned ones as if they were live."""
+    rules: Rules = "corrected"
     import_cap_share: float | None = None
     """A reconciliation that would import more than this share of the stored messages imports nothing; None: no cap."""
     import_cap_messages: int = 50
@@ -71,10 +72,13 @@ class SessionRules:
             raise ValueError(f"journal_max_entries must be >= 0, got {self.journal_max_entries}")
         if not self.import_cap_messages >= 0:
             raise ValueError(f"import_cap_messages must be >= 0, got {self.import_cap_messages}")
-        if self.reconciliation not in Reconciliation.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"reconciliation must be content or entry_ids, got {self.reconciliation!r}")
-        if self.branches not in Branches.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"branches must be apart or in_file_order, got {self.branches!r}")
+        if self.rules not in get_args(Rules):
+            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
+
+    @property
+    def branches(self) -> Branches:
+        """How a file with abandoned branches is read."""
+        return "apart" if self.rules == "corrected" else "in_file_order"
 
     def ignores(self, session_id: str, session_key: str = "") -> bool:
         candidate = trim(session_key) or session_id

@@ -121,7 +121,7 @@ class _Bootstrap:
         return self._report(bool(kept), len(kept), None if kept else NOTHING, hidden)
 
     def _reconcile(self, stored: Sequence[Message], read: SessionMessages) -> BootstrapReport:
-        comparison = compared(stored, read.live, self.preparer.rules.reconciliation)
+        comparison = compared(stored, read.live, self.preparer.rules.rules)
         if not comparison.has_overlap:
             return self._unchanged(NO_OVERLAP)
         if not self.preparer.rules.may_import(len(comparison.missing), len(stored)):
@@ -168,7 +168,7 @@ class _Bootstrap:
         """What was only appended to the file since the checkpoint; None where more happened, or might have."""
         rules = self.preparer.rules
         has_grown = self.state.size > checkpoint.size and self.state.mtime_ms >= checkpoint.mtime_ms
-        if rules.reconciliation != "content" or rules.branches != "in_file_order" or not has_grown:
+        if rules.rules != "original" or not has_grown:
             return None
         if identity_hash(stored[-1]) != checkpoint.entry_hash:
             return None
@@ -179,7 +179,7 @@ class _Bootstrap:
 
     def _follow_branch(self, read: SessionMessages) -> int:
         """Hide what the session left, and show again what it came back to."""
-        if not read.abandoned or self.preparer.rules.reconciliation != "entry_ids":
+        if not read.abandoned or self.preparer.rules.rules != "corrected":
             return 0
         live = set(map(entry_id, read.live)) - {""}
         stored = read_messages(self.connection, self.session.conversation_id)

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.memory.session.rules import Reconciliation
 from lcm.plugins.lossless_claw.session_file import entry_id, identity
-from lcm.records import Message
+from lcm.records import Message, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +22,17 @@ class Comparison:
     """At least one message is on both sides."""
 
 
-def compared(stored: Sequence[Message], live: Sequence[Message], rule: Reconciliation) -> Comparison:
+def compared(stored: Sequence[Message], live: Sequence[Message], rules: Rules) -> Comparison:
     """Compare a stored conversation with the session file's.
 
     Args:
         stored: all of its messages, in order.
         live: those of the file, in order.
-        rule: `entry_ids` falls to `content` where the file has no ids.
+        rules: `corrected` goes by ids where the file has them; `original` by content.
     """
     if not live:
         return Comparison(has_overlap=False)
-    if rule == "entry_ids" and all(map(entry_id, live)):
+    if rules == "corrected" and all(map(entry_id, live)):
         return _by_ids(stored, live)
     return _by_content(stored, live)
 

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from lcm.protocols import Assessment, Neighbour, Neighbours, TokenEstimator, Vectors
-from lcm.records import ROLES, Candidate, Document, Message
+from lcm.records import ROLES, Candidate, Document, Message, Rules
 from lcm.token_estimator.code_points import CodePoints
-from lcm.writing.admission.gating_signals import Evidence, Loads, Patterns, PatternSet, evidence, load_patterns
+from lcm.writing.admission.gating_signals import Evidence, Loads, Patterns, evidence, load_patterns
 from lcm.writing.new_document import embedded_text
 
 _WEIGHTS = ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")
@@ -62,8 +62,9 @@ class Gating:
     """`always` promotes every turn of `roles`, as 1.4.4 does; the signals are told all the same."""
     roles: Sequence[str] = ("user",)
     """Whose candidates are gated, by the last source message; those of others are admitted, never promoted."""
-    patterns: PatternSet = "corrected"
-    """`original` takes and/or for a path, "every" for an error code, "we make bread" for a command, and the like."""
+    rules: Rules = "corrected"
+    """`original` takes and/or for a path, "every" for an error code, "we make bread" for a command, and the like; and
+    it stores a turn before it looks for the like, so that it finds the turn itself."""
     weights: Mapping[str, float] = field(
         default_factory=lambda: {"w1c": 0.35, "w2c": 0.4, "w3c": 0.25, "w1t": 0.4, "w2t": 0.35, "w3t": 0.25}
     )
@@ -83,8 +84,6 @@ class Gating:
     """From here a memory says the like."""
     memory_saturation: int = 3
     """So many like memories are enough: R = 0."""
-    counts_itself: bool = False
-    """The original stores a turn before it looks for the like, and finds the turn itself."""
     role_stability: Mapping[str, float] = field(
         default_factory=lambda: {"user": 0.5, "assistant": 0.25, "system": 0.2, "tool": 0.2}
     )
@@ -98,7 +97,7 @@ class Gating:
             raise ValueError(f"promotion must be 'gated' or 'always', got {self.promotion!r}")
         if strange := sorted(set(self.roles) - set(ROLES)):
             raise ValueError(f"roles has no {strange[0]!r}; choose from: {', '.join(ROLES)}")
-        load_patterns(self.patterns)
+        load_patterns(self.rules)
         _check_values("weights", self.weights, _WEIGHTS, math.inf)
         _check_values("role_stability", self.role_stability, ROLES, 1)
         if not 0 <= self.threshold <= 1:
@@ -144,7 +143,7 @@ class Gating:
         memories: list[Neighbour] = []
         turn_scores: list[float] = []
         if vector is not None:
-            own = [1.0] if self.counts_itself else []
+            own = [1.0] if self.rules == "original" else []
             turns = neighbours.nearest(vector, self.turn_hits - len(own), active_only=True, only=self._is_turn)
             memories = neighbours.nearest(vector, self.memory_hits, active_only=True, only=_is_memory)
             turn_scores = own + [near.cosine for near in turns]
@@ -160,11 +159,10 @@ class Gating:
                 "promotion": self.promotion,
                 "threshold": self.threshold,
                 "weights": dict(self.weights),
-                "patterns": self.patterns,
+                "rules": self.rules,
                 "fired": self._patterns.matches(text.strip()),
                 "turns": {near.document.document_id: near.cosine for near in turns},
                 "memories": {near.document.document_id: near.cosine for near in memories},
-                "counts_itself": self.counts_itself,
                 "has_vector": vector is not None,
                 "stability": max(self.role_stability[role], signals.g),
             },
@@ -173,7 +171,7 @@ class Gating:
 
     @property
     def _patterns(self) -> Patterns:
-        return load_patterns(self.patterns)
+        return load_patterns(self.rules)
 
     def _evidence(self, turn_scores: Sequence[float], memory_scores: Sequence[float]) -> Evidence:
         return evidence(

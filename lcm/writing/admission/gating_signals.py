@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 import yaml
 
-PatternSet = Literal["corrected", "original"]
-PATTERN_SETS: tuple[PatternSet, ...] = PatternSet.__args__  # type: ignore[attr-defined]
+from lcm.records import Rules
 
 LOADS = ("technical_density", "conversational_load", "specificity", "actionability", "technical_load")
 _COUNTED = "specificity"
@@ -93,15 +92,15 @@ class Patterns:
 
 
 @cache
-def load_patterns(name: PatternSet) -> Patterns:
+def load_patterns(rules: Rules) -> Patterns:
     """Read and compile a packaged set.
 
     Raises:
         ValueError: if there is none of that name.
     """
-    if name not in PATTERN_SETS:
-        raise ValueError(f"unknown patterns {name!r}; choose one of: {', '.join(sorted(PATTERN_SETS))}")
-    content = resources.files("lcm.writing.admission").joinpath("gating_patterns", f"{name}.yaml").read_text("utf-8")
+    if rules not in get_args(Rules):
+        raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {rules!r}")
+    content = resources.files("lcm.writing.admission").joinpath("gating_patterns", f"{rules}.yaml").read_text("utf-8")
     written = yaml.safe_load(content)
     compiled = {key: re.compile(pattern, re.ASCII) for key, pattern in written["patterns"].items()}
     weights: dict[str, dict[str, float]] = {load: written[load] for load in LOADS}

@@ -8,15 +8,15 @@ import pytest
 from eval.benchmark import gating
 from eval.benchmark.gating import GateOverhead
 from eval.benchmark.timing import DisagreementError
+from lcm.records import Rules
 from lcm.writing.admission.gating import Gating
-from lcm.writing.admission.gating_signals import PatternSet
 
 OVERHEAD = GateOverhead(Gating(), texts=24)
 
 
-@pytest.mark.parametrize("patterns", get_args(PatternSet))
-def test_the_bare_patterns_give_the_gates_scores(patterns: PatternSet) -> None:
-    (found,) = replace(OVERHEAD, gate=Gating(patterns=patterns, technical_norm=1.2, threshold=0.3)).run(2, 0)
+@pytest.mark.parametrize("rules", get_args(Rules))
+def test_the_bare_patterns_give_the_gates_scores(rules: Rules) -> None:
+    (found,) = replace(OVERHEAD, gate=Gating(rules=rules, technical_norm=1.2, threshold=0.3)).run(2, 0)
     assert found.name == "gating"
     assert found.ratio == found.ours / found.bare > 0
     assert found.target == gating.TARGET

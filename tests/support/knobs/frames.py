@@ -95,10 +95,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
     **{f"session/{name}:skip_stateless": {"session.stateless_patterns": ["agent:*:subagent:**"]} for name in SESSIONS},
-    **{
-        f"session/default:{key}": {"session.large_file_threshold_tokens": 25_000}
-        for key in ("every_tool_result", "large_file_summarizer")
-    },
+    "session/default:large_file_summarizer": {"session.large_file_threshold_tokens": 25_000},
     "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
     "summarizer/llm": SERVER,
     "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}},

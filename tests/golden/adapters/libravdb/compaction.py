@@ -185,14 +185,14 @@ def summary_quality(case: dict[str, Any]) -> dict[str, Any]:
     confidence = compaction.summary.confidence
     texts = [turn["text"] for turn in case["turns"]]
     result = SummaryResult(said["text"], said["confidence"], said["method"])
-    quality = confidence.quality(texts, result.text)
+    quality = confidence.quality(texts, result.text, Counter())
     is_lost = confidence.is_lost(result, quality)
     if is_lost:
         request = SummaryRequest("\n".join(texts), 64, turns=tuple(texts), density=compaction.first_density)
         [result] = replace(component("summarizer=centroid", "summarizer"), embedder=given).summarize(
             [request], incidents=Counter()
         )
-        quality = confidence.quality(texts, result.text)
+        quality = confidence.quality(texts, result.text, Counter())
     assert quality is not None
     return {
         "align": quality.align,

@@ -47,8 +47,7 @@ def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> 
         {"new_session_retain_depth": -2},
         {"import_cap_share": float("nan")},
         {"import_cap_messages": -1},
-        {"reconciliation": "guess"},
-        {"branches": "none"},
+        {"rules": "1.4.4"},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )

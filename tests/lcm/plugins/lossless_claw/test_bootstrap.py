@@ -18,8 +18,7 @@ from tests.lcm.store.contents import dump
 from tests.lcm.store.faults import FaultyConnection, InjectedError
 
 FAITHFUL: dict[str, Any] = {
-    "reconciliation": "content",
-    "branches": "in_file_order",
+    "rules": "original",
     "import_cap_share": 0.2,
     "bootstrap_max_tokens": 6000,
 }

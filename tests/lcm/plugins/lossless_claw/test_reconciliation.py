@@ -20,7 +20,7 @@ def said(words: str) -> list[Message]:
 
 def missing(stored: str, live: str) -> str | None:
     """The letters that are missing by content; None where nothing is on both sides."""
-    found = compared(said(stored), said(live), "content")
+    found = compared(said(stored), said(live), "original")
     return "".join(message.content for message in found.missing) if found.has_overlap else None
 
 
@@ -66,12 +66,12 @@ def with_ids(words: str, ids: Sequence[str]) -> list[Message]:
 def test_an_entry_is_known_as_often_as_it_is_stored(
     stored: str, stored_ids: list[str], live: str, live_ids: list[str], left: str
 ) -> None:
-    found = compared(with_ids(stored, stored_ids), with_ids(live, live_ids), "entry_ids")
+    found = compared(with_ids(stored, stored_ids), with_ids(live, live_ids), "corrected")
     assert "".join(message.content for message in found.missing) == left
 
 
 def test_a_file_with_an_entry_without_an_id_is_compared_by_content() -> None:
     live = with_ids("ab", ["1", ""])
     assert [entry_id(message) for message in live] == ["1", ""]
-    for rule in ("entry_ids", "content"):
-        assert [message.content for message in compared(said("xa"), live, rule).missing] == ["b"]
+    for rules in ("corrected", "original"):
+        assert [message.content for message in compared(said("xa"), live, rules).missing] == ["b"]

@@ -42,7 +42,7 @@ def memory(name: str, cosine: float, **values: Any) -> tuple[Any, float]:
 def test_every_signal_is_in_the_unit_interval_and_g_between_its_parts(
     text: str, turns: list[float], memories: list[float]
 ) -> None:
-    for gate in (GATE, Gating(patterns="original")):
+    for gate in (GATE, Gating(rules="original")):
         (found,) = gate.signals([text], [(turns, memories)])
         assert all(0 <= value <= 1 for value in [*found.features.values(), found.g])
         low, high = sorted([found.gconv, found.gtech])
@@ -137,9 +137,9 @@ def test_turns_are_what_the_roles_said_and_memories_what_was_promoted() -> None:
 def test_a_turn_may_count_itself() -> None:
     table = Table().holding(*(turn(f"t{i}", 0.9) for i in range(4)))
     assert assessed(GATE, table).features["f"] == 4 / 5
-    assert assessed(Gating(counts_itself=True), table).features["f"] == 1
-    assert assessed(Gating(counts_itself=True), Table()).features["f"] == 1 / 5
-    crowded = assessed(Gating(counts_itself=True, turn_hits=2, turn_saturation=10), table)
+    assert assessed(Gating(rules="original"), table).features["f"] == 1
+    assert assessed(Gating(rules="original"), Table()).features["f"] == 1 / 5
+    crowded = assessed(Gating(rules="original", turn_hits=2, turn_saturation=10), table)
     assert (crowded.features["f"], len(crowded.audit["turns"])) == (2 / 10, 1)  # itself takes one of the places
 
 
@@ -186,7 +186,7 @@ def test_a_promoted_candidate_becomes_a_durable_document_and_another_does_not() 
     [
         ({"promotion": "never"}, r"^promotion must be 'gated' or 'always', got 'never'"),
         ({"roles": ["user", "bot"]}, r"^roles has no 'bot'; choose from: system, user, assistant, tool"),
-        ({"patterns": "best"}, r"^unknown patterns 'best'; choose one of: corrected, original"),
+        ({"rules": "best"}, r"^rules must be one of corrected, original, got 'best'"),
         ({"weights": {**GATE.weights, "w4t": 1}}, r"^weights has no 'w4t'; choose from: w1c, "),
         ({"weights": {"w1c": 1}}, r"^weights must name w2c, w3c, w1t, w2t, w3t, got w1c"),
         ({"weights": {**GATE.weights, "w1c": -0.1}}, r"^weights.w1c must be >= 0, got -0.1"),

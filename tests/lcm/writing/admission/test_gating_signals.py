@@ -3,12 +3,14 @@
 import math
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.admission.gating_signals import PATTERN_SETS, Evidence, Patterns, PatternSet, evidence, load_patterns
+from lcm.records import Rules
+from lcm.writing.admission.gating_signals import Evidence, Patterns, evidence, load_patterns
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "gating.md").read_text()
@@ -23,12 +25,12 @@ BOUNDS = {"turn_cosine": 0.8, "turn_saturation": 5, "memory_cosine": 0.85, "memo
 SCORES = st.lists(st.floats(-1, 1), max_size=10)
 
 
-@pytest.fixture(params=PATTERN_SETS)
+@pytest.fixture(params=get_args(Rules))
 def patterns(request: pytest.FixtureRequest) -> Patterns:
     return load_patterns(request.param)
 
 
-def fired(name: PatternSet, text: str) -> set[str]:
+def fired(name: Rules, text: str) -> set[str]:
     return set(load_patterns(name).matches(text))
 
 
@@ -138,7 +140,7 @@ def test_specificity_is_by_a_hundred_tokens() -> None:
 
 @given(st.lists(st.text(), max_size=4), st.integers(1, 500))
 def test_loads_are_bounded_and_do_not_depend_on_the_batch(texts: list[str], tokens: int) -> None:
-    for name in PATTERN_SETS:
+    for name in get_args(Rules):
         found = load_patterns(name).loads(texts, [tokens] * len(texts))
         assert found == [load_patterns(name).loads([text], [tokens])[0] for text in texts]
         assert all(value >= 0 for loads in found for value in loads)
@@ -165,7 +167,7 @@ def test_letters_of_other_alphabets_bound_words() -> None:
 
 
 def test_an_unknown_set_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^unknown patterns 'best'; choose one of: corrected, original$"):
+    with pytest.raises(ValueError, match=r"^rules must be one of corrected, original, got 'best'$"):
         load_patterns("best")  # type: ignore[arg-type]
 
 
@@ -175,7 +177,7 @@ def test_every_weight_names_a_pattern(patterns: Patterns) -> None:
 
 
 def test_the_sets_differ_in_patterns_alone() -> None:
-    one, other = (load_patterns(name) for name in PATTERN_SETS)
+    one, other = (load_patterns(name) for name in get_args(Rules))
     assert one.weights == other.weights
 
 
@@ -203,6 +205,6 @@ def test_a_cosine_that_is_no_number_or_above_one_does_no_harm() -> None:
 
 def test_the_patterns_are_packaged_as_they_stand() -> None:
     folder = Path(ROOT / "lcm" / "writing" / "admission" / "gating_patterns")
-    assert sorted(path.stem for path in folder.iterdir()) == sorted(PATTERN_SETS)
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(get_args(Rules))
     for path in folder.iterdir():
         assert re.match(r"# \S", path.read_text())
