@@ -30,7 +30,7 @@ from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.explanation import explained
-from pipelines.views.terminal import console, progress
+from pipelines.views.terminal import console, progress, say
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1
@@ -76,10 +76,10 @@ def show_report(report: Report, folder: Path) -> None:
     for comparison in report.comparisons:
         if comparison.facts:
             facts = ", ".join(f"{name} {value:g}" for name, value in comparison.facts.items())
-            out.print(f"{comparison.name}: {facts}", highlight=False, markup=False)
+            say(f"{comparison.name}: {facts}")
     if report.missed:
-        out.print(f"missed: {', '.join(report.missed)}", highlight=False, markup=False)
-    out.print(f"Kept: {folder}", highlight=False, markup=False)
+        say(f"missed: {', '.join(report.missed)}")
+    say(f"Kept: {folder}")
 
 
 def _comparisons(comparisons: Sequence[Comparison]) -> Table:

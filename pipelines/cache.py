@@ -22,7 +22,7 @@ from eval.cache.stage_cache import Entry, StageCache
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from pipelines.config import building, composition
-from pipelines.views.terminal import console
+from pipelines.views.terminal import console, say
 
 _MIB = 1 << 20
 _STAGES = {
@@ -76,11 +76,7 @@ def _show(cache: StageCache) -> None:
             table.add_row(name, what, f"{len(files):,}", f"{size / _MIB:,.1f}", "")
     console().print(table, highlight=False)
     total = sum(entry.size_bytes for entry in entries)
-    console().print(
-        f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)",
-        highlight=False,
-        markup=False,
-    )
+    say(f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)")
 
 
 def _prune(cache: StageCache, names: Sequence[str]) -> None:
@@ -96,7 +92,7 @@ def _clear(cache: StageCache, names: Sequence[str]) -> None:
             removed += cache.prune(0.0, name)
         else:
             _remove(cache_dir() / name)
-            console().print(f"Removed: {cache_dir() / name}", highlight=False, markup=False)
+            say(f"Removed: {cache_dir() / name}")
     _told(removed)
 
 
@@ -113,4 +109,4 @@ def _remove(folder: Path) -> None:
 
 def _told(removed: Sequence[Entry]) -> None:
     size = sum(entry.size_bytes for entry in removed) / _MIB
-    console().print(f"Removed: {len(removed):,} stages, {size:,.1f} MiB", highlight=False, markup=False)
+    say(f"Removed: {len(removed):,} stages, {size:,.1f} MiB")

@@ -12,7 +12,7 @@ from eval.dataset.card import PinnedFile, folder, read_pinned
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
 from pipelines.config import building, composition, conf_folder
-from pipelines.views.terminal import console
+from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             f"  how to get it  {card.how_to_get}",
         ]
         lines += _files(loader) if card.files else []
-        console().print("\n".join([*lines, ""]), highlight=False, markup=False)
+        say("\n".join([*lines, ""]))
     return 0
 
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
-from pipelines.steps.recall import one_word, opened, read_arguments, tell, tell_json
+from pipelines.steps.recall import one_word, opened, read_arguments, tell_json
+from pipelines.views.terminal import say
 
 _MESSAGE = re.compile(r"msg#(\d+)")
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             if asked.flag("json"):
                 tell_json(said._asdict())
             else:
-                tell(f"msg#{said.number} ({said.role}, {said.tokens} tokens) id {said.message_id}\n{said.content}")
+                say(f"msg#{said.number} ({said.role}, {said.tokens} tokens) id {said.message_id}\n{said.content}")
             return 0
         described = reader.describe(
             item_id,
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.flag("json"):
         tell_json(asdict(described))
     elif isinstance(described, DescribedSummary):
-        tell(summary_text(described))
+        say(summary_text(described))
     else:
-        tell(file_description(described) if described.text is None else described.text)
+        say(file_description(described) if described.text is None else described.text)
     return 0

@@ -24,7 +24,7 @@ from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
-from pipelines.views.terminal import console
+from pipelines.views.terminal import console, say
 
 _SHOWN = 3
 
@@ -39,21 +39,21 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
     """Check one store; returns the exit code that it alone would give."""
     out = console()
     if is_named:
-        out.print(well_formed(f"{path}:"), highlight=False, markup=False)
+        say(f"{path}:")
     with closing(_opened(path)) as connection:
         checks = scan(connection)
         if is_repair and any(check.status == "fail" and check.is_derived for check in checks):
             copy = back_up(connection, path, datetime.now(UTC))
-            out.print(well_formed(f"Copied first: {copy}"), highlight=False, markup=False)
+            say(f"Copied first: {copy}")
             repair(connection, checks)
             checks = scan(connection)
     out.print(_table(checks), highlight=False, soft_wrap=False)
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):
-        out.print("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived), highlight=False)
+        say("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived))
     broken = broken_lineage(checks)
     if broken and any(check.name == "summary_totals" for check in wrong):
-        out.print("summary_totals waits until these find nothing: " + ", ".join(broken), highlight=False)
+        say("summary_totals waits until these find nothing: " + ", ".join(broken))
     return 1 if wrong else 0
 
 

@@ -15,7 +15,8 @@ from dataclasses import asdict
 
 from lcm.context.recall.expansion import distilled_text
 from lcm.errors import LcmError
-from pipelines.steps.recall import opened, read_arguments, tell, tell_json
+from pipelines.steps.recall import opened, read_arguments, tell_json
+from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,5 +35,5 @@ def main(arguments: Sequence[str]) -> int:
     if asked.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})
     else:
-        tell(distilled_text(found, recall.rules))
+        say(distilled_text(found, recall.rules))
     return 0

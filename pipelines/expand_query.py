@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.errors import LcmError
-from pipelines.steps.recall import now, one_word, opened, read_arguments, tell, tell_json
+from pipelines.steps.recall import now, one_word, opened, read_arguments, tell_json
+from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,8 +43,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     answer = answered.answer
     cited = [*answer.cited_ids, *(f"msg#{number}" for number in answer.cited_messages)]
-    tell(answer.text)
-    tell(
+    say(answer.text)
+    say(
         f"\nread {answer.expanded_summaries} summaries, {answer.source_tokens:,} tokens"
         f"{', not all that there is' if answer.is_truncated else ''}; cited: {', '.join(cited) or 'nothing'}"
     )

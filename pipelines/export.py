@@ -49,7 +49,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import check_name, write_choices, write_json, write_summary
-from pipelines.views.terminal import console
+from pipelines.views.terminal import console, say
 
 YAML = "yaml"
 _OWN = ("to", "name", "target", "register", "alias")
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         told = export(source, asked.to, asked.name, asked.targets)
         for target, entry in told["targets"].items():
             _show(target, entry)
-        console().print(f"Exported: {asked.to} ({', '.join(asked.targets)})", highlight=False, markup=False)
+        say(f"Exported: {asked.to} ({', '.join(asked.targets)})")
         if isinstance(tracking, Mlflow):
             _log(asked, source, tracking)
     return 0
@@ -285,21 +285,20 @@ def _log(asked: Asked, source: Source, tracking: Mlflow) -> None:
         assert run_id is not None
     else:
         attach(tracking.uri, run_id, asked.to, f"presets/{asked.name}")
-    out = console()
-    out.print(f"Logged: with MLflow run {run_id} at {tracking.uri}", highlight=False, markup=False)
+    say(f"Logged: with MLflow run {run_id} at {tracking.uri}")
     if asked.register:
         number = register(tracking.uri, asked.register, run_id, tags={"preset": asked.name})
-        out.print(f"Registered: {asked.register} version {number}", highlight=False, markup=False)
+        say(f"Registered: {asked.register} version {number}")
         if asked.alias:
             promote(tracking.uri, asked.register, number, asked.alias)
-            out.print(f"Promoted: {asked.register}@{asked.alias} is version {number}", highlight=False, markup=False)
+            say(f"Promoted: {asked.register}@{asked.alias} is version {number}")
 
 
 def _show(target: str, told: Mapping[str, Any]) -> None:
     missing = told["not_expressible"]
     plugin = f"{told['plugin']} {told['version']}"
     if not missing:
-        console().print(f"{target}: {plugin} can be told of everything", highlight=False, markup=False)
+        say(f"{target}: {plugin} can be told of everything")
         return
     shown = Shown(title=f"{target}: not expressible in {plugin}", title_justify="left")
     for column in ("key", "here", "there", "why"):

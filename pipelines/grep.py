@@ -21,8 +21,8 @@ from rich.table import Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from pipelines.steps.recall import one_word, opened, read_arguments, tell, tell_json
-from pipelines.views.terminal import console, warn
+from pipelines.steps.recall import one_word, opened, read_arguments, tell_json
+from pipelines.views.terminal import console, say, warn
 
 _KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
 
@@ -66,7 +66,7 @@ def _as_json(found: Grep) -> dict[str, Any]:
 
 def _show(found: Grep) -> None:
     if not found.total:
-        tell("No matches found.")
+        say("No matches found.")
         return
     table = Table()
     for heading in ("id", "conversation", "what", "when"):

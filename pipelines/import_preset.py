@@ -38,7 +38,7 @@ from pipelines.config.preset_config import (
 )
 from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.export import YAML, Source, export
-from pipelines.views.terminal import console
+from pipelines.views.terminal import say
 
 _OWN = ("plugin", "to", "name")
 
@@ -68,19 +68,18 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"no such key: {str(unknown).partition('=')[0]!r}; choose from: {', '.join(_OWN)}")
     name = own.get("name") or files[0].resolve().stem.replace("-", "_")
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
-    out = console()
     for setting, why in found.told.items():
-        out.print(f"Not taken over as it stands: {setting}: {why}", highlight=False, markup=False)
+        say(f"Not taken over as it stands: {setting}: {why}")
     if own.get("to"):
         to = Path(own["to"])
         check_name(name, conf_folder.groups())
         export(Source(found.config, found.origin), to, name, (YAML,))
-        out.print(f"Imported: {to}/system/{name}.yaml", highlight=False, markup=False)
+        say(f"Imported: {to}/system/{name}.yaml")
     if found.searching:
         told = shlex.join([f"{RECALL}=lossless_claw", *found.searching])
-        out.print(f"lcm grep, describe, expand and expand-query: {told}", highlight=False, markup=False)
+        say(f"lcm grep, describe, expand and expand-query: {told}")
     if not own.get("to"):
-        out.print(shlex.join(["lcm", "evaluate", *found.overrides]), highlight=False, markup=False)
+        say(shlex.join(["lcm", "evaluate", *found.overrides]))
     return 0
 
 

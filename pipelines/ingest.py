@@ -36,7 +36,7 @@ from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
-from pipelines.views.terminal import console, progress, warn
+from pipelines.views.terminal import console, progress, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
             for path in written:
                 path.unlink(missing_ok=True)
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
-    console().print(well_formed(f"Kept: {into}"), highlight=False, markup=False)
+    say(f"Kept: {into}")
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
@@ -252,7 +252,7 @@ def _show(taken: Sequence[_Taken], *, has_new: bool) -> None:
         if out.measure(table, options=room).maximum <= out.width:
             break
     if len(rows) > 1:
-        out.print(well_formed(f"below {folder}:"), highlight=False, markup=False)
+        say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
 
 

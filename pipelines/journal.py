@@ -20,8 +20,8 @@ from rich.table import Table
 from lcm.clock import format_instant
 from lcm.encoding import well_formed
 from lcm.store.journal import read_entries
-from pipelines.steps.recall import no_words, opened_store, read_arguments, tell, tell_json
-from pipelines.views.terminal import console
+from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
+from pipelines.views.terminal import console, say
 
 _LIMIT = 50
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         tell_json([asdict(entry) for entry in entries])
         return 0
     if not entries:
-        tell("The journal is empty.")
+        say("The journal is empty.")
         return 0
     table = Table("when", "hook", "session", "what else was said")
     for entry in entries:

@@ -9,7 +9,7 @@ from pathlib import Path
 from eval.experiment.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines.config import building, composition
-from pipelines.views.terminal import console
+from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     tracking = building.build(composition.composed(overrides), "tracking")
     for folder in folders:
         where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
-        console().print(f"{folder}: {where or 'tracking=none logs nowhere'}", highlight=False, markup=False)
+        say(f"{folder}: {where or 'tracking=none logs nowhere'}")
     return 0
 
 

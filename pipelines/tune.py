@@ -44,7 +44,7 @@ from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import identity, parts_of
 from pipelines.steps.search import Search, TrialConfigs
 from pipelines.views.study_table import show_study
-from pipelines.views.terminal import console, log_and_tell, progress, warn
+from pipelines.views.terminal import log_and_tell, progress, say, warn
 
 if TYPE_CHECKING:
     from eval.tuning.trial_queue import TrialQueue
@@ -176,7 +176,7 @@ def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
         )
     done = len(queue.begun())
     if done:
-        console().print(f"Going on with study {name}: {done} trials are there", highlight=False, markup=False)
+        say(f"Going on with study {name}: {done} trials are there")
 
 
 def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> int:
@@ -206,7 +206,7 @@ def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> 
     show_study(report, best, folder)
     running = report.counts()["running"]
     if running:
-        console().print(f"{running} trials are still at work elsewhere; who is last tells of all", highlight=False)
+        say(f"{running} trials are still at work elsewhere; who is last tells of all")
     if is_tracked:
         _logged(log, folder, None)
     return 2 if report.counts()["failed"] else 0

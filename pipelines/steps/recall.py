@@ -14,11 +14,10 @@ from typing import Any
 from lcm.clock import parse_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
-from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
-from pipelines.views.terminal import console
+from pipelines.views.terminal import say
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
 
@@ -136,12 +135,8 @@ def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
         yield recall, recall.on(store)
 
 
-def tell(text: str) -> None:
-    console().print(well_formed(text), highlight=False, markup=False)
-
-
 def tell_json(value: Any) -> None:
-    tell(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    say(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
 
 def _plain(value: object) -> object:

@@ -27,7 +27,7 @@ from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.sweep_log import SweepLog, watched
-from pipelines.views.terminal import compared_by, console, progress, show_points, warn
+from pipelines.views.terminal import compared_by, progress, say, show_points, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""
@@ -94,7 +94,7 @@ def sweep(command: Command) -> int:
         )
         where, unlogged = logs.finish()
     if where:
-        console().print(f"Logged: {where}", highlight=False, markup=False)
+        say(f"Logged: {where}")
     if unlogged:
         warn(f"{unlogged}; the same command logs what is missing")
     if without := [result for result in results if result.summary is None]:
@@ -192,7 +192,7 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
     done = len(points) - len(todo)
     if done:
         rest = "" if todo else ", nothing is left to run; hydra.sweep.dir=FOLDER begins anew in another"
-        console().print(f"{done} of {len(points)} points are finished in {folder}{rest}", highlight=False, markup=False)
+        say(f"{done} of {len(points)} points are finished in {folder}{rest}")
     return todo
 
 

@@ -21,7 +21,7 @@ from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.point import experiment_of, identity
 from pipelines.steps.search import Search
-from pipelines.views.terminal import console, progress, warn
+from pipelines.views.terminal import progress, say, warn
 
 _TRIALS = "trials"
 
@@ -143,4 +143,4 @@ def _say(number: int, told: str, assignment: dict[str, Any]) -> None:
     values = " ".join(
         f"{key}={f'{value:.4g}' if isinstance(value, float) else value}" for key, value in assignment.items()
     )
-    console().print(f"trial {number}: {told}  {values}", highlight=False, markup=False)
+    say(f"trial {number}: {told}  {values}")

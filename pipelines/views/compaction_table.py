@@ -10,7 +10,7 @@ from rich.table import Table
 
 from eval.batch.report import REPORT
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console
+from pipelines.views.terminal import console, say
 
 _ROWS = 15
 
@@ -27,7 +27,7 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
     out = console()
     kept = rows.filter(pl.col("conversation_id").is_not_null())
     if kept.is_empty():
-        out.print("No conversation was compacted.", highlight=False)
+        say("No conversation was compacted.")
         return
     table = Table()
     table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
@@ -37,8 +37,8 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
         table.add_row(*row)
     out.print(table, highlight=False, soft_wrap=False)
     for what, times in incidents.items():
-        out.print(f"survived: {what}, {times} times", highlight=False, markup=False)
-    out.print(f"Kept: {into} ({shards} stores, {REPORT})", highlight=False, markup=False)
+        say(f"survived: {what}, {times} times")
+    say(f"Kept: {into} ({shards} stores, {REPORT})")
 
 
 def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:

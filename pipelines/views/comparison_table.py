@@ -9,7 +9,7 @@ from rich.table import Table
 from eval.regression.comparison import ALL, Comparison
 from eval.regression.wording import allowed, changes, headline, interval, number, probability, signed
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console
+from pipelines.views.terminal import console, say
 
 _COLORS = {"fine": "green", "regressed": "red", "could not tell": "yellow"}
 _TEXT = 60  # letters of a query
@@ -44,19 +44,17 @@ def show_comparison(comparison: Comparison, report: Path) -> None:
             f"[{color}]{row['verdict']}[/{color}]",
         )
     title = f"{comparison.candidate.name} against {comparison.baseline.name}, paired by query"
-    out.print(well_formed(title), highlight=False, markup=False)
+    say(title)
     out.print(table, highlight=False, soft_wrap=False)
     hidden = rows.filter((pl.col("group") != ALL) & (pl.col("verdict") != "regressed"))
     if not hidden.is_empty():
         untold = (hidden["verdict"] == "could not tell").sum()
-        out.print(
-            f"{len(hidden)} rows of categories did not regress; {untold} of them could not be told", highlight=False
-        )
+        say(f"{len(hidden)} rows of categories did not regress; {untold} of them could not be told")
     if comparison.left_out:
-        out.print(f"not measured in either: {', '.join(comparison.left_out)}", highlight=False, markup=False)
+        say(f"not measured in either: {', '.join(comparison.left_out)}")
     for query in comparison.worse:
         text = " ".join(query.text.split())
         text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
-        out.print(well_formed(f"worse: {query.query_id} {text!r}: {changes(query)}"), highlight=False, markup=False)
-    out.print(f"{comparison.verdict}: {headline(comparison)}", highlight=False, markup=False)
-    out.print(f"Kept, with the rankings of both sides: {report}", highlight=False, markup=False)
+        say(f"worse: {query.query_id} {text!r}: {changes(query)}")
+    say(f"{comparison.verdict}: {headline(comparison)}")
+    say(f"Kept, with the rankings of both sides: {report}")

@@ -77,7 +77,7 @@ def say(text: str) -> None:
 
 def show_look(asked: Command) -> int:
     """Print the configuration that a command looks at; returns the exit code."""
-    console().print(shown(asked).rstrip("\n"), highlight=False, markup=False)
+    say(shown(asked).rstrip("\n"))
     return 0
 
 
@@ -173,10 +173,10 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
             table.add_row(action, str(n), f"{n / total:.1%}")
         out.print(table, highlight=False)
     for what, times in summary.get("incidents", {}).items():
-        out.print(f"survived: {what}, {times} times", highlight=False, markup=False)
+        say(f"survived: {what}, {times} times")
     for note in (*summary["notes"], *summary["flags"]):
-        out.print(f"note: {note}", highlight=False, markup=False)
-    out.print(f"Kept: {folder}", highlight=False, markup=False)
+        say(f"note: {note}")
+    say(f"Kept: {folder}")
 
 
 def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
@@ -193,7 +193,7 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
     measures = summary["measures"]
     budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
     if budgets:
-        out.print("evidence in the context assembled under a budget, by the assembly's tokens", highlight=False)
+        say("evidence in the context assembled under a budget, by the assembly's tokens")
         rows = {
             budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
             for budget in budgets
@@ -218,8 +218,8 @@ def show_points(results: Sequence[Result], folder: Path) -> None:
         _print_table(out, "point", rows, names, "the system, by point; * = best", tops)
     for i, result in enumerate(results):
         if result.error is not None:
-            out.print(f"point {i} failed: {result.label}: {result.error}", highlight=False, markup=False)
-    out.print(f"{len(finished)} of {len(results)} points kept: {folder}", highlight=False, markup=False)
+            say(f"point {i} failed: {result.label}: {result.error}")
+    say(f"{len(finished)} of {len(results)} points kept: {folder}")
 
 
 def compared_by(points: Sequence[Measures]) -> list[str]:
@@ -258,12 +258,12 @@ def _print_table(
     if not with_intervals:
         title = title.partition(" [")[0]
     table.columns[0].max_width = out.width // 2
-    out.print(title, highlight=False, markup=False)
+    say(title)
     out.print(table, highlight=False, soft_wrap=False)
     hidden = [f"{len(names) - len(kept)} more measures"] if len(kept) < len(names) else []
     hidden += [] if with_intervals else ["intervals"]
     if hidden:
-        out.print(f"{' and '.join(hidden)} in a wider terminal; the run folder holds all", highlight=False)
+        say(f"{' and '.join(hidden)} in a wider terminal; the run folder holds all")
 
 
 def _table(
