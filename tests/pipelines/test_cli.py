@@ -125,6 +125,15 @@ MISTAKES = {
         ["evaluate", "-m", "~ranking.stages.limit"],
         ["~ranking.stages.limit", "ranking.stages.limit=null"],
     ),
+    "setting of Hydra's that does nothing": (
+        ["evaluate", "hydra.job.chdir=true"],
+        ["hydra.job.chdir=true has no effect", "hydra.run.dir"],
+    ),
+    "folder of choices that is not there": (
+        ["evaluate", "--config-dir", "nowhere"],
+        ["--config-dir nowhere: no such folder"],
+    ),
+    "many runs of what makes one": (["tune", "-m", "study.seed=1,2"], ["`lcm tune` makes one run at a time"]),
     "empty tracking uri": (["evaluate", "tracking.uri="], ["tracking.uri must not be empty"]),
     "a folder that cannot be made": (
         ["evaluate", *QUICK, "hydra.run.dir=/dev/null/run"],
@@ -255,6 +264,23 @@ def test_cfg_shows_the_configuration_and_runs_nothing(lcm: Lcm) -> None:
     assert finished.code == 0
     assert "_target_: lcm.retrieval.fusion.reciprocal_rank.ReciprocalRank" in finished.stdout
     assert finished.summaries == []
+
+
+def test_choices_are_found_in_folders_of_ones_own(lcm: Lcm, tmp_path: Path) -> None:
+    for folder, weight in (("one", 0.25), ("two", 0.75)):
+        (tmp_path / folder / "fusion").mkdir(parents=True)
+        choice = f"defaults: [weighted_sum, _self_]\ndense_weight: {weight}\n"
+        (tmp_path / folder / "fusion" / f"of_{folder}.yaml").write_text(choice)
+    both = (f"--config-dir={tmp_path}/one", f"hydra.searchpath=['file://{tmp_path}/two']", "--cfg=job")
+    assert "dense_weight: 0.25" in lcm("evaluate", *both, "fusion=of_one").stdout
+    assert "dense_weight: 0.75" in lcm("evaluate", *both, "fusion=of_two").stdout
+
+
+def test_references_are_shown_as_written_or_worked_out(lcm: Lcm) -> None:
+    written = lcm("evaluate", "--cfg", "job").stdout
+    resolved = lcm("evaluate", "--cfg", "job", "--resolve").stdout
+    assert "embedder: ${embedder}" in written
+    assert "${" not in resolved
 
 
 def test_version_is_that_of_the_installed_distribution(lcm: Lcm) -> None:
