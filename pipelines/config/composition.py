@@ -3,7 +3,7 @@
 import json
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ from pipelines.config.explanation import CONFIGURATION_ERRORS
 
 _PRESETS = ("system", "experiment", "sweep")
 """Groups of which nothing need be chosen."""
+_SPECIAL, _MARKED = re.compile(r"""([\\()\[\]{}:=,\s"'])"""), r"\\\1"
 
 
 def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
@@ -86,6 +87,9 @@ def quoted(value: Any) -> str:
     """A value as Hydra reads it back, letter by letter."""
     if isinstance(value, list):
         return f"[{','.join(map(quoted, value))}]"
+    if isinstance(value, Mapping):
+        marked = (f"{_SPECIAL.sub(_MARKED, str(name))}:{quoted(child)}" for name, child in value.items())
+        return f"{{{','.join(marked)}}}"
     if not isinstance(value, str):
         return json.dumps(value)
     text = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", value)

@@ -102,21 +102,7 @@ def searched(folder: Path) -> str:
 def override(key: str, value: Any) -> str:
     """A value as an override that gives it back."""
     adds = "++" if isinstance(value, Mapping) else ""  # names of the user's own are keys that no choice has
-    return f"{adds}{key}={_worded(value)}"
-
-
-def _worded(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return (
-            "{"
-            + ",".join(f"{_SPECIAL.sub(_MARKED, str(name))}:{_worded(child)}" for name, child in value.items())
-            + "}"
-        )
-    return composition.quoted(value)
-
-
-_SPECIAL = re.compile(r"""([\\()\[\]{}:=,\s"'])""")
-_MARKED = r"\\\1"
+    return f"{adds}{key}={composition.quoted(value)}"
 
 
 def _like(group: str, node: Any) -> list[str]:
