@@ -10,6 +10,7 @@ from eval.benchmark.peak_memory import PeakMemory
 from eval.benchmark.report import Report
 from eval.benchmark.timing import Comparison
 from eval.experiment.experiment import Progress
+from lcm.checks import check_range
 
 
 class ComparisonChoice(Protocol):
@@ -35,10 +36,8 @@ class Benchmark:
     memory: PeakMemory | None
 
     def __post_init__(self) -> None:
-        if self.repeats < 1:
-            raise ValueError(f"repeats must be >= 1, got {self.repeats}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+        check_range(self, "repeats", ge=1)
+        check_range(self, "seed", ge=0)
 
     def run(self, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress) -> Report:
         """Run everything, one part after the other.

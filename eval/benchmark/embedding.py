@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
+from lcm.checks import check_range
 from lcm.protocols import Vectors
 from lcm.retrieval.embedder.minilm import MiniLM
 from lcm.retrieval.embedder.onnx import Onnx
@@ -35,8 +36,7 @@ class Embedding:
     texts: int
 
     def __post_init__(self) -> None:
-        if self.texts < 1:
-            raise ValueError(f"texts must be >= 1, got {self.texts}")
+        check_range(self, "texts", ge=1)
         if not isinstance(self.embedder, MiniLM | Onnx):
             raise ValueError(
                 f"embedder must run an ONNX model for a bare session to run it too, got {self.embedder!r}; "

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from lcm.checks import check_range
 from lcm.writing.admission.gating import GateSignals, Gating
 from lcm.writing.admission.gating_signals import LOADS, load_patterns
 
@@ -38,8 +39,7 @@ class GateOverhead:
     texts: int
 
     def __post_init__(self) -> None:
-        if self.texts < 1:
-            raise ValueError(f"texts must be >= 1, got {self.texts}")
+        check_range(self, "texts", ge=1)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         texts = [

@@ -12,6 +12,7 @@ import polars as pl
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
+from lcm.checks import check_range
 from lcm.protocols import Batch, TextIndex, TextIndexChoice, TokenEstimator, VectorIndex, VectorIndexChoice, Vectors
 from lcm.records import Document, Query, Transcript
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -60,9 +61,7 @@ class Growth:
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 2 or len(set(self.sizes)) < len(self.sizes):
             raise ValueError(f"sizes must be different numbers of documents >= 2, got {list(self.sizes)}")
-        for name in ("queries", "k", "dim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "queries", "k", "dim", ge=1)
 
     def run(self, repeats: int, seed: int, progress: Callable[[str, int, int], None]) -> list[Curve]:
         sizes = sorted(self.sizes)

@@ -11,6 +11,7 @@ from typing import Any
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
+from lcm.checks import check_range
 from lcm.protocols import TokenEstimator
 from lcm.records import Transcript
 from lcm.store.connection import connect
@@ -44,8 +45,7 @@ class Ingest:
     transaction_sizes: Sequence[int]
 
     def __post_init__(self) -> None:
-        if self.messages < 1:
-            raise ValueError(f"messages must be >= 1, got {self.messages}")
+        check_range(self, "messages", ge=1)
         if not self.transaction_sizes or min(self.transaction_sizes) < 1:
             raise ValueError(f"transaction_sizes must name sizes >= 1, got {list(self.transaction_sizes)}")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from eval.benchmark import corpus
 from eval.experiment.experiment import Progress
+from lcm.checks import check_range
 
 # Between us and the command stands a process that is small when it forks: what a child needed at most counts what
 # its parent held when it was forked off, and we hold a lot.
@@ -42,8 +43,7 @@ class PeakMemory:
     transcript_mb: float
 
     def __post_init__(self) -> None:
-        if not self.transcript_mb > 0:
-            raise ValueError(f"transcript_mb must be > 0, got {self.transcript_mb}")
+        check_range(self, "transcript_mb", gt=0)
 
     def run(self, seed: int, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress) -> list[Peak]:
         """Write the transcripts and have them taken in; see `Benchmark.run`."""

@@ -9,6 +9,7 @@ import polars as pl
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
+from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
@@ -29,9 +30,7 @@ class RankingShare:
     queries: int
 
     def __post_init__(self) -> None:
-        for name in ("messages", "queries"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "messages", "queries", ge=1)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         timed = self.system.ranking

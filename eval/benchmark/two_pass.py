@@ -10,6 +10,7 @@ import polars as pl
 
 from eval.benchmark.fused import Fused, Numbers, fused
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from lcm.checks import check_range
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.text_index.words import split_words
@@ -40,9 +41,7 @@ class TwoPassScore:
     """Of each query."""
 
     def __post_init__(self) -> None:
-        for name in ("documents", "queries", "candidates"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "documents", "queries", "candidates", ge=1)
         if self.candidates > self.documents // 2 * 2:
             raise ValueError(
                 f"candidates must be <= documents, whole pairs of them ({self.documents // 2 * 2}), "

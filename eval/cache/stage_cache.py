@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from lcm.checks import check_range
 from lcm.files import cache_dir, written_whole
 
 _log = logging.getLogger(__name__)
@@ -53,9 +54,7 @@ class StageCache:
     """What this process keeps at hand besides."""
 
     def __post_init__(self) -> None:
-        for name in ("max_gib", "memory_gib"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "max_gib", "memory_gib", ge=0)
 
     @property
     def folder(self) -> Path:

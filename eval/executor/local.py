@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, End, Failed, reason_of
+from lcm.checks import check_range
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -24,8 +25,7 @@ class Local:
     """How many at once."""
 
     def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise ValueError(f"workers must be >= 1, got {self.workers}")
+        check_range(self, "workers", ge=1)
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, End, Failed, reason_of
+from lcm.checks import check_range
 from lcm.errors import LcmError
 
 _log = logging.getLogger(__name__)
@@ -44,9 +45,7 @@ class Ray:
     """What workers find besides, as Ray has it: env_vars, working_dir, pip ..."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "num_cpus"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "workers", "num_cpus", ge=1)
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from eval.measures.measure import MemoryReading
+from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records import Query
@@ -29,9 +30,7 @@ class Latency:
     """Asked first in each workspace and not counted."""
 
     def __post_init__(self) -> None:
-        for name in ("queries", "warmup_queries"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "queries", "warmup_queries", ge=0)
 
     @property
     def timed_queries(self) -> int:

@@ -26,6 +26,7 @@ from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, MemoryReading
 from eval.measures.names import CONTEXT_MEASURES
 from eval.measures.rouge import rouge
+from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols import Ask
@@ -43,8 +44,7 @@ class Retention:
     def __post_init__(self) -> None:
         if any(budget < 1 for budget in self.budgets):
             raise ValueError(f"budgets must be >= 1, got {list(self.budgets)}")
-        if not 0 < self.rouge_threshold <= 1:
-            raise ValueError(f"rouge_threshold must be in (0, 1], got {self.rouge_threshold}")
+        check_range(self, "rouge_threshold", gt=0, le=1)
 
     def value_names(self) -> list[str]:
         return [f"{name}@{budget}" for budget in self.budgets for name in CONTEXT_MEASURES]

@@ -14,6 +14,7 @@ from eval.dataset.dataset import Dataset
 from eval.measures.measure import REPORT_TOKENS
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
+from lcm.checks import check_range
 from lcm.memory.system import System
 from lcm.records import Message, SummaryRequest
 
@@ -34,8 +35,7 @@ class SummaryQuality:
     """Asked of the summarizer, for each conversation; 0: nothing is summarised."""
 
     def __post_init__(self) -> None:
-        if self.target_tokens < 0:
-            raise ValueError(f"target_tokens must be >= 0, got {self.target_tokens}")
+        check_range(self, "target_tokens", ge=0)
 
     def value_names(self) -> list[str]:
         return []

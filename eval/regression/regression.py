@@ -15,6 +15,7 @@ from eval.regression.limit import is_lower_better, limit_of
 from eval.regression.side import Side
 from eval.regression.worse_query import worse_queries
 from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
+from lcm.checks import check_range
 from lcm.errors import LcmError
 
 _Floats = npt.NDArray[np.float64]
@@ -65,9 +66,7 @@ class Regression:
             raise ValueError("measures must name at least one measure")
         for measure, settings in self._judged().items():
             limit_of(measure, settings)
-        for name in ("alpha", "confidence"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_range(self, "alpha", "confidence", gt=0, lt=1)
         if self.resamples < 1 / self.alpha:
             raise ValueError(f"resamples must be >= 1 / alpha = {1 / self.alpha:g}, got {self.resamples}")
         for name, least in (("seed", 0), ("least_queries", 2), ("worst_queries", 0), ("depth", 1)):

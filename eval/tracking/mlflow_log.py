@@ -21,6 +21,7 @@ from filelock import FileLock
 from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
+from lcm.checks import check_range
 
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
@@ -44,8 +45,7 @@ class Mlflow:
         for name in ("uri", "experiment"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must not be empty")
-        if self.timeout_s < 1:
-            raise ValueError(f"timeout_s must be >= 1, got {self.timeout_s}")
+        check_range(self, "timeout_s", ge=1)
 
     def log(self, folder: Path, parent: Path | None = None) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lcm.checks import check_range
+
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
@@ -36,8 +38,7 @@ class Range:
             return
         if self.log:
             raise ValueError(f"step={self.step} has no meaning where log is true: leave one out")
-        if not self.step > 0:
-            raise ValueError(f"step must be > 0, got {self.step}")
+        check_range(self, "step", gt=0)
         if self.is_whole and not isinstance(self.step, int):
             raise ValueError(f"step must be a whole number as low and high are, got {self.step}")
         steps = (self.high - self.low) / self.step

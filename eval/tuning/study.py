@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eval.tuning.objective import Objective, objective
+from lcm.checks import check_range
 
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -31,15 +32,11 @@ class Study:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"name must be made of letters, digits, '.', '_' and '-', got {self.name!r}")
-        for key in ("trials", "startup_trials", "heartbeat_s"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key} must be >= 1, got {getattr(self, key)}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+        check_range(self, "trials", "startup_trials", "heartbeat_s", ge=1)
+        check_range(self, "seed", ge=0)
         if self.folds != "workspace" and self.folds < 2:
             raise ValueError(f"folds must be workspace or a number >= 2, got {self.folds}")
-        if self.timeout_s is not None and not self.timeout_s > 0:
-            raise ValueError(f"timeout_s must be > 0 or null, got {self.timeout_s}")
+        check_range(self, "timeout_s", gt=0, or_null=True)
         wanted = self.wanted()
         if not wanted:
             raise ValueError("objectives must not be empty: name a measure and its direction")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.records import VersionedRules
 
 
@@ -46,11 +47,8 @@ class RecentTail:
     """Of the memory's budget: stands in the place of `budget_tokens`. None = those count."""
 
     def __post_init__(self) -> None:
-        for name in ("min_turns", "budget_tokens"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if self.budget_fraction is not None and not 0 <= self.budget_fraction <= 1:
-            raise ValueError(f"budget_fraction must be in [0, 1] or null, got {self.budget_fraction}")
+        check_range(self, "min_turns", "budget_tokens", ge=0)
+        check_range(self, "budget_fraction", ge=0, le=1, or_null=True)
 
     def target_tokens(self, memory_budget_tokens: float) -> float:
         """What the tail aims at, of the budget that the memory has."""

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from lcm.checks import check_range
 from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.language_model.auth_failure import is_auth_failure
 from lcm.language_model.credentials import Credential, credentials
@@ -74,14 +75,10 @@ class OpenAiCompatible:
             raise ValueError("api_key_env must be the name of an environment variable, never a key")
         if self.profile is not None and self.profiles is None:
             raise ValueError(f"profile must be null where profiles names no file, got {self.profile!r}")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise ValueError(f"temperature must be between 0 and 2, or null, got {self.temperature}")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ValueError(f"max_tokens must be >= 1 or null, got {self.max_tokens}")
-        if not self.timeout_seconds > 0:
-            raise ValueError(f"timeout_seconds must be > 0, got {self.timeout_seconds}")
-        if self.retries < 0:
-            raise ValueError(f"retries must be >= 0, got {self.retries}")
+        check_range(self, "temperature", ge=0, le=2, or_null=True)
+        check_range(self, "max_tokens", ge=1, or_null=True)
+        check_range(self, "timeout_seconds", gt=0)
+        check_range(self, "retries", ge=0)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, Protocol
 
+from lcm.checks import check_choice
 from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.files import cache_dir, written_whole
@@ -55,8 +56,7 @@ class Recorded:
     def __post_init__(self) -> None:
         if not callable(getattr(self.model, "reply", None)) or not hasattr(self.model, "identity"):
             raise TypeError(f"model must have reply() and identity, got {self.model!r}")
-        if self.mode not in get_args(Mode):
-            raise ValueError(f"unknown mode {self.mode!r}; choose one of: {', '.join(sorted(get_args(Mode)))}")
+        check_choice(self, mode=Mode)
 
     @property
     def identity(self) -> Mapping[str, Any]:

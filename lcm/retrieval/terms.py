@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from lcm.checks import check_choice, check_range
 from lcm.retrieval.text_index.words import split_words, windows
 
 TermWords = Literal["ascii", "unicode"]
@@ -31,10 +32,8 @@ class Terms:
     min_length: int = 3
 
     def __post_init__(self) -> None:
-        if self.words not in ("ascii", "unicode"):
-            raise ValueError(f"unknown words {self.words!r}; choose one of: ascii, unicode")
-        if self.min_length < 1:
-            raise ValueError(f"min_length must be >= 1, got {self.min_length}")
+        check_choice(self, words=("ascii", "unicode"))
+        check_range(self, "min_length", ge=1)
 
     def all_of(self, text: str) -> list[str]:
         """Every term in order, with repetitions; in `unicode` the pairs come last."""

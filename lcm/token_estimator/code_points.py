@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lcm.checks import check_choice, check_range
+
 
 @dataclass(frozen=True, slots=True)
 class CodePoints:
@@ -20,12 +22,8 @@ class CodePoints:
     """Of the empty text: 1 in the original, which lets nothing be free."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.code_points_per_token < math.inf:
-            raise ValueError(f"code_points_per_token must be > 0, got {self.code_points_per_token}")
-        if self.rounding not in ("down", "up"):
-            raise ValueError(f"rounding must be 'down' or 'up', got {self.rounding!r}")
-        if self.empty_tokens not in (0, 1):
-            raise ValueError(f"empty_tokens must be 0 or 1, got {self.empty_tokens}")
+        check_range(self, "code_points_per_token", gt=0)
+        check_choice(self, rounding=("down", "up"), empty_tokens=(0, 1))
 
     def count(self, texts: Sequence[str]) -> list[int]:
         whole = math.floor if self.rounding == "down" else math.ceil

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.javascript import utf16_length
 
 _CJK_WORDS = re.compile("[\u4e00-\u9faf\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]")
@@ -29,9 +30,7 @@ class ScriptChars:
     other_units: float = 4.0
 
     def __post_init__(self) -> None:
-        for name in ("cjk_units", "alphabet_units", "other_units"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+        check_range(self, "cjk_units", "alphabet_units", "other_units", gt=0)
         if not self.cjk_units <= self.alphabet_units <= self.other_units:
             raise ValueError(
                 "cjk_units, alphabet_units and other_units must not fall, or more text could have fewer tokens; got "

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.javascript import utf16_length
 
 
@@ -17,8 +18,7 @@ class Utf16Units:
     units_per_token: float = 4.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.units_per_token < math.inf:
-            raise ValueError(f"units_per_token must be > 0, got {self.units_per_token}")
+        check_range(self, "units_per_token", gt=0)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [math.ceil(utf16_length(text) / self.units_per_token) for text in texts]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.javascript import utf16_length
 
 _CJK = re.compile("[\u2e80-\u303f\u3040-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+")
@@ -25,9 +26,7 @@ class ScriptAware:
     other_tokens: float = 0.25
 
     def __post_init__(self) -> None:
-        for name in ("cjk_tokens", "astral_tokens", "other_tokens"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+        check_range(self, "cjk_tokens", "astral_tokens", "other_tokens", gt=0)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [math.ceil(self._tokens(text)) for text in texts]

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records import Event, Message
@@ -41,8 +42,7 @@ class OpenClawReader:
     name = "openclaw"
 
     def __post_init__(self) -> None:
-        if self.branches not in Branches.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"branches must be apart or in_file_order, got {self.branches!r}")
+        check_choice(self, branches=Branches)
 
     def detects(self, file: RecordedFile) -> bool:
         first = file.first if isinstance(file.first, list) else []

@@ -76,7 +76,7 @@ def test_a_side_is_a_folder_or_a_file_of_it(here: Path, arguments: Sequence[str]
         (["good", "note.txt"], "candidate note.txt is neither a preset (.yaml) nor one of summary.json, "),
         (["good", "empty"], "empty is not a complete run: it has no summary.json"),
         (["good", "two"], "candidate two holds 2 presets: name one of: a.yaml, b.yaml"),
-        (["good", "bad", "regress.alpha=2"], "regress.alpha must be between 0 and 1, got 2"),
+        (["good", "bad", "regress.alpha=2"], "regress.alpha must be in (0, 1), got 2"),
         (["good", "bad", "regress.resamples=many"], "regress.resamples must be a whole number, got 'many'"),
         (
             ["good", "bad", "regress.measures.recall@10.tolerance=-1"],

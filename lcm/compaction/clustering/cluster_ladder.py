@@ -1,7 +1,8 @@
 """How often, and how tightly, a cluster's summary is asked for."""
 
-import math
 from dataclasses import dataclass
+
+from lcm.checks import check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +14,8 @@ class Rung:
     """The share of the turns that a selection keeps."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.target_tokens < math.inf:
-            raise ValueError(f"target_tokens must be >= 1, got {self.target_tokens}")
-        if not 0 < self.density <= 1:
-            raise ValueError(f"density must be > 0 and <= 1, got {self.density}")
+        check_range(self, "target_tokens", ge=1)
+        check_range(self, "density", gt=0, le=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,13 @@
 
 import hashlib
 import logging
-import math
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
-from typing import get_args
 
+from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.clustering.cluster_confidence import ClusterConfidence
 from lcm.compaction.clustering.cluster_counting import ClusterCounting
@@ -30,11 +29,6 @@ from lcm.transcript.recorded_metadata import recorded_bundle
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
 _log = logging.getLogger(__name__)
-_LEAST = {
-    "target_cluster_size": 1, "min_turns": 0, "tail_budget_tokens": 0, "prior_context_tokens": 0,
-    "session_token_budget": 0,
-}  # fmt: skip
-_SHARES = ("preservation_threshold", "embedding_share", "backend_share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +83,10 @@ class Clustering:
     is_off = False
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if not least <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
-        for name in _SHARES:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        if self.rules not in get_args(VersionedRules):
-            raise ValueError(f"rules must be one of {', '.join(get_args(VersionedRules))}, got {self.rules!r}")
+        check_range(self, "target_cluster_size", ge=1)
+        check_range(self, "min_turns", "tail_budget_tokens", "prior_context_tokens", "session_token_budget", ge=0)
+        check_range(self, "preservation_threshold", "embedding_share", "backend_share", ge=0, le=1)
+        check_choice(self, rules=VersionedRules)
         ladder = Ladder(
             Rung(self.first_target_tokens, self.first_density),
             Rung(self.tighter_target_tokens, self.tighter_density),

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from lcm.checks import check_range
+
 _FENCE = "```"
 _FENCED = "[sanitized fenced payload omitted for continuity]"
 _TRANSPORT = "[sanitized transport payload omitted for continuity]"
@@ -34,9 +36,7 @@ class Sanitizer:
     hex_run: int = 64
 
     def __post_init__(self) -> None:
-        for name in ("fence_bytes", "fence_lines", "data_bytes", "opaque_bytes", "base64_run", "hex_run"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "fence_bytes", "fence_lines", "data_bytes", "opaque_bytes", "base64_run", "hex_run", ge=1)
 
     def sanitize(self, text: str) -> str:
         """The text as a summarizer is shown it; blank stays blank."""

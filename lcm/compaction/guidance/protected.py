@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from lcm.checks import check_range
 from lcm.compaction.guidance.booster import has_surface_hint, similarities
 from lcm.compaction.guidance.reading import Frame
 from lcm.protocols import Embedder
@@ -56,15 +57,16 @@ class ProtectedGuidance:
     booster_threshold: float = 0.78
 
     def __post_init__(self) -> None:
-        for name in (
+        check_range(
+            self,
             "stability_threshold",
             "user_stability",
             "assistant_stability",
             "other_stability",
             "booster_threshold",
-        ):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+            ge=0,
+            le=1,
+        )
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]

@@ -1,12 +1,11 @@
 """Compaction that loses nothing: old messages fold into a DAG of summaries, and every one stays reachable."""
 
 import logging
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import get_args
 
+from lcm.checks import check_choice, check_range
 from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.modes import Modes
@@ -18,13 +17,6 @@ from lcm.protocols import ContextWindow, Summarizer, TokenEstimator, Work
 from lcm.records import CompactionReport, Rules
 
 _log = logging.getLogger(__name__)
-
-_LEAST = {
-    "fresh_tail_count": 0, "leaf_min_fanout": 1, "condensed_min_fanout": 1, "condensed_min_fanout_hard": 1,
-    "incremental_max_depth": -1, "leaf_chunk_tokens": 1, "min_leaf_tokens": 0, "leaf_target_tokens": 1,
-    "condensed_target_tokens": 1, "summary_max_overage_factor": 1, "budget_tokens": 1,
-    "circuit_breaker_threshold": 1, "circuit_breaker_cooldown_seconds": 0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +70,28 @@ class Lossless:
     reads_admission = False
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if not least <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
-        if not 0 <= self.context_threshold <= 1:
-            raise ValueError(f"context_threshold must be in [0, 1], got {self.context_threshold}")
+        check_range(self, "fresh_tail_count", "min_leaf_tokens", "circuit_breaker_cooldown_seconds", ge=0)
+        check_range(
+            self,
+            "leaf_min_fanout",
+            "condensed_min_fanout",
+            "condensed_min_fanout_hard",
+            "leaf_chunk_tokens",
+            "leaf_target_tokens",
+            "condensed_target_tokens",
+            "summary_max_overage_factor",
+            "budget_tokens",
+            "circuit_breaker_threshold",
+            ge=1,
+        )
+        check_range(self, "incremental_max_depth", ge=-1)
+        check_range(self, "context_threshold", ge=0, le=1)
         if self.min_leaf_tokens > self.leaf_chunk_tokens:
             raise ValueError(
                 f"min_leaf_tokens must be <= leaf_chunk_tokens ({self.leaf_chunk_tokens}), got {self.min_leaf_tokens}"
             )
-        for name in ("sweep_deadline_seconds", "until_under_deadline_seconds"):
-            if (seconds := getattr(self, name)) is not None and not seconds > 0:
-                raise ValueError(f"{name} must be > 0, or null for none, got {seconds}")
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
+        check_range(self, "sweep_deadline_seconds", "until_under_deadline_seconds", gt=0, or_null=True)
+        check_choice(self, rules=Rules)
         if zone_named(self.timezone) is None:
             _log.warning("there is no time zone %r: prompts show UTC", self.timezone)
         object.__setattr__(self, "modes", self._modes())

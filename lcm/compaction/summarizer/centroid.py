@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
@@ -36,10 +37,8 @@ class Centroid:
     """Fewer are not summarised."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.density <= 1:
-            raise ValueError(f"density must be > 0 and <= 1, got {self.density}")
-        if not self.min_turns >= 1:
-            raise ValueError(f"min_turns must be >= 1, got {self.min_turns}")
+        check_range(self, "density", gt=0, le=1)
+        check_range(self, "min_turns", ge=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         turns = [_turns(request) for request in requests]

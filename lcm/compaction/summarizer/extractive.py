@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.candidates import Candidates, Floats, candidates, content_words
 from lcm.compaction.summarizer.file_operations import file_operations, files_line
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer
@@ -66,17 +67,20 @@ class Extractive:
     """Of the length aimed at, when the first answer was too long."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "centrality", "coverage", "position", "speaker", "fullness", "redundancy",
-            "frequency_exponent", "cost_exponent",
-        ):  # fmt: skip
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
-        for name in ("code_share", "previous_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        if not 0 < self.aggressive_share <= 1:
-            raise ValueError(f"aggressive_share must be > 0 and <= 1, got {self.aggressive_share}")
+        check_range(
+            self,
+            "centrality",
+            "coverage",
+            "position",
+            "speaker",
+            "fullness",
+            "redundancy",
+            "frequency_exponent",
+            "cost_exponent",
+            ge=0,
+        )
+        check_range(self, "code_share", "previous_share", ge=0, le=1)
+        check_range(self, "aggressive_share", gt=0, le=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         sources = [read_source(request.text) for request in requests]

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.javascript import trim
@@ -98,12 +99,8 @@ class Llm:
     """Whether the beginning of the text stands in for words that were not given; else that is a failure."""
 
     def __post_init__(self) -> None:
-        for name in ("normal_temperature", "aggressive_temperature"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 2:
-                raise ValueError(f"{name} must be between 0 and 2, or null, got {value}")
-        if not self.workers >= 1:
-            raise ValueError(f"workers must be >= 1, got {self.workers}")
+        check_range(self, "normal_temperature", "aggressive_temperature", ge=0, le=2, or_null=True)
+        check_range(self, "workers", ge=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         """One result a request.

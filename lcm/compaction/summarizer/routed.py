@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5 import T5
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
@@ -38,8 +39,7 @@ class Routed:
     """The first one; empty while none is known."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold must be between 0 and 1, got {self.threshold}")
+        check_range(self, "threshold", ge=0, le=1)
 
     @property
     def reads_admission(self) -> bool:

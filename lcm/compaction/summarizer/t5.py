@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5_decoding import Beams, Greedy, Search, decode
 from lcm.compaction.summarizer.t5_files import T5Files
@@ -99,17 +100,11 @@ class T5:
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.precision not in ("int8", "fp32"):
-            raise ValueError(f"unknown precision {self.precision!r}; choose one of: fp32, int8")
-        for name in ("beams", "max_new_tokens", "batch_size"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-        if not math.isfinite(self.length_penalty):
-            raise ValueError(f"length_penalty must be a finite number, got {self.length_penalty}")
-        if self.max_input_tokens is not None and not self.max_input_tokens >= _FEWEST_INPUT_TOKENS:
-            raise ValueError(f"max_input_tokens must be >= {_FEWEST_INPUT_TOKENS} or null, got {self.max_input_tokens}")
-        if self.threads is not None and not self.threads >= 1:
-            raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
+        check_choice(self, precision=("int8", "fp32"))
+        check_range(self, "beams", "max_new_tokens", "batch_size", ge=1)
+        check_range(self, "length_penalty")
+        check_range(self, "max_input_tokens", ge=_FEWEST_INPUT_TOKENS, or_null=True)
+        check_range(self, "threads", ge=1, or_null=True)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         if not requests:

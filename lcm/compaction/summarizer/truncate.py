@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.records import SummaryRequest, SummaryResult
@@ -28,9 +29,7 @@ class Truncate:
     """The last line of what was cut."""
 
     def __post_init__(self) -> None:
-        for name in ("max_units", "aggressive_max_units"):
-            if not getattr(self, name) >= 2:
-                raise ValueError(f"{name} must be >= 2, room for one character, got {getattr(self, name)}")
+        check_range(self, "max_units", "aggressive_max_units", ge=2)  # room for one character
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [self._result(request) for request in requests]

@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from lcm.checks import check_choice
 from lcm.records import Document, Message, Summary
 
 Covered = Literal["searchable", "hidden"]
@@ -27,8 +28,7 @@ class SearchableSummaries:
     is_off = False
 
     def __post_init__(self) -> None:
-        if self.covered not in Covered.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"covered must be searchable or hidden, got {self.covered!r}")
+        check_choice(self, covered=Covered)
 
     def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
         """A summary as a document; `messages` are all that lie beneath it, in order."""

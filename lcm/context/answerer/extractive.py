@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.context.answerer.answerer import Answer, Lent, Question
 from lcm.context.recall.describe import DescribedSummary
@@ -56,8 +57,7 @@ class Extractive:
     """Of BM25: how much long sentences are held back."""
 
     def __post_init__(self) -> None:
-        if not self.max_sentences >= 1:
-            raise ValueError(f"max_sentences must be >= 1, got {self.max_sentences}")
+        check_range(self, "max_sentences", ge=1)
         if not (0 <= self.k1 < math.inf and 0 <= self.b <= 1):
             raise ValueError(f"k1 must be >= 0 and b in [0, 1], got {self.k1} and {self.b}")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from lcm.checks import check_range
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.context.answerer.answerer import Answer, Lent, Question
 from lcm.context.recall.describe import DescribedSummary
@@ -65,8 +66,7 @@ class Llm:
     """How often it may ask for more."""
 
     def __post_init__(self) -> None:
-        if not self.follow_ups >= 0:
-            raise ValueError(f"follow_ups must be >= 0, got {self.follow_ups}")
+        check_range(self, "follow_ups", ge=0)
 
     def answer(self, question: Question, reader: Lent) -> Answer:
         evidence = _first_evidence(question, reader)

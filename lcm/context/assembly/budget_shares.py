@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
 from lcm.errors import LcmError
 from lcm.records import VersionedRules
@@ -77,9 +78,7 @@ class BudgetShares:
     """What protected rules may take."""
 
     def __post_init__(self) -> None:
-        for name in ("hard_fraction", "soft_fraction", "guidance_fraction"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        check_range(self, "hard_fraction", "soft_fraction", "guidance_fraction", ge=0, le=1)
 
     def share(
         self,

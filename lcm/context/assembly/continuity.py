@@ -6,8 +6,9 @@ Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
+from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.recent_tail import RecentTail
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, Shares
@@ -55,10 +56,8 @@ class Continuity:
     reads_prompts = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.token_budget_fraction <= 1:
-            raise ValueError(f"token_budget_fraction must be in (0, 1], got {self.token_budget_fraction}")
-        if self.rules not in get_args(VersionedRules):
-            raise ValueError(f"rules must be one of {', '.join(get_args(VersionedRules))}, got {self.rules!r}")
+        check_range(self, "token_budget_fraction", gt=0, le=1)
+        check_choice(self, rules=VersionedRules)
 
     @property
     def is_shown_twice(self) -> bool:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lcm.checks import check_choice, check_range
 from lcm.context.assembly.clean_up import cleaned, pruned
 from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
 from lcm.context.assembly.guidance import guidance
@@ -56,15 +57,9 @@ class Lossless:
     shows_documents = False
 
     def __post_init__(self) -> None:
-        if not self.fresh_tail_count >= 0:
-            raise ValueError(f"fresh_tail_count must be >= 0, got {self.fresh_tail_count}")
-        for name in ("fresh_tail_max_tokens", "max_budget_tokens", "default_budget_tokens"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be > 0 or null, got {value}")
-        for name, choices in (("eviction", Eviction), ("rules", Rules)):
-            if getattr(self, name) not in get_args(choices):
-                raise ValueError(f"{name} must be {' or '.join(get_args(choices))}, got {getattr(self, name)!r}")
+        check_range(self, "fresh_tail_count", ge=0)
+        check_range(self, "fresh_tail_max_tokens", "max_budget_tokens", "default_budget_tokens", gt=0, or_null=True)
+        check_choice(self, eviction=Eviction, rules=Rules)
         try:
             ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError) as error:

@@ -4,8 +4,9 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
+from lcm.checks import check_choice, check_range
 from lcm.compaction.guidance.reading import Frame
 from lcm.context.authored.front_matter import is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
@@ -16,7 +17,6 @@ from lcm.records import AuthoredNode, Rules
 Adapter = Literal["generic", "obsidian"]
 
 _log = logging.getLogger(__name__)
-_CHOICES = {"adapter": Adapter, "rules": Rules}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,10 @@ class AuthoredFiles:
         for name in ("paths", "include", "exclude"):
             if isinstance(getattr(self, name), str) or not all(isinstance(one, str) for one in getattr(self, name)):
                 raise ValueError(f"{name} must be a list of texts, got {getattr(self, name)!r}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                raise ValueError(f"{name} must be one of {', '.join(get_args(choices))}, got {getattr(self, name)!r}")
-        if not 0 <= self.authority <= 1:
-            raise ValueError(f"authority must be in [0, 1], got {self.authority}")
-        if not self.max_file_bytes > 0:
-            raise ValueError(f"max_file_bytes must be > 0, got {self.max_file_bytes}")
-        if self.max_hard_tokens is not None and not self.max_hard_tokens >= 0:
-            raise ValueError(f"max_hard_tokens must be >= 0 or null, got {self.max_hard_tokens}")
+        check_choice(self, adapter=Adapter, rules=Rules)
+        check_range(self, "authority", ge=0, le=1)
+        check_range(self, "max_file_bytes", gt=0)
+        check_range(self, "max_hard_tokens", ge=0, or_null=True)
 
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         found: list[AuthoredNode] = []

@@ -1,13 +1,13 @@
 """Recall as a configuration describes it: grep, describe, expand, and questions answered by somebody who reads."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any, get_args
+from typing import Any
 
+from lcm.checks import check_choice, check_range
 from lcm.context.answerer.answerer import Answer, Answerer, Question
 from lcm.context.recall.candidates import candidates
 from lcm.context.recall.delegation import Answered, Delegations, delegate, lent
@@ -68,23 +68,11 @@ class Recall:
     delegations: Delegations = field(default_factory=Delegations, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, kind in {"order": Order, "rules": Rules}.items():
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(
-                    f"unknown {name} {getattr(self, name)!r}; choose one of: {', '.join(sorted(get_args(kind)))}"
-                )
-        for name in ("limit", "max_result_chars", "max_pattern_chars", "default_depth", "max_expand_tokens"):
-            self._require_one(name)
-        self._require_one("max_answer_tokens")
-        if self.max_regex_rows is not None:
-            self._require_one("max_regex_rows")
-        for name in ("regex_timeout_seconds", "delegation_timeout_seconds", "grant_ttl_seconds"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
-
-    def _require_one(self, name: str) -> None:
-        if not getattr(self, name) >= 1:
-            raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_choice(self, order=Order, rules=Rules)
+        check_range(self, "limit", "max_result_chars", "max_pattern_chars", "default_depth", "max_expand_tokens", ge=1)
+        check_range(self, "max_answer_tokens", ge=1)
+        check_range(self, "max_regex_rows", ge=1, or_null=True)
+        check_range(self, "regex_timeout_seconds", "delegation_timeout_seconds", "grant_ttl_seconds", gt=0)
 
     def on(self, store: Store) -> Reader:
         """Read a store as its owner."""

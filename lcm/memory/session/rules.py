@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import get_args
 
+from lcm.checks import check_choice, check_range
 from lcm.javascript import trim
 from lcm.protocols import Summarizer
 from lcm.records import Rules
@@ -60,20 +60,11 @@ class SessionRules:
     """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
 
     def __post_init__(self) -> None:
-        for name in ("bootstrap_max_tokens", "large_file_threshold_tokens"):
-            value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise ValueError(f"{name} must be >= 1 or null, got {value}")
-        if not self.new_session_retain_depth >= -1:
-            raise ValueError(f"new_session_retain_depth must be >= -1, got {self.new_session_retain_depth}")
-        if self.import_cap_share is not None and not self.import_cap_share >= 0:
-            raise ValueError(f"import_cap_share must be >= 0 or null, got {self.import_cap_share}")
-        if not self.journal_max_entries >= 0:
-            raise ValueError(f"journal_max_entries must be >= 0, got {self.journal_max_entries}")
-        if not self.import_cap_messages >= 0:
-            raise ValueError(f"import_cap_messages must be >= 0, got {self.import_cap_messages}")
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
+        check_range(self, "bootstrap_max_tokens", "large_file_threshold_tokens", ge=1, or_null=True)
+        check_range(self, "new_session_retain_depth", ge=-1)
+        check_range(self, "import_cap_share", ge=0, or_null=True)
+        check_range(self, "journal_max_entries", "import_cap_messages", ge=0)
+        check_choice(self, rules=Rules)
 
     @property
     def branches(self) -> Branches:

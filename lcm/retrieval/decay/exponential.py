@@ -1,10 +1,10 @@
 """Exponential decay of age, at a rate for each scope class."""
 
-import math
 from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.clock import EPOCH
 
 _SECONDS_PER_MS = 1e-3
@@ -28,9 +28,7 @@ class Exponential:
     """4 days."""
 
     def __post_init__(self) -> None:
-        for name in ("session_rate", "durable_rate", "global_rate"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "session_rate", "durable_rate", "global_rate", ge=0)
 
     def multiplier(self) -> pl.Expr:
         known = pl.when(pl.col("created_at") > EPOCH).then(pl.col("created_at"))

@@ -6,6 +6,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range, check_weights
 from lcm.records import DEFAULT_RATING
 from lcm.retrieval.decay.age import days_between, days_since
 from lcm.retrieval.ranking.sums import in_order
@@ -53,7 +54,8 @@ class Weibull:
     """The multiplier also counts R as a floor, so that a fresh document is not held back by being unused."""
 
     def __post_init__(self) -> None:
-        for name in (
+        check_range(
+            self,
             "recency_half_life_days",
             "beta_core",
             "beta_working",
@@ -61,9 +63,10 @@ class Weibull:
             "dynamic_divisor",
             "access_saturation",
             "access_gap_days",
-        ):
-            _require(0 < getattr(self, name) < math.inf, f"{name} must be > 0, got {getattr(self, name)}")
-        for name in (
+            gt=0,
+        )
+        check_range(
+            self,
             "recency_weight",
             "frequency_weight",
             "intrinsic_weight",
@@ -72,12 +75,11 @@ class Weibull:
             "floor_core",
             "floor_working",
             "floor_peripheral",
-        ):
-            _require(0 <= getattr(self, name) <= 1, f"{name} must be in [0, 1], got {getattr(self, name)}")
-        modulation = self.importance_modulation
-        _require(0 <= modulation < math.inf, f"importance_modulation must be >= 0, got {modulation}")
-        weights = (self.recency_weight, self.frequency_weight, self.intrinsic_weight)
-        _require(sum(weights) > 0, "recency_weight, frequency_weight and intrinsic_weight must not all be 0: raise one")
+            ge=0,
+            le=1,
+        )
+        check_range(self, "importance_modulation", ge=0)
+        check_weights(self, "recency_weight", "frequency_weight", "intrinsic_weight")
 
     def recency(self) -> pl.Expr:
         """R, in [0, 1]."""
@@ -161,8 +163,3 @@ def _rating(column: str) -> pl.Expr:
 def _by_tier(core: float, working: float, peripheral: float) -> pl.Expr:
     tier = pl.col("decay_tier")
     return pl.when(tier == "core").then(core).when(tier == "peripheral").then(peripheral).otherwise(working)
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)

@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from lcm.checks import check_range
 from lcm.protocols import TextKind, Vectors
 
 _WORD = re.compile(r"\w+")
@@ -34,10 +35,8 @@ class Hashing:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.dim < 2:
-            raise ValueError(f"dim must be >= 2, got {self.dim}")
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed must be between 0 and 2**64 - 1, got {self.seed}")
+        check_range(self, "dim", ge=2)
+        check_range(self, "seed", ge=0, lt=2**64)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Self
 
+from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols import TextKind, Vectors
 from lcm.retrieval.embedder.export import Precision, export, find_export
@@ -53,10 +54,8 @@ class MiniLM:
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.precision not in ("int8", "fp32"):
-            raise ValueError(f"unknown precision {self.precision!r}; choose one of: fp32, int8")
-        if self.max_tokens > _LONGEST:
-            raise ValueError(f"max_tokens must be <= {_LONGEST}, got {self.max_tokens}")
+        check_choice(self, precision=("int8", "fp32"))
+        check_range(self, "max_tokens", le=_LONGEST)
         self._embedder_of(Path("model.onnx"))  # checks the other settings
 
     @property

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols import TextKind, Vectors
 from lcm.retrieval.embedder.session import LazySession, Session
@@ -57,19 +58,15 @@ class Onnx:
             raise ValueError("directory must name a folder with an .onnx file and its tokenizer.json, got ''")
         if not self.file.endswith(".onnx"):
             raise ValueError(f"file must end in .onnx, got {self.file!r}")
-        if self.max_tokens < 8:
-            raise ValueError(f"max_tokens must be >= 8, got {self.max_tokens}")
+        check_range(self, "max_tokens", ge=8)
         if not 0 <= self.overlap_tokens <= self.max_tokens // 4:
             raise ValueError(
                 f"overlap_tokens must be between 0 and a quarter of max_tokens ({self.max_tokens // 4}), "
                 f"got {self.overlap_tokens}"
             )
-        if self.truncate_dim is not None and self.truncate_dim < 2:
-            raise ValueError(f"truncate_dim must be >= 2 or null, got {self.truncate_dim}")
-        if self.pooling not in ("mean", "cls"):
-            raise ValueError(f"unknown pooling {self.pooling!r}; choose one of: cls, mean")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
+        check_range(self, "truncate_dim", ge=2, or_null=True)
+        check_choice(self, pooling=("mean", "cls"))
+        check_range(self, "threads", ge=1, or_null=True)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
+from lcm.checks import check_range
 from lcm.protocols import TextKind, Vectors
 
 _WORD = re.compile("[^\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
@@ -29,8 +30,7 @@ class TokenSum:
     dim: int = 384
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise ValueError(f"dim must be >= 1, got {self.dim}")
+        check_range(self, "dim", ge=1)
 
     @property
     def name(self) -> str:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range, check_weights
 from lcm.protocols import Batch, Decay
 from lcm.retrieval.fusion.recency import recency
-from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share, shares
+from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -33,8 +34,8 @@ class HybridScore:
     """0: a summary's confidence counts for nothing."""
 
     def __post_init__(self) -> None:
-        refuse_weights(self, "cosine_weight", "recency_weight", "scope_weight")
-        refuse_shares(self, "session_scope", "durable_scope", "global_scope", "summary_delta")
+        check_weights(self, "cosine_weight", "recency_weight", "scope_weight", le=1)
+        check_range(self, "session_scope", "durable_scope", "global_scope", "summary_delta", ge=0, le=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)

@@ -1,10 +1,10 @@
 """Reciprocal rank fusion: ranks alone decide."""
 
-import math
 from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -22,9 +22,7 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("k", "dense_weight", "lexical_weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "k", "dense_weight", "lexical_weight", ge=0)
         if self.dense_weight + self.lexical_weight == 0:
             raise ValueError("dense_weight and lexical_weight must not both be 0: raise at least one")
 

@@ -3,16 +3,15 @@
 Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the names k1, k2, theta1 and kappa are its.
 """
 
-import math
 from dataclasses import dataclass
-from typing import get_args
 
 import polars as pl
 
+from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols import Batch, Decay
 from lcm.records import Rules
 from lcm.retrieval.fusion.recency import recency
-from lcm.retrieval.fusion.shares import refuse_shares, refuse_weights, share, shares
+from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -54,17 +53,12 @@ class TwoPass:
     """0: a summary's confidence counts for nothing."""
 
     def __post_init__(self) -> None:
-        for name in ("k1", "k2"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-        if not -1 <= self.theta1 <= 1:
-            raise ValueError(f"theta1 must be in [-1, 1], got {self.theta1}")
-        if not 0 <= self.kappa < math.inf:
-            raise ValueError(f"kappa must be >= 0, got {self.kappa}")
-        refuse_weights(self, "recency_weight", "frequency_weight", "authority_weight")
-        refuse_shares(self, "summary_delta")
-        if self.rules not in get_args(Rules):
-            raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {self.rules!r}")
+        check_range(self, "k1", "k2", ge=1)
+        check_range(self, "theta1", ge=-1, le=1)
+        check_range(self, "kappa", ge=0)
+        check_weights(self, "recency_weight", "frequency_weight", "authority_weight", le=1)
+        check_range(self, "summary_delta", ge=0, le=1)
+        check_choice(self, rules=Rules)
 
     @property
     def terms(self) -> TermWords:

@@ -1,11 +1,11 @@
 """Weighted sum of the two branches, with a floor that keeps strong lexical hits."""
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -28,13 +28,10 @@ class WeightedSum:
     clamp: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("dense_weight", "lexical_weight", "floor_ratio"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "dense_weight", "lexical_weight", "floor_ratio", ge=0)
         if self.dense_weight + self.lexical_weight + self.floor_ratio == 0:
             raise ValueError("dense_weight, lexical_weight and floor_ratio must not all be 0: raise at least one")
-        if math.isnan(self.floor_from):
-            raise ValueError(f"floor_from must be a number, got {self.floor_from}")
+        check_range(self, "floor_from")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best_first(frame.with_columns(score=_fused(self)))

@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from lcm.checks import check_choice
 from lcm.protocols import Batch, Source, Stage
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.tagged import TagPrefixes
@@ -36,8 +37,7 @@ class RoutedRanking:
     tags: TagPrefixes = field(default_factory=TagPrefixes)
 
     def __post_init__(self) -> None:
-        if self.mode not in ("hybrid", "vector"):
-            raise ValueError(f"mode must be hybrid or vector, got {self.mode!r}")
+        check_choice(self, mode=("hybrid", "vector"))
         for name in ("hybrid", "vector", "tag"):
             try:
                 self.ranking(name)

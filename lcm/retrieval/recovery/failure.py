@@ -1,9 +1,9 @@
 """When an answer has failed: by where it came from, how weak it is, and how vague."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.protocols import Signals
 from lcm.records import Recalled
 
@@ -25,12 +25,9 @@ class FailureRule:
     min_mean_confidence: float = 0.5
 
     def __post_init__(self) -> None:
-        if math.isnan(self.floor_score):
-            raise ValueError(f"floor_score must be a number, got {self.floor_score}")
-        if self.min_top_k < 1:
-            raise ValueError(f"min_top_k must be >= 1, got {self.min_top_k}")
-        if not 0 <= self.min_mean_confidence <= 1:
-            raise ValueError(f"min_mean_confidence must be in [0, 1], got {self.min_mean_confidence}")
+        check_range(self, "floor_score")
+        check_range(self, "min_top_k", ge=1)
+        check_range(self, "min_mean_confidence", ge=0, le=1)
 
     def signals(self, answer: Sequence[Recalled], has_session: bool, widest_tier: int) -> Signals:
         """Judge an answer, best first.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch, Recovery
 from lcm.records import Recalled
 from lcm.retrieval.ranking.ordering import best_first
@@ -35,9 +36,7 @@ class Fetch:
     user_k: int = 32
 
     def __post_init__(self) -> None:
-        for name in ("session_k", "user_k"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "session_k", "user_k", ge=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded.

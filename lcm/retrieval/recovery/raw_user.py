@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.records import Recalled
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.terms import Terms
@@ -44,13 +45,9 @@ class RawUserRanking:
 
     def __post_init__(self) -> None:
         names = ("semantic_weight", "coverage_weight", "recency_weight", "recency_per_s", "phrase_bonus", "most_bonus")
-        for name in names:
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, *names, "most_phrases", ge=0)
         if any(size < 1 for size in self.phrase_terms):
             raise ValueError(f"phrase_terms must be numbers >= 1, got {list(self.phrase_terms)!r}")
-        if self.most_phrases < 0:
-            raise ValueError(f"most_phrases must be >= 0, got {self.most_phrases}")
 
     def scores(self, question: str, turns: Sequence[Recalled], now: datetime, terms: Terms) -> list[RawUserScore]:
         """One score a turn, in order."""

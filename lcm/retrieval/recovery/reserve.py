@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from lcm.checks import check_range
+
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
@@ -19,12 +21,10 @@ class Reserve:
     """1 = a comparison gets no more than another question."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.fraction <= 1:
-            raise ValueError(f"fraction must be in [0, 1], got {self.fraction}")
+        check_range(self, "fraction", ge=0, le=1)
         if not 0 <= self.least_tokens <= self.most_tokens:
             raise ValueError(f"least_tokens must be in [0, most_tokens = {self.most_tokens}], got {self.least_tokens}")
-        if not 1 <= self.comparison_factor < math.inf:
-            raise ValueError(f"comparison_factor must be >= 1, got {self.comparison_factor}")
+        check_range(self, "comparison_factor", ge=1)
 
     def tokens(self, budget_tokens: int, *, is_comparison: bool) -> int:
         if budget_tokens <= 0:

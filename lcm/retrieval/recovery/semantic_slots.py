@@ -7,6 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
+from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.protocols import Embedder
 from lcm.records import Recalled
@@ -43,15 +44,9 @@ class SemanticSlots:
     least_gain: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("semantic_weight", "recency_weight", "anchor_weight", "recency_per_s", "new_slot_bonus"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
-        for name in ("slot_cosine", "floor_score", "least_gain"):
-            if not -1 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [-1, 1], got {getattr(self, name)}")
-        for name in ("most_considered", "most_chosen"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "semantic_weight", "recency_weight", "anchor_weight", "recency_per_s", "new_slot_bonus", ge=0)
+        check_range(self, "slot_cosine", "floor_score", "least_gain", ge=-1, le=1)
+        check_range(self, "most_considered", "most_chosen", ge=1)
 
     def rank(
         self,

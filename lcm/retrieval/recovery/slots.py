@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.terms import Terms
 
@@ -24,9 +25,7 @@ class Slots:
     """In lower case."""
 
     def __post_init__(self) -> None:
-        for name in ("short_terms", "edge_terms", "most_slots"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "short_terms", "edge_terms", "most_slots", ge=1)
 
     def of(self, question: str, terms: Terms) -> list[tuple[str, ...]]:
         found: dict[tuple[str, ...], None] = {}

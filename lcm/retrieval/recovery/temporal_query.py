@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.recovery.slots import Slots
 from lcm.retrieval.terms import Terms
@@ -64,10 +65,8 @@ class TemporalQueries:
         for name, weight in self.weights.items():
             if not 0 <= weight < math.inf:
                 raise ValueError(f"weights of {name!r} must be >= 0, got {weight}")
-        if not 0 < self.full_weight < math.inf:
-            raise ValueError(f"full_weight must be > 0, got {self.full_weight}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold must be in [0, 1], got {self.threshold}")
+        check_range(self, "full_weight", gt=0)
+        check_range(self, "threshold", ge=0, le=1)
 
     def read(self, question: str, terms: Terms) -> TemporalQuery:
         known = vocabulary.named_patterns("query_patterns")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.records import Recalled
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
@@ -79,13 +80,9 @@ class TemporalRanking:
 
     def __post_init__(self) -> None:
         names = [name for name in self.__slots__ if name.endswith(("_weight", "_bonus", "_per_s", "_gain"))]
-        for name in names:
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if not 0 <= self.slot_share <= 1:
-            raise ValueError(f"slot_share must be in [0, 1], got {self.slot_share}")
-        if self.most_chosen < 1:
-            raise ValueError(f"most_chosen must be >= 1, got {self.most_chosen}")
+        check_range(self, *names, ge=0)
+        check_range(self, "slot_share", ge=0, le=1)
+        check_range(self, "most_chosen", ge=1)
 
     def rank(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.checks import check_range
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.recovery.raw_user import clamp01
 from lcm.retrieval.terms import Terms
@@ -51,11 +52,8 @@ class Witnesses:
     """False: w = recall, wherever the terms stand and whatever is yet to come."""
 
     def __post_init__(self) -> None:
-        for name in ("least_share", "early_share", "late_weight", "least_pastness", "other_penalty"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        if self.least_content < 1:
-            raise ValueError(f"least_content must be >= 1, got {self.least_content}")
+        check_range(self, "least_share", "early_share", "late_weight", "least_pastness", "other_penalty", ge=0, le=1)
+        check_range(self, "least_content", ge=1)
 
     def find(self, text: str, sides: tuple[Slot, Slot], terms: Terms) -> Witness | None:
         """None: the text speaks of neither event more than of the other."""

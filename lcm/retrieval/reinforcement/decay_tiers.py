@@ -1,11 +1,11 @@
 """Decay tiers: how a document rises by use and sinks without it."""
 
-import math
 from dataclasses import dataclass
 from datetime import datetime
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.records import DEFAULT_RATING
 from lcm.retrieval.decay.age import days_since
 
@@ -31,19 +31,17 @@ class DecayTiers:
     working_composite_threshold: float = 0.4
 
     def __post_init__(self) -> None:
-        for name in ("core_access_threshold", "working_access_threshold"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in (
+        check_range(self, "core_access_threshold", "working_access_threshold", ge=1)
+        check_range(
+            self,
             "core_composite_threshold",
             "core_importance_threshold",
             "peripheral_composite_threshold",
             "working_composite_threshold",
-        ):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        if not 0 < self.peripheral_age_days < math.inf:
-            raise ValueError(f"peripheral_age_days must be > 0, got {self.peripheral_age_days}")
+            ge=0,
+            le=1,
+        )
+        check_range(self, "peripheral_age_days", gt=0)
 
     def transitions(self, frame: pl.DataFrame, strength: pl.Expr, now: datetime) -> pl.DataFrame:
         """The steps that are due.

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Decay
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.use import USE_SCHEMA, used
@@ -33,8 +34,7 @@ class Recall:
     def __post_init__(self) -> None:
         if self.recalled < 1:
             raise ValueError(f"recalled must be >= 1, got {self.recalled}; reinforcement=none counts no use")
-        if self.maintained < 0:
-            raise ValueError(f"maintained must be >= 0, got {self.maintained}")
+        check_range(self, "maintained", ge=0)
 
     def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
         newer = pl.int_range(pl.len()).reverse()

@@ -6,6 +6,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range, check_weights
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01_with_floor
@@ -46,13 +47,10 @@ class Blend:
     weak_floor_unreturned: float = 0.8
 
     def __post_init__(self) -> None:
-        check_weights(reranker_weight=self.reranker_weight, score_weight=self.score_weight)
-        for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if "_floor" in name and not 0 <= value <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {value}")
-            if not value >= 0:
-                raise ValueError(f"{name} must be >= 0, got {value}")
+        check_weights(self, "reranker_weight", "score_weight")
+        names = [field.name for field in fields(self)]
+        check_range(self, *(name for name in names if "_floor" in name), ge=0, le=1)
+        check_range(self, *names, ge=0)
 
     def floor(self) -> pl.Expr:
         """The least that a row keeps, over score, lexical_score and reranker_score (null where not returned)."""
@@ -121,12 +119,3 @@ def check_window(window: int | None) -> None:
     """Refuse a window that would keep nothing."""
     if window is not None and window < 1:
         raise ValueError(f"window must be >= 1 or null, got {window}")
-
-
-def check_weights(**weights: float) -> None:
-    """Refuse weights below 0, and weights that are all 0."""
-    for name, weight in weights.items():
-        if not weight >= 0:
-            raise ValueError(f"{name} must be >= 0, got {weight}")
-    if not any(weights.values()):
-        raise ValueError(f"{' and '.join(weights)} must not both be 0")

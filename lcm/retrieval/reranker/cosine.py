@@ -7,11 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.checks import check_weights
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
-from lcm.retrieval.reranker.blending import check_weights, check_window, first
+from lcm.retrieval.reranker.blending import check_window, first
 
 _log = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 256
@@ -39,7 +40,7 @@ class Cosine:
 
     def __post_init__(self) -> None:
         check_window(self.window)
-        check_weights(score_weight=self.score_weight, cosine_weight=self.cosine_weight)
+        check_weights(self, "score_weight", "cosine_weight")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

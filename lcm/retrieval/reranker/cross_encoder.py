@@ -7,6 +7,7 @@ from typing import Literal
 
 import polars as pl
 
+from lcm.checks import check_choice, check_range
 from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.protocols import Batch
@@ -45,12 +46,9 @@ class CrossEncoder:
         check_window(self.window)
         if not self.file.endswith(".onnx"):
             raise ValueError(f"file must end in .onnx, got {self.file!r}")
-        if self.max_tokens < _FEWEST_TOKENS:
-            raise ValueError(f"max_tokens must be >= {_FEWEST_TOKENS}, got {self.max_tokens}")
-        if self.activation not in ("sigmoid", "none"):
-            raise ValueError(f"unknown activation {self.activation!r}; choose one of: none, sigmoid")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be >= 1 or null, got {self.threads}")
+        check_range(self, "max_tokens", ge=_FEWEST_TOKENS)
+        check_choice(self, activation=("sigmoid", "none"))
+        check_range(self, "threads", ge=1, or_null=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import polars as pl
 import requests
 
+from lcm.checks import check_choice, check_range
 from lcm.language_model.http_request import as_it_is, is_timeout
 from lcm.protocols import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
@@ -72,15 +73,12 @@ class Remote:
 
     def __post_init__(self) -> None:
         check_window(self.window)
-        if self.provider not in get_args(Provider):
-            raise ValueError(f"unknown provider {self.provider!r}; choose one of: {', '.join(get_args(Provider))}")
+        check_choice(self, provider=Provider)
         address = urlsplit(self.endpoint)
         if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
             raise ValueError("endpoint must begin with http:// or https://, name a host, and hold no user or password")
-        if self.timeout_ms < 500:
-            raise ValueError(f"timeout_ms must be >= 500, got {self.timeout_ms}")
-        if self.workers < 1:
-            raise ValueError(f"workers must be >= 1, got {self.workers}")
+        check_range(self, "timeout_ms", ge=500)
+        check_range(self, "workers", ge=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

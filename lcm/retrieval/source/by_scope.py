@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.records import GLOBAL_SCOPE
 from lcm.retrieval.source.candidates import branch, merge
@@ -38,9 +39,7 @@ class ByScope:
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]
-        for name, size in zip(_POOLS, sizes, strict=True):
-            if size is not None and not size >= 0:
-                raise ValueError(f"{name}_pool_size must be >= 0, or null for all, got {size}")
+        check_range(self, *(f"{name}_pool_size" for name in _POOLS), ge=0, or_null=True)
         if not any(size is None or size for size in sizes):
             raise ValueError("the pool sizes must not all be 0: raise one")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch, Tiered
 from lcm.retrieval.source.candidates import branch, merge
 
@@ -16,8 +17,7 @@ class Dense:
     needs_vectors = True
 
     def __post_init__(self) -> None:
-        if self.pool_size < 1:
-            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+        check_range(self, "pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         return merge(dense_branch(batch, self.pool_size), branch([], "bm25", "lexical_rank"), batch)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.protocols import Batch
 from lcm.retrieval.source.candidates import branch, merge
@@ -33,9 +34,7 @@ class Hybrid:
     needs_vectors = True
 
     def __post_init__(self) -> None:
-        for name in ("dense_pool_size", "lexical_pool_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "dense_pool_size", "lexical_pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         dense, dense_error = _tried("dense", lambda: dense_branch(batch, self.dense_pool_size), batch)

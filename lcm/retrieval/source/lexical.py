@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.protocols import Batch
 from lcm.retrieval.source.candidates import branch, merge
@@ -30,8 +31,7 @@ class Lexical:
     needs_vectors = False
 
     def __post_init__(self) -> None:
-        if self.pool_size < 1:
-            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+        check_range(self, "pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         lexical = lexical_branch(batch, self.pool_size, self.expansion, self.containment)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
@@ -19,8 +20,7 @@ class Recent:
     needs_vectors = False
 
     def __post_init__(self) -> None:
-        if self.pool_size is not None and self.pool_size < 1:
-            raise ValueError(f"pool_size must be >= 1, or null for every document, got {self.pool_size}")
+        check_range(self, "pool_size", ge=1, or_null=True)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         newest = batch.documents.select("document_id").reverse().slice(0, self.pool_size)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
@@ -23,8 +24,7 @@ class Shuffled:
     needs_vectors = False
 
     def __post_init__(self) -> None:
-        if self.pool_size < 1:
-            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+        check_range(self, "pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         document_ids = batch.documents["document_id"]

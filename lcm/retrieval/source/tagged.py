@@ -7,6 +7,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.lexical import lexical_branch
@@ -53,8 +54,7 @@ class Tagged:
     needs_vectors = False
 
     def __post_init__(self) -> None:
-        if self.pool_size < 1:
-            raise ValueError(f"pool_size must be >= 1, got {self.pool_size}")
+        check_range(self, "pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         rows = lexical_branch(batch, self.pool_size, None, self.containment)

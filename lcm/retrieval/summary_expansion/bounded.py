@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.checks import check_range
+
 
 class Opened(NamedTuple):
     """A summary that could be expanded."""
@@ -54,14 +56,10 @@ class SummaryExpansion:
     """What a child's score is multiplied by."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.confidence_threshold <= 1:
-            raise ValueError(f"confidence_threshold must be in [0, 1], got {self.confidence_threshold}")
-        if not 0 <= self.penalty_factor < math.inf:
-            raise ValueError(f"penalty_factor must be >= 0, got {self.penalty_factor}")
-        if not self.depth >= 1:
-            raise ValueError(f"depth must be >= 1, got {self.depth}")
-        if self.token_budget is not None and not self.token_budget >= 0:
-            raise ValueError(f"token_budget must be >= 0 or null, got {self.token_budget}")
+        check_range(self, "confidence_threshold", ge=0, le=1)
+        check_range(self, "penalty_factor", ge=0)
+        check_range(self, "depth", ge=1)
+        check_range(self, "token_budget", ge=0, or_null=True)
 
     def expand(self, summaries: Iterable[Opened], children: Children, room_tokens: float = math.inf) -> list[Expanded]:
         """Expand summaries in the order given; a child that does not fit is passed over.

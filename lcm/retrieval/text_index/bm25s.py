@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from lcm.checks import check_choice, check_range
 from lcm.retrieval.indexing import Ranked, best, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
@@ -42,14 +43,11 @@ class Bm25s:
     stop_words: str = "english"
 
     def __post_init__(self) -> None:
-        if not self.k1 >= 0:
-            raise ValueError(f"k1 must be >= 0, got {self.k1}")
+        check_range(self, "k1", ge=0)
         if self.k1 == math.inf:
             raise ValueError(f"k1 must be finite, got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise ValueError(f"b must be in [0, 1], got {self.b}")
-        if self.stemmer not in (languages := {"none", *Stemmer.algorithms()}):
-            raise ValueError(f"unknown stemmer {self.stemmer!r}; choose one of: {', '.join(sorted(languages))}")
+        check_range(self, "b", ge=0, le=1)
+        check_choice(self, stemmer={"none", *Stemmer.algorithms()})
         load_stop_words(self.stop_words)
 
     def build(self) -> "Bm25sIndex":

@@ -27,6 +27,7 @@ import hnswlib
 import numpy as np
 import numpy.typing as npt
 
+from lcm.checks import check_range
 from lcm.protocols import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.exact import ExactIndex, pack, to_grid, unpack
@@ -58,17 +59,10 @@ class Hnsw:
     exact_below: int = 5000
 
     def __post_init__(self) -> None:
-        for name, value, least, most in (
-            ("m", self.m, 2, 10_000),  # hnswlib caps m here, with a note on stderr
-            ("ef_construction", self.ef_construction, 1, None),
-            ("ef", self.ef, 1, None),
-            ("seed", self.seed, 0, 2**32 - 1),
-            ("exact_below", self.exact_below, 0, None),
-        ):
-            if value < least:
-                raise ValueError(f"{name} must be >= {least}, got {value}")
-            if most is not None and value > most:
-                raise ValueError(f"{name} must be <= {most}, got {value}")
+        check_range(self, "m", ge=2, le=10_000)  # hnswlib caps m here, with a note on stderr
+        check_range(self, "ef_construction", "ef", ge=1)
+        check_range(self, "seed", ge=0, lt=2**32)
+        check_range(self, "exact_below", ge=0)
 
     def build(self, dim: int, *, incidents: Counter[str]) -> "HnswIndex":
         return HnswIndex(self, dim)

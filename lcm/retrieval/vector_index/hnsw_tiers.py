@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 
+from lcm.checks import check_choice, check_range
 from lcm.protocols import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Reached, Step, descend
@@ -86,25 +87,12 @@ class HnswTiers:
             )
         if any(math.isnan(threshold) for threshold in self.exit_thresholds):
             raise ValueError(f"exit_thresholds must be numbers, got {list(self.exit_thresholds)}")
-        for name, value, choices in (
-            ("exit_by", self.exit_by, ("best_score", "margin")),
-            ("rescoring", self.rescoring, ("full_width", "none")),
-            ("rotation", self.rotation, ("none", "pca")),
-        ):
-            if value not in choices:
-                raise ValueError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
+        check_choice(self, exit_by=("best_score", "margin"), rescoring=("full_width", "none"), rotation=("none", "pca"))
         if self.exit_by == "margin" and self.rescoring == "none":
             raise ValueError("exit_by 'margin' compares with full-width cosines: set rescoring to 'full_width'")
-        for name, number, least in (
-            ("candidates", self.candidates, 1),
-            ("rotation_from", self.rotation_from, 1),
-            ("tiers_from", self.tiers_from, 0),
-            ("flat_below", self.flat_below, 0),
-        ):
-            if number < least:
-                raise ValueError(f"{name} must be >= {least}, got {number}")
-        if not self.rotation_growth > 1:
-            raise ValueError(f"rotation_growth must be > 1, got {self.rotation_growth}")
+        check_range(self, "candidates", "rotation_from", ge=1)
+        check_range(self, "tiers_from", "flat_below", ge=0)
+        check_range(self, "rotation_growth", gt=1)
         self.full_width()
 
     def full_width(self) -> Hnsw:

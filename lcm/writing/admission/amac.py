@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from lcm.checks import check_range
 from lcm.clock import EPOCH, format_instant
 from lcm.javascript import clamp01
 from lcm.protocols import Assessment, Neighbour, Neighbours, Vectors
@@ -60,29 +61,19 @@ class Amac:
     def __post_init__(self) -> None:
         _check_names("weights", self.weights, FEATURES)
         _check_names("type_priors", self.type_priors, MEMORY_CATEGORIES)
-        for name, weight in self.weights.items():
-            if not 0 <= weight < math.inf:
-                raise ValueError(f"weights.{name} must be >= 0, got {weight}")
+        check_range(self, "weights", ge=0)
         if not 0 < sum(self.weights.values()) < math.inf:
             raise ValueError(f"weights must not all be 0, got {dict(self.weights)}: raise at least one")
-        for name, prior in self.type_priors.items():
-            if not 0 <= prior <= 1:
-                raise ValueError(f"type_priors.{name} must be in [0, 1], got {prior}")
-        for name in ("reject_threshold", "admit_threshold", "other_prior"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        check_range(self, "type_priors", ge=0, le=1)
+        check_range(self, "reject_threshold", "admit_threshold", "other_prior", ge=0, le=1)
         if self.admit_threshold < self.reject_threshold:
             raise ValueError(
                 f"admit_threshold must be >= reject_threshold ({self.reject_threshold}), got {self.admit_threshold}"
             )
-        if not -1 <= self.similar_cosine <= 1:
-            raise ValueError(f"similar_cosine must be in [-1, 1], got {self.similar_cosine}")
-        if self.novelty_pool_size < 1:
-            raise ValueError(f"novelty_pool_size must be >= 1, got {self.novelty_pool_size}")
-        if not 0 < self.recency_half_life_days < math.inf:
-            raise ValueError(f"recency_half_life_days must be > 0, got {self.recency_half_life_days}")
-        if self.conversation_chars < 0:
-            raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
+        check_range(self, "similar_cosine", ge=-1, le=1)
+        check_range(self, "novelty_pool_size", ge=1)
+        check_range(self, "recency_half_life_days", gt=0)
+        check_range(self, "conversation_chars", ge=0)
         if not callable(getattr(self.utility, "rate", None)):
             raise TypeError(f"utility must have rate(), got {self.utility!r}")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from lcm.checks import check_choice, check_range
 from lcm.protocols import Assessment, Neighbour, Neighbours, TokenEstimator, Vectors
 from lcm.records import ROLES, Candidate, Document, Message, Rules
 from lcm.token_estimator.code_points import CodePoints
@@ -93,23 +94,16 @@ class Gating:
     is_off = False
 
     def __post_init__(self) -> None:
-        if self.promotion not in ("gated", "always"):
-            raise ValueError(f"promotion must be 'gated' or 'always', got {self.promotion!r}")
+        check_choice(self, promotion=("gated", "always"))
         if strange := sorted(set(self.roles) - set(ROLES)):
             raise ValueError(f"roles has no {strange[0]!r}; choose from: {', '.join(ROLES)}")
         load_patterns(self.rules)
         _check_values("weights", self.weights, _WEIGHTS, math.inf)
         _check_values("role_stability", self.role_stability, ROLES, 1)
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold must be in [0, 1], got {self.threshold}")
-        if not 0 < self.technical_norm < math.inf:
-            raise ValueError(f"technical_norm must be > 0, got {self.technical_norm}")
-        for name in ("turn_hits", "memory_hits", "turn_saturation", "memory_saturation"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in ("turn_cosine", "memory_cosine"):
-            if not -1 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [-1, 1], got {getattr(self, name)}")
+        check_range(self, "threshold", ge=0, le=1)
+        check_range(self, "technical_norm", gt=0)
+        check_range(self, "turn_hits", "memory_hits", "turn_saturation", "memory_saturation", ge=1)
+        check_range(self, "turn_cosine", "memory_cosine", ge=-1, le=1)
 
     def signals(
         self, texts: Sequence[str], known: Sequence[tuple[Sequence[float], Sequence[float]]]

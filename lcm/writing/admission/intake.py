@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lcm.checks import check_range
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols import Admission, Assessment, Deduplication, Judgement, Neighbours, Vectors
 from lcm.records import Action, Candidate, Decision, Document, Message
@@ -87,8 +88,7 @@ class Intake:
     """Of a document made of two."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.merged_confidence <= 1:
-            raise ValueError(f"merged_confidence must be in [0, 1], got {self.merged_confidence}")
+        check_range(self, "merged_confidence", ge=0, le=1)
 
     def take_in(
         self,

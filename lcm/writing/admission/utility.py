@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple, Protocol
 
+from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.javascript import clamp01, to_number, trim, utf16_length
@@ -46,8 +47,7 @@ class Fixed:
     value: float = UNKNOWN_UTILITY
 
     def __post_init__(self) -> None:
-        if not 0 <= self.value <= 1:
-            raise ValueError(f"value must be in [0, 1], got {self.value}")
+        check_range(self, "value", ge=0, le=1)
 
     def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         return Rating(self.value, "fixed")
@@ -65,8 +65,7 @@ class Model:
     """UTF-16 units from the end of the conversation that the model is shown."""
 
     def __post_init__(self) -> None:
-        if self.conversation_chars < 0:
-            raise ValueError(f"conversation_chars must be >= 0, got {self.conversation_chars}")
+        check_range(self, "conversation_chars", ge=0)
 
     def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lcm.checks import check_range
 from lcm.protocols import Judgement, Merged, Neighbours, Vectors
 from lcm.records import Candidate, Document
 
@@ -25,7 +26,7 @@ class TwinsOnly:
     is_off = False
 
     def __post_init__(self) -> None:
-        check_threshold(self.batch_threshold)
+        check_range(self, "batch_threshold", ge=-1, le=1)
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return twins(vectors, self.batch_threshold)
@@ -37,12 +38,6 @@ class TwinsOnly:
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:
         return None
-
-
-def check_threshold(batch_threshold: float) -> None:
-    """Raises ValueError unless it can be a cosine."""
-    if not -1 <= batch_threshold <= 1:
-        raise ValueError(f"batch_threshold must be in [-1, 1], got {batch_threshold}")
 
 
 def twins(vectors: npt.NDArray[np.floating], threshold: float) -> list[int | None]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.checks import check_range
 from lcm.protocols import Judgement, Neighbour
 from lcm.records import Candidate, Document
 from lcm.writing.admission.confidence import tokens
@@ -37,12 +38,8 @@ class Rule:
     merge_cosine: float = 0.85
 
     def __post_init__(self) -> None:
-        for name in ("same_cosine", "topic_cosine", "merge_cosine"):
-            if not -1 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [-1, 1], got {getattr(self, name)}")
-        for name in ("same_words", "refined_words"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        check_range(self, "same_cosine", "topic_cosine", "merge_cosine", ge=-1, le=1)
+        check_range(self, "same_words", "refined_words", ge=0, le=1)
 
     def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
         nearest = next((n for n in near if n.document.category == candidate.category), None)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lcm.checks import check_range
 from lcm.protocols import Judgement, Merged, Neighbour, Neighbours, Vectors
 from lcm.records import Candidate, Document
 from lcm.writing.deduplication import batch
@@ -54,13 +55,9 @@ class Nearest:
     is_off = False
 
     def __post_init__(self) -> None:
-        batch.check_threshold(self.batch_threshold)
-        for name in ("min_score", "profile_min_score"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)}")
-        for name in ("pool_size", "shown"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "batch_threshold", ge=-1, le=1)
+        check_range(self, "min_score", "profile_min_score", gt=0, le=1)
+        check_range(self, "pool_size", "shown", ge=1)
         if not callable(getattr(self.judging, "judge", None)):
             raise TypeError(f"judging must have judge(), got {self.judging!r}")
         if self.merging is not None and not callable(getattr(self.merging, "merge", None)):

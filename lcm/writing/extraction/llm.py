@@ -13,6 +13,7 @@ from html import escape
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
 from lcm.protocols import LanguageModel
@@ -61,9 +62,7 @@ class Llm:
 
     def __post_init__(self) -> None:
         check_roles(self.roles)
-        for name in ("max_chars", "min_messages", "max_memories"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        check_range(self, "max_chars", "min_messages", "max_memories", ge=1)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates: list[Candidate] = []

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lcm.checks import check_range
 from lcm.protocols import Annotation
 from lcm.records import Candidate, Message, Role
 from lcm.writing.annotation.none import NoAnnotation
@@ -30,8 +31,7 @@ class Window:
     message of an unknown time counts as said at EPOCH."""
 
     def __post_init__(self) -> None:
-        if not self.size >= 1:
-            raise ValueError(f"size must be >= 1, got {self.size}")
+        check_range(self, "size", ge=1)
         check_roles(self.roles)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:

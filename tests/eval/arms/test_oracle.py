@@ -209,5 +209,5 @@ def test_the_whole_history_finds_everything_at_the_cost_of_all_tokens() -> None:
 
 
 def test_a_pool_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="pool_size must be >= 1, or null for every document, got 0"):
+    with pytest.raises(ValueError, match="pool_size must be >= 1 or null, got 0"):
         Recent(pool_size=0)

@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_bad_setting_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^unknown mode 'off'; choose one of: live, record, replay$"):
+    with pytest.raises(ValueError, match=r"^mode must be one of: live, record, replay, got 'off'$"):
         recorded(tmp_path, mode="off")
     with pytest.raises(TypeError, match=r"^model must have reply\(\) and identity, got NoModel\(\)$"):
         recorded(tmp_path, NoModel())

@@ -137,8 +137,8 @@ def test_an_empty_text_is_free_unless_it_is_said_not_to_be() -> None:
         (lambda: ScriptChars(other_units=math.nan), "other_units must be > 0, got nan"),
         (lambda: ScriptChars(alphabet_units=5), "must not fall, or more text could have fewer tokens; got 1.6, 5, 4.0"),
         (lambda: CodePoints(math.nan), "code_points_per_token must be > 0, got nan"),
-        (lambda: CodePoints(rounding="half"), "rounding must be 'down' or 'up', got 'half'"),  # type: ignore[arg-type]
-        (lambda: CodePoints(empty_tokens=2), "empty_tokens must be 0 or 1, got 2"),
+        (lambda: CodePoints(rounding="half"), "rounding must be one of: down, up, got 'half'"),  # type: ignore[arg-type]
+        (lambda: CodePoints(empty_tokens=2), "empty_tokens must be one of: 0, 1, got 2"),
     ],
 )
 def test_settings_of_script_chars_and_code_points_are_checked(make: Callable[[], object], words: str) -> None:

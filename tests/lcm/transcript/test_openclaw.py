@@ -204,7 +204,7 @@ def test_a_name_given_to_the_session_is_its_title(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["left", ""])
 def test_another_treatment_of_branches_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=f"branches must be apart or in_file_order, got {wrong!r}"):
+    with pytest.raises(ValueError, match=f"branches must be one of: apart, in_file_order, got {wrong!r}"):
         OpenClawReader(wrong)
 
 

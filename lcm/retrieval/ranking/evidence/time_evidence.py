@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.columns import with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
@@ -40,9 +41,7 @@ class TimeEvidence:
     before_half_life_days: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("behind_half_life_days", "before_half_life_days"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+        check_range(self, "behind_half_life_days", "before_half_life_days", gt=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts, asked_at = batch.queries["text"], batch.queries["asked_at"]

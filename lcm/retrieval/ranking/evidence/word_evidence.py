@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.columns import share_of_best, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
@@ -35,9 +36,7 @@ class WordEvidence:
     wide_window: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("window", "wide_window"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} must be >= 1 turns, got {getattr(self, name)}")
+        check_range(self, "window", "wide_window", ge=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]

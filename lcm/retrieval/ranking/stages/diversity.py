@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch, Vectors
 from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
@@ -28,8 +29,7 @@ class Diversity:
     similarity_threshold: float = 0.85
 
     def __post_init__(self) -> None:
-        if not -1 <= self.similarity_threshold <= 1:
-            raise ValueError(f"similarity_threshold must be in [-1, 1], got {self.similarity_threshold}")
+        check_range(self, "similarity_threshold", ge=-1, le=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
@@ -27,10 +28,8 @@ class Hops:
     theta_hop: float = 0.15
 
     def __post_init__(self) -> None:
-        if not 0 < self.eta < 1:
-            raise ValueError(f"eta must be in (0, 1), got {self.eta}")
-        if not 0 <= self.theta_hop <= 1:
-            raise ValueError(f"theta_hop must be in [0, 1], got {self.theta_hop}")
+        check_range(self, "eta", gt=0, lt=1)
+        check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)

@@ -1,11 +1,11 @@
 """Importance as a factor."""
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.records import DEFAULT_RATING
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -24,9 +24,7 @@ class ImportanceWeight:
     importance_weight: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("base_weight", "importance_weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "base_weight", "importance_weight", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return rescored(frame, _weighted(self), fallback_ratio=self.base_weight)

@@ -5,6 +5,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.stages.clamp import rescored
 
@@ -23,9 +24,7 @@ class LengthNormalization:
     slope: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("anchor", "slope"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "anchor", "slope", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.anchor == 0:

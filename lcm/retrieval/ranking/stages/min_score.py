@@ -1,10 +1,10 @@
 """Drop what scores too low."""
 
-import math
 from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 
 
@@ -15,8 +15,7 @@ class MinScore:
     threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        if math.isnan(self.threshold):
-            raise ValueError(f"threshold must be a number, got {self.threshold}")
+        check_range(self, "threshold")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.filter(pl.col("score") >= self.threshold)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 
 _PLACE = ("conversation_id", "session_id", "seq")
@@ -23,9 +24,7 @@ class Neighbours:
     lexical_weight: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("dense_weight", "lexical_weight"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "dense_weight", "lexical_weight", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         in_place = frame.with_row_index("_row").sort(pl.col("query_id").rle_id(), *_PLACE)

@@ -5,6 +5,7 @@ from typing import Literal
 
 import polars as pl
 
+from lcm.checks import check_choice
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -18,8 +19,7 @@ class RawScore:
     column: Literal["cosine", "bm25", "dense_score", "lexical_score"] = "bm25"
 
     def __post_init__(self) -> None:
-        if self.column not in _COLUMNS:
-            raise ValueError(f"column must be one of {', '.join(_COLUMNS)}, got {self.column!r}")
+        check_choice(self, column=_COLUMNS)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best_first(frame.with_columns(score=pl.col(self.column)))

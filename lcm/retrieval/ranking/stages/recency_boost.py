@@ -1,11 +1,11 @@
 """A bonus for what is new."""
 
-import math
 from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.decay.age import days_old
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -29,9 +29,7 @@ class RecencyBoost:
     """What lies in the future is 0 days old. The original gives it a negative age, and so more than the bonus."""
 
     def __post_init__(self) -> None:
-        for name in ("half_life_days", "weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+        check_range(self, "half_life_days", "weight", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0 or self.weight == 0:

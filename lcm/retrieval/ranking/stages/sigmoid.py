@@ -5,6 +5,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 
 
@@ -18,8 +19,7 @@ class Sigmoid:
     scale: float = 5.0
 
     def __post_init__(self) -> None:
-        if not self.scale > 0:
-            raise ValueError(f"scale must be > 0, got {self.scale}")
+        check_range(self, "scale", gt=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.with_columns(lexical_score=_mapped(self.scale))

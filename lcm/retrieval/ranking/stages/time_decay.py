@@ -6,6 +6,7 @@ from functools import cache
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.decay.age import days_old, days_since
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -37,14 +38,9 @@ class TimeDecay:
     """What lies in the future is 0 days old. The original gives it a negative age, and so a factor above 1."""
 
     def __post_init__(self) -> None:
-        for name in ("half_life_days", "reinforcement_factor"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
-        for name in ("dynamic_divisor", "max_half_life_multiplier", "access_half_life_days"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
-        if not 0 <= self.floor_ratio <= 1:
-            raise ValueError(f"floor_ratio must be in [0, 1], got {self.floor_ratio}")
+        check_range(self, "half_life_days", "reinforcement_factor", ge=0)
+        check_range(self, "dynamic_divisor", "max_half_life_multiplier", "access_half_life_days", gt=0)
+        check_range(self, "floor_ratio", ge=0, le=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0:

@@ -393,9 +393,9 @@ def test_the_turns_nearest_to_the_middle_are_taken_in_order() -> None:
     ("fields", "problem"),
     [
         ({"target_cluster_size": 0}, "target_cluster_size must be >= 1, got 0"),
-        ({"preservation_threshold": float("nan")}, "preservation_threshold must be between 0 and 1, got nan"),
-        ({"first_density": 0.0}, "density must be > 0 and <= 1, got 0.0"),
-        ({"rules": "1.4"}, "rules must be one of corrected, original, 1.4.4, got '1.4'"),
+        ({"preservation_threshold": float("nan")}, r"preservation_threshold must be in \[0, 1\], got nan"),
+        ({"first_density": 0.0}, r"density must be in \(0, 1\], got 0.0"),
+        ({"rules": "1.4"}, "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
     ],
 )
 def test_a_setting_out_of_range_is_named(fields: dict[str, Any], problem: str) -> None:

@@ -102,5 +102,5 @@ def test_a_prototype_that_cannot_be_embedded_is_left_out() -> None:
 
 
 def test_a_threshold_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ValueError, match="booster_threshold must be between 0 and 1, got nan"):
+    with pytest.raises(ValueError, match=r"booster_threshold must be in \[0, 1\], got nan"):
         ProtectedGuidance(ClauseRules(), booster_threshold=float("nan"))

@@ -453,8 +453,8 @@ BAD: dict[str, Callable[[], Any]] = {
     "min_leaf_tokens must be <= leaf_chunk_tokens (9), got 10": lambda: lossless(
         head(1), leaf_chunk_tokens=9, min_leaf_tokens=10
     ),
-    "sweep_deadline_seconds must be > 0, or null for none, got 0": lambda: lossless(head(1), sweep_deadline_seconds=0),
-    "rules must be one of corrected, original, got '1.4.4'": lambda: lossless(head(1), rules="1.4.4"),
+    "sweep_deadline_seconds must be > 0 or null, got 0": lambda: lossless(head(1), sweep_deadline_seconds=0),
+    "rules must be one of: corrected, original, got '1.4.4'": lambda: lossless(head(1), rules="1.4.4"),
 }
 
 

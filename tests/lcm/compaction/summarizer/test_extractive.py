@@ -261,9 +261,9 @@ def test_every_weight_changes_what_is_chosen(name: str) -> None:
     [
         ({"coverage": -1}, "coverage must be >= 0, got -1"),
         ({"position": math.nan}, "position must be >= 0, got nan"),
-        ({"previous_share": 1.5}, "previous_share must be between 0 and 1, got 1.5"),
-        ({"code_share": math.nan}, "code_share must be between 0 and 1, got nan"),
-        ({"aggressive_share": 0}, "aggressive_share must be > 0 and <= 1, got 0"),
+        ({"previous_share": 1.5}, r"previous_share must be in \[0, 1\], got 1.5"),
+        ({"code_share": math.nan}, r"code_share must be in \[0, 1\], got nan"),
+        ({"aggressive_share": 0}, r"aggressive_share must be in \(0, 1\], got 0"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:

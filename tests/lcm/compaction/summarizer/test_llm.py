@@ -234,8 +234,8 @@ def test_nothing_stands_in_for_a_reply_that_was_not_recorded(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"normal_temperature": 2.1}, "normal_temperature must be between 0 and 2, or null, got 2.1"),
-        ({"aggressive_temperature": float("nan")}, "aggressive_temperature must be between 0 and 2, or null, got nan"),
+        ({"normal_temperature": 2.1}, r"normal_temperature must be in \[0, 2\] or null, got 2.1"),
+        ({"aggressive_temperature": float("nan")}, r"aggressive_temperature must be in \[0, 2\] or null, got nan"),
         ({"workers": 0}, "workers must be >= 1, got 0"),
     ],
 )

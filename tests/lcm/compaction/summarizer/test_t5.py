@@ -290,7 +290,7 @@ def test_travels_without_its_model(tiny_t5):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"precision": "int4"}, "unknown precision 'int4'; choose one of: fp32, int8"),
+        ({"precision": "int4"}, "precision must be one of: fp32, int8, got 'int4'"),
         ({"beams": 0}, "beams must be >= 1, got 0"),
         ({"max_new_tokens": 0}, "max_new_tokens must be >= 1, got 0"),
         ({"batch_size": math.nan}, "batch_size must be >= 1, got nan"),

@@ -63,5 +63,5 @@ def joined(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["max_units", "aggressive_max_units"])
 def test_a_bad_setting_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"^{name} must be >= 2, room for one character, got 1$"):
+    with pytest.raises(ValueError, match=rf"^{name} must be >= 2, got 1$"):
         Truncate(**{name: 1})

@@ -268,7 +268,7 @@ def test_the_section_of_the_tail_is_in_the_order_of_time_and_what_has_none_is_fi
     ("made", "message"),
     [
         (lambda: replace(PLAIN, token_budget_fraction=float("nan")), r"token_budget_fraction must be in \(0, 1\]"),
-        (lambda: replace(PLAIN, rules="1.4"), "rules must be one of corrected, original, 1.4.4, got '1.4'"),
+        (lambda: replace(PLAIN, rules="1.4"), "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
         (lambda: BudgetShares(soft_fraction=1.5), r"soft_fraction must be in \[0, 1\], got 1.5"),
         (lambda: RecentTail(min_turns=-1), "min_turns must be >= 0, got -1"),
         (lambda: RecentTail(budget_fraction=float("nan")), "budget_fraction must be in"),

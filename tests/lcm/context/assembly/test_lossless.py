@@ -187,8 +187,8 @@ def test_what_cannot_be_shown_is_not_made() -> None:
         ({"fresh_tail_max_tokens": 0}, "fresh_tail_max_tokens must be > 0 or null, got 0"),
         ({"max_budget_tokens": math.nan}, "max_budget_tokens must be > 0 or null, got nan"),
         ({"default_budget_tokens": -5}, "default_budget_tokens must be > 0 or null, got -5"),
-        ({"eviction": "oldest"}, "eviction must be chronological or relevance, got 'oldest'"),
-        ({"rules": "1.4.4"}, "rules must be corrected or original, got '1.4.4'"),
+        ({"eviction": "oldest"}, "eviction must be one of: chronological, relevance, got 'oldest'"),
+        ({"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
         ({"timezone": "Mars/Base"}, "timezone must be an IANA name such as Europe/Madrid, got 'Mars/Base'"),
     ],
 )

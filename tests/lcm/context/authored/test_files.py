@@ -119,8 +119,8 @@ def test_a_hop_that_leads_nowhere_is_reported_once(tmp_path: Path, caplog: pytes
     [
         ({"paths": "a.md"}, r"paths must be a list of texts, got 'a\.md'"),
         ({"exclude": [1]}, r"exclude must be a list of texts, got \[1\]"),
-        ({"adapter": "notion"}, "adapter must be one of generic, obsidian, got 'notion'"),
-        ({"rules": "1.4.4"}, "rules must be one of corrected, original, got '1.4.4'"),
+        ({"adapter": "notion"}, "adapter must be one of: generic, obsidian, got 'notion'"),
+        ({"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
         ({"authority": float("nan")}, r"authority must be in \[0, 1\], got nan"),
         ({"max_file_bytes": 0}, "max_file_bytes must be > 0, got 0"),
         ({"max_hard_tokens": -1}, "max_hard_tokens must be >= 0 or null, got -1"),

@@ -68,7 +68,7 @@ def test_a_text_is_its_own_only_window() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"dim": 1}, "dim must be >= 2, got 1"), ({"seed": -1}, "seed must be between 0 and .*, got -1")],
+    [({"dim": 1}, "dim must be >= 2, got 1"), ({"seed": -1}, "seed must be in .*, got -1")],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -251,7 +251,7 @@ def test_a_ready_file_is_used_as_it_is(build_model: BuildModel) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"precision": "int4"}, "unknown precision 'int4'; choose one of: fp32, int8"),
+        ({"precision": "int4"}, "precision must be one of: fp32, int8, got 'int4'"),
         ({"max_tokens": 3}, "max_tokens must be >= 8, got 3"),
         ({"max_tokens": 513}, "max_tokens must be <= 512, got 513"),
         ({"overlap_tokens": -1}, "overlap_tokens must be between 0 and .*, got -1"),

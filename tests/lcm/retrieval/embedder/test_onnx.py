@@ -202,7 +202,7 @@ def test_no_texts_give_no_rows(build_model: BuildModel) -> None:
         ({"max_tokens": 3}, "max_tokens must be >= 8, got 3"),
         ({"overlap_tokens": 65}, r"overlap_tokens must be between 0 and a quarter of max_tokens \(64\), got 65"),
         ({"truncate_dim": 1}, "truncate_dim must be >= 2 or null, got 1"),
-        ({"pooling": "max"}, "unknown pooling 'max'; choose one of: cls, mean"),
+        ({"pooling": "max"}, "pooling must be one of: cls, mean, got 'max'"),
         ({"threads": 0}, "threads must be >= 1 or null, got 0"),
     ],
 )

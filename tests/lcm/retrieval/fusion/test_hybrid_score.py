@@ -84,7 +84,7 @@ def test_a_score_is_a_share(
         ({"summary_delta": 2.0}, r"summary_delta must be in \[0, 1\], got 2.0"),
         (
             {"cosine_weight": 0.0, "recency_weight": 0.0, "scope_weight": 0.0},
-            "cosine_weight, recency_weight and scope_weight must not all be 0: raise at least one",
+            "cosine_weight, recency_weight and scope_weight must not all be 0: raise one",
         ),
     ],
 )

@@ -223,10 +223,10 @@ def test_of_two_equal_summaries_the_surer_never_ranks_lower(one: float, other: f
         ({"recency_weight": 1.5}, r"recency_weight must be in \[0, 1\], got 1.5"),
         ({"authority_weight": math.nan}, r"authority_weight must be in \[0, 1\], got nan"),
         ({"summary_delta": -0.1}, r"summary_delta must be in \[0, 1\], got -0.1"),
-        ({"rules": "1.4.4"}, "rules must be one of corrected, original, got '1.4.4'"),
+        ({"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
         (
             {"recency_weight": 0.0, "frequency_weight": 0.0, "authority_weight": 0.0},
-            "recency_weight, frequency_weight and authority_weight must not all be 0: raise at least one",
+            "recency_weight, frequency_weight and authority_weight must not all be 0: raise one",
         ),
     ],
 )

@@ -190,7 +190,7 @@ def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: WordEvidence(window=0), "window must be >= 1 turns, got 0"),
+        (lambda: WordEvidence(window=0), "window must be >= 1, got 0"),
         (lambda: TimeEvidence(before_half_life_days=math.nan), "before_half_life_days must be > 0, got nan"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_path_names_what_is_wrong_with_it() -> None:
         replace(PATHS, vector=Path(Dense(), {"short": ["cosines"]}))
     with pytest.raises(ValueError, match="hybrid: order must be one of short, got 'long'"):
         replace(PATHS, order="long")
-    with pytest.raises(ValueError, match="mode must be hybrid or vector, got 'tag'"):
+    with pytest.raises(ValueError, match="mode must be one of: hybrid, vector, got 'tag'"):
         replace(PATHS, mode="tag")
     with pytest.raises(ValueError, match=r"prefixes must be regular expressions, got '\(':"):
         TagPrefixes(["("])

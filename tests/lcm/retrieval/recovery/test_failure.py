@@ -54,7 +54,7 @@ def test_an_empty_answer_is_neither_weak_nor_vague() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"floor_score": math.nan}, "floor_score must be a number, got nan"),
+        ({"floor_score": math.nan}, "floor_score must be a finite number, got nan"),
         ({"min_top_k": 0}, "min_top_k must be >= 1, got 0"),
         ({"min_mean_confidence": 1.5}, r"min_mean_confidence must be in \[0, 1\], got 1.5"),
         ({"min_mean_confidence": math.nan}, r"min_mean_confidence must be in \[0, 1\], got nan"),

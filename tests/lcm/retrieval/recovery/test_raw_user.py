@@ -92,7 +92,10 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], message: 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"words": "latin"}, "unknown words 'latin'"), ({"min_length": 0}, "min_length must be >= 1, got 0")],
+    [
+        ({"words": "latin"}, "words must be one of: ascii, unicode, got 'latin'"),
+        ({"min_length": 0}, "min_length must be >= 1, got 0"),
+    ],
 )
 def test_unknown_terms_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):

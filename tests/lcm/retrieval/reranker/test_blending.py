@@ -108,9 +108,9 @@ def test_a_window_keeps_the_best_of_each_query() -> None:
     [
         ({"reranker_weight": -0.1}, "reranker_weight must be >= 0, got -0.1"),
         ({"score_weight": math.nan}, "score_weight must be >= 0, got nan"),
-        ({"reranker_weight": 0, "score_weight": 0}, "reranker_weight and score_weight must not both be 0"),
-        ({"weak_floor": 1.5}, "weak_floor must be between 0 and 1, got 1.5"),
-        ({"strong_floor_unreturned": math.nan}, "strong_floor_unreturned must be between 0 and 1, got nan"),
+        ({"reranker_weight": 0, "score_weight": 0}, "reranker_weight and score_weight must not all be 0: raise one"),
+        ({"weak_floor": 1.5}, r"weak_floor must be in \[0, 1\], got 1.5"),
+        ({"strong_floor_unreturned": math.nan}, r"strong_floor_unreturned must be in \[0, 1\], got nan"),
         ({"unreturned_weight": -1}, "unreturned_weight must be >= 0, got -1"),
         ({"fair_from": math.nan}, "fair_from must be >= 0, got nan"),
     ],

@@ -90,7 +90,7 @@ def test_an_empty_frame_stays_one_and_asks_for_nothing() -> None:
         ({"window": 0}, "window must be >= 1 or null, got 0"),
         ({"score_weight": -1}, "score_weight must be >= 0, got -1"),
         ({"cosine_weight": math.nan}, "cosine_weight must be >= 0, got nan"),
-        ({"score_weight": 0, "cosine_weight": 0}, "score_weight and cosine_weight must not both be 0"),
+        ({"score_weight": 0, "cosine_weight": 0}, "score_weight and cosine_weight must not all be 0: raise one"),
     ],
 )
 def test_a_bad_number_is_refused(settings: dict[str, float], message: str) -> None:

@@ -205,7 +205,7 @@ def test_it_closes_and_opens_again_and_travels_unopened(table: np.ndarray, tmp_p
         ({"window": 0}, "window must be >= 1 or null, got 0"),
         ({"file": "model.bin"}, "file must end in .onnx, got 'model.bin'"),
         ({"max_tokens": 15}, "max_tokens must be >= 16, got 15"),
-        ({"activation": "softmax"}, "unknown activation 'softmax'; choose one of: none, sigmoid"),
+        ({"activation": "softmax"}, "activation must be one of: none, sigmoid, got 'softmax'"),
         ({"threads": 0}, "threads must be >= 1 or null, got 0"),
     ],
 )

@@ -268,7 +268,7 @@ def test_the_first_place_with_a_usable_item_counts(provider: str, reply: Any, sc
         ({"window": 0}, "window must be >= 1 or null, got 0"),
         (
             {"provider": "cohere"},
-            "unknown provider 'cohere'; choose one of: jina, siliconflow, voyage, pinecone, dashscope, tei",
+            "provider must be one of: dashscope, jina, pinecone, siliconflow, tei, voyage, got 'cohere'",
         ),
         ({"timeout_ms": 499}, "timeout_ms must be >= 500, got 499"),
         ({"workers": 0}, "workers must be >= 1, got 0"),

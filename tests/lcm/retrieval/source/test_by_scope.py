@@ -141,7 +141,7 @@ def test_a_query_that_could_not_be_embedded_is_refused(memory: Memory) -> None:
 
 
 def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(ValueError, match="global_pool_size must be >= 0, or null for all, got -1"):
+    with pytest.raises(ValueError, match="global_pool_size must be >= 0 or null, got -1"):
         ByScope(global_pool_size=-1)
     with pytest.raises(ValueError, match="the pool sizes must not all be 0: raise one"):
         ByScope(0, 0, 0, 0, 0, 0)

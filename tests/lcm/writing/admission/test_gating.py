@@ -184,7 +184,7 @@ def test_a_promoted_candidate_becomes_a_durable_document_and_another_does_not() 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"promotion": "never"}, r"^promotion must be 'gated' or 'always', got 'never'"),
+        ({"promotion": "never"}, r"^promotion must be one of: always, gated, got 'never'"),
         ({"roles": ["user", "bot"]}, r"^roles has no 'bot'; choose from: system, user, assistant, tool"),
         ({"rules": "best"}, r"^rules must be one of corrected, original, got 'best'"),
         ({"weights": {**GATE.weights, "w4t": 1}}, r"^weights has no 'w4t'; choose from: w1c, "),

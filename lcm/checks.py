@@ -1,0 +1,92 @@
+"""Whether the fields of a component are what they may be: one call for the fields of one range, with one wording."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from numbers import Real
+from typing import Any, get_args
+
+
+def check_range(
+    component: object,
+    *names: str,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    or_null: bool = False,
+    is_whole: bool = False,
+) -> None:
+    """Refuse fields that are no finite number within bounds; of a mapping each value is checked.
+
+    Args:
+        component: whose fields.
+        names: of the fields.
+        ge: the least; `gt`: what it must exceed.
+        le: the most; `lt`: what it must stay below.
+        or_null: None is fine.
+        is_whole: so is a whole number alone.
+    Raises:
+        ValueError: "half_life_days must be > 0, got -3".
+    """
+    for name, value in _values(component, names):
+        if or_null and value is None:
+            continue
+        is_number = isinstance(value, int if is_whole else Real) and not isinstance(value, bool)
+        if not is_number or not -math.inf < value < math.inf or not _is_within(value, ge, gt, le, lt):
+            kind = "a whole number " if is_whole else ""
+            allowed = f"{kind}{_range(ge, gt, le, lt)}".strip() or "a finite number"
+            raise ValueError(f"{name} must be {allowed}{' or null' if or_null else ''}, got {value!r}")
+
+
+def check_weights(component: object, *names: str, le: float | None = None) -> None:
+    """Refuse weights below 0 or above `le`, and weights that are all 0.
+
+    Raises:
+        ValueError: as `check_range`; "dense_weight and lexical_weight must not all be 0: raise one".
+    """
+    check_range(component, *names, ge=0, le=le)
+    if not any(value for _, value in _values(component, names)):
+        raise ValueError(f"{', '.join(names[:-1])} and {names[-1]} must not all be 0: raise one")
+
+
+def check_choice(component: object, **choices: Any) -> None:
+    """Refuse fields that are none of their choices.
+
+    Args:
+        component: whose fields.
+        choices: of each field: a `Literal`, or a collection of names.
+    Raises:
+        ValueError: "precision must be one of: fp32, int8, got 'int4'".
+    """
+    for name, allowed in choices.items():
+        names: Collection[Any] = get_args(allowed) or allowed
+        value = getattr(component, name)
+        if value not in names:
+            raise ValueError(f"{name} must be one of: {', '.join(sorted(map(str, names)))}, got {value!r}")
+
+
+def _values(component: object, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        value = getattr(component, name)
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{key}", one) for key, one in value.items())
+        else:
+            yield name, value
+
+
+def _is_within(value: float, ge: float | None, gt: float | None, le: float | None, lt: float | None) -> bool:
+    return (
+        (ge is None or value >= ge)
+        and (gt is None or value > gt)
+        and (le is None or value <= le)
+        and (lt is None or value < lt)
+    )
+
+
+def _range(ge: float | None, gt: float | None, le: float | None, lt: float | None) -> str:
+    """`[0, 1)` as "in [0, 1)", a single bound as ">= 0"."""
+    if (ge is None and gt is None) or (le is None and lt is None):
+        bounds = {">=": ge, ">": gt, "<=": le, "<": lt}
+        return " and ".join(f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None)
+    low, high = (f"({gt}" if ge is None else f"[{ge}"), (f"{lt})" if le is None else f"{le}]")
+    return f"in {low}, {high}"

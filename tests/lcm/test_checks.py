@@ -1,0 +1,93 @@
+"""Checks of fields: one wording for each kind, whatever the values."""
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.checks import check_choice, check_range
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    half_life_days: Any = 1.0
+    share: Any = 0.5
+    window: Any = None
+    weights: Any = None
+    tier: Any = "hot"
+
+
+@pytest.mark.parametrize(
+    ("fields", "bounds", "message"),
+    [
+        ({"half_life_days": -3}, {"gt": 0}, "half_life_days must be > 0, got -3"),
+        ({"half_life_days": 0}, {"gt": 0}, "half_life_days must be > 0, got 0"),
+        ({"half_life_days": 9}, {"le": 8}, "half_life_days must be <= 8, got 9"),
+        ({"half_life_days": math.nan}, {"ge": 0}, "half_life_days must be >= 0, got nan"),
+        ({"half_life_days": math.inf}, {"ge": 0}, "half_life_days must be >= 0, got inf"),
+        ({"half_life_days": -math.inf}, {}, "half_life_days must be a finite number, got -inf"),
+        ({"half_life_days": True}, {"ge": 0}, "half_life_days must be >= 0, got True"),
+        ({"half_life_days": "7"}, {"ge": 0}, "half_life_days must be >= 0, got '7'"),
+        ({"half_life_days": None}, {"ge": 0}, "half_life_days must be >= 0, got None"),
+        ({"share": 1.5}, {"ge": 0, "le": 1}, "share must be in [0, 1], got 1.5"),
+        ({"share": 0}, {"gt": 0, "le": 1}, "share must be in (0, 1], got 0"),
+        ({"share": 1}, {"gt": 0, "lt": 1}, "share must be in (0, 1), got 1"),
+        ({"window": 0}, {"ge": 1, "or_null": True}, "window must be >= 1 or null, got 0"),
+        ({"window": 2.5}, {"ge": 1, "is_whole": True}, "window must be a whole number >= 1, got 2.5"),
+        ({"window": True}, {"ge": 1, "is_whole": True}, "window must be a whole number >= 1, got True"),
+        ({"weights": {"a": 1, "b": -1}}, {"ge": 0}, "weights.b must be >= 0, got -1"),
+    ],
+)
+def test_a_field_out_of_range_is_named_with_what_it_may_be(
+    fields: dict[str, Any], bounds: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError) as raised:
+        check_range(Fields(**fields), *fields, **bounds)
+    assert str(raised.value) == message
+
+
+NUMBERS = st.integers(-4, 4) | st.floats(-4, 4)
+BOUNDS = st.dictionaries(st.sampled_from(["ge", "gt", "le", "lt"]), st.integers(-3, 3))
+
+
+@given(value=NUMBERS, bounds=BOUNDS)
+def test_a_number_passes_where_every_bound_holds(value: float, bounds: dict[str, float]) -> None:
+    holds = {
+        "ge": lambda bound: value >= bound,
+        "gt": lambda bound: value > bound,
+        "le": lambda bound: value <= bound,
+        "lt": lambda bound: value < bound,
+    }
+    if all(holds[name](bound) for name, bound in bounds.items()):
+        check_range(SimpleNamespace(x=value), "x", **bounds)
+    else:
+        with pytest.raises(ValueError, match=r"^x must be .*, got "):
+            check_range(SimpleNamespace(x=value), "x", **bounds)
+
+
+@given(st.integers())
+def test_whole_numbers_are_whole(value: int) -> None:
+    check_range(SimpleNamespace(x=value), "x", is_whole=True)
+
+
+def test_null_passes_where_it_may_stand() -> None:
+    check_range(Fields(), "window", ge=1, or_null=True)
+
+
+def test_the_first_field_that_is_wrong_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^share must be >= 0, got -1$"):
+        check_range(Fields(half_life_days=1, share=-1), "half_life_days", "share", ge=0)
+
+
+@pytest.mark.parametrize(
+    "choices", [Literal["warm", "cold", "hot"], ("warm", "cold", "hot"), {"warm": 1, "cold": 2, "hot": 3}]
+)
+def test_a_choice_that_there_is_not_is_refused_with_those_there_are(choices: Any) -> None:
+    check_choice(Fields(), tier=choices)
+    with pytest.raises(ValueError) as raised:
+        check_choice(Fields(tier="lukewarm"), tier=choices)
+    assert str(raised.value) == "tier must be one of: cold, hot, warm, got 'lukewarm'"
