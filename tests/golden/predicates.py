@@ -12,7 +12,7 @@ from lcm.memory.session.preparer import live_message
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
-from tests.golden.adapters.libravdb import compaction
+from tests.golden.adapters.libravdb import session_compaction
 from tests.golden.adapters.lossless_claw import session
 
 
@@ -313,7 +313,7 @@ def names_each_hop_target_without_its_quotes(case: dict[str, Any], found: dict[s
 
 def meets_a_model_that_fails(case: dict[str, Any]) -> bool:
     """The abstractive summarizer is asked for what it gives no words for."""
-    return compaction.failures_met(case) > 0
+    return session_compaction.failures_met(case) > 0
 
 
 def lets_words_of_the_turns_stand_in(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -140,6 +140,7 @@ def test_every_comparison_can_be_left_out(lcm: Lcm) -> None:
     assert (found["comparisons"], found["growth"], found["memory"]) == ([], [], [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("limit", "strict", "code"), [(0, "false", 0), (0, "true", 1), (1e9, "true", 0)])
 def test_a_missed_target_is_told_and_only_strictness_makes_it_a_failure(
     lcm: Lcm, monkeypatch: pytest.MonkeyPatch, limit: float, strict: str, code: int

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -15,17 +15,14 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from rich.console import Console
 
 from eval.dataset.card import PinnedFile
 from eval.dataset.sample import Sample, bundled_directory
-from eval.sweep.results import Result
 from lcm.errors import LcmError
 from lcm.writing.admission.amac import FEATURES
 from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED, _Once
 from pipelines.config import building, command_line, composition, conf_folder
-from pipelines.views import terminal
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 MISTAKES = {
@@ -341,76 +338,6 @@ def test_a_complete_run_is_not_overwritten(lcm: Lcm) -> None:
     assert second.code == 2
     assert "holds a complete run: name another folder" in second.stderr
     assert {path.name: path.read_bytes() for path in first.folder.iterdir()} == before
-
-
-MEASURES = {
-    name: {"value": 0.5, "n": 91.0, "low": 0.4, "high": 0.6}
-    for name in ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
-}
-SUMMARY = {
-    "dataset": {"name": "sample", "protocol": "evidence=original"},
-    "interval": {"kind": "percentile bootstrap over queries", "confidence": 0.95},
-    "counts": {"workspaces": 4, "messages": 4, "documents": 4, "judged_queries": 91, "queries": 102},
-    "measures": MEASURES,
-    "arms": {"bm25": MEASURES, "[odd] arm": MEASURES},
-    "categories": {"single_hop": MEASURES},
-    "timing": {"latency_ms": {"total": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0}}},
-    "notes": [],
-    "flags": [],
-}
-
-
-@pytest.fixture
-def columns(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    def set_columns(width: int) -> None:
-        monkeypatch.setattr(terminal, "console", lambda: Console(soft_wrap=True, width=width))
-
-    return set_columns
-
-
-def rows(said: str) -> list[str]:
-    return [line for line in said.splitlines() if line[:1] in "┏┃┡│└"]
-
-
-@pytest.mark.parametrize(
-    ("width", "shown", "hidden"),
-    [
-        (200, ["0.500 [.400 .600]", "session.recall@5", "tokens@10"], []),
-        (120, ["0.500", "session.recall@5", "tokens@10", "intervals in a wider terminal"], ["[.400"]),
-        (
-            80,
-            ["0.500", "recall_all@10", "nDCG@10", "2 more measures and intervals in a wider terminal"],
-            ["[.400", "session.recall@5"],
-        ),
-        (40, ["0.500", "recall@5"], ["nDCG@10"]),
-    ],
-)
-def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], width, shown, hidden) -> None:
-    columns(width)
-    terminal.show_run(SUMMARY, Path("runs/1"))
-    said = capsys.readouterr().out
-    assert max(map(len, rows(said))) <= width
-    assert "…" not in said
-    assert "[odd] arm" in said
-    for text in shown:
-        assert text in said
-    for text in hidden:
-        assert text not in said
-
-
-def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureFixture[str]) -> None:
-    columns(80)
-    label = " ".join(f"ranking.stages.stage_{i}.threshold=0.5" for i in range(4))
-    points = [
-        Result("a", label, summary={"measures": MEASURES}),
-        Result("b", "fusion.dense_weight=1", error="no model"),
-    ]
-    terminal.show_points(points, Path("runs/1"))
-    said = capsys.readouterr().out
-    assert max(map(len, rows(said))) <= 80
-    first_cells = "".join(line.split("│")[1].strip() for line in rows(said) if line.startswith("│"))
-    assert f"0 {label}".replace(" ", "") in first_cells.replace(" ", "")
-    assert "point 1 failed: fusion.dense_weight=1: no model" in said
 
 
 def test_explained_errors_keep_their_cause() -> None:

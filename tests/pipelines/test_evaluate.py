@@ -7,8 +7,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.run_folder import read_summary
 from eval.replay.bulk import Bulk
+from pipelines import cli
 from tests.lcm.retrieval.embedder.conftest import exported_minilm  # noqa: F401 - a fixture
-from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import wait_for
 
 PARQUET = ("run", "documents", "per_query", "measures")
@@ -58,8 +60,21 @@ def numbers(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_a_run_folder_holds_the_whole_run(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, "arms=controls", "measures.latency.queries=3").folder
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """One run that several tests look at."""
+    place = tmp_path_factory.mktemp("evaluated")
+    with pytest.MonkeyPatch.context() as here, redirect_stdout(StringIO()) as told:
+        here.chdir(place)
+        here.setattr(sys, "argv", sys.argv)
+        here.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        here.delenv("LCM_DATASETS_DIR", raising=False)
+        code = cli.run(["evaluate", *QUICK, "arms=controls", "measures.latency.queries=3"])
+    return Finished(code, told.getvalue(), "", place)
+
+
+def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
+    folder = evaluated.folder
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
@@ -92,12 +107,11 @@ def test_the_parquet_files_hold_what_the_summary_sums_up(lcm: Lcm) -> None:
     assert kept["value"].item() == said["value"]
 
 
-def test_unjudged_queries_are_counted_and_not_averaged(lcm: Lcm) -> None:
-    finished = lcm("evaluate", *QUICK)
-    counts = finished.summary["counts"]
+def test_unjudged_queries_are_counted_and_not_averaged(evaluated: Finished) -> None:
+    counts = evaluated.summary["counts"]
     assert (counts["queries"], counts["judged_queries"], counts["unjudged_queries"]) == (102, 91, 11)
-    assert finished.summary["measures"]["MRR"]["n"] == 91
-    assert "91 of 102 queries are judged" in finished.stdout
+    assert evaluated.summary["measures"]["MRR"]["n"] == 91
+    assert "91 of 102 queries are judged" in evaluated.stdout
 
 
 def change_sample(monkeypatch: pytest.MonkeyPatch, change: Callable[[Dataset], Dataset]) -> None:
@@ -168,8 +182,8 @@ def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monke
     ]  # fmt: skip
 
 
-def test_what_the_whole_history_costs_is_kept(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, "arms=controls").folder
+def test_what_the_whole_history_costs_is_kept(evaluated: Finished) -> None:
+    folder = evaluated.folder
     whole = strict(folder)["arms"]["whole_history"]
     assert whole["recall"]["value"] == 1
     run = pl.read_parquet(folder / "run.parquet").filter(arm="whole_history")
@@ -207,6 +221,7 @@ def assert_equal_to_the_bit(runs: dict[str, dict[str, Any]]) -> None:
         assert {name for name in first if run[name] != first[name]} == set(), state
 
 
+@pytest.mark.full
 def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_path: Path) -> None:
     overrides = (*QUICK, "arms=controls")
     assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, tmp_path / "cache", overrides))

@@ -155,6 +155,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_what_overrides_describe_is_evaluated_on_the_baselines_dataset(here: Path, sample: Path) -> None:
     """The baseline's measures.retention.budgets are taken over; one document a query is a loss."""
     assert regress.main([str(sample), "embedder=hashing", "ranking.stages.limit.n=1", "into=cut", *FAST]) == 1

@@ -118,6 +118,7 @@ def test_the_same_command_runs_nothing_again(lcm: Lcm, once: tuple[Path, str], s
     assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.*") if path.suffix != ".lock"} == before
 
 
+@pytest.mark.full
 def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float]) -> None:
     larger = ("evaluate", "-m", "fusion.dense_weight=0.5,0.6,0.7", "fusion.floor_ratio=0.92", *SMALL)
     finished = lcm(*larger, f"hydra.sweep.dir={swept}")

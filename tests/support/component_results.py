@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -15,24 +15,22 @@ import polars as pl
 from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
-from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
 from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.protocols import Tiered, Vectors
-from lcm.records import MEMORY_CATEGORIES, SCOPE_CLASSES, Candidate, Document, Message, Part, Query, Transcript
+from lcm.records import SCOPE_CLASSES
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
-from lcm.writing.admission.intake import Intake
-from lcm.writing.extraction.llm import Llm
 from pipelines.config import building
 from pipelines.steps.point import experiment_of, identity
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.lcm.retrieval.reranker.conftest import batch, frame
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
-from tests.lcm.writing.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
+from tests.lcm.writing.admission.tables import at_cosine
 from tests.support import kinds, talk
 from tests.support.authored_results import authored
 from tests.support.clustering_results import clustered
@@ -41,85 +39,16 @@ from tests.support.context_results import assembled, compacted, counted, summari
 from tests.support.continuity_results import continued
 from tests.support.gating_results import gated
 from tests.support.guidance_results import guided
-from tests.support.language_models import Listing
 from tests.support.local_server import served
 from tests.support.recall_results import answered, recalled
 from tests.support.recovery_results import recovered
 from tests.support.roots import groups_of, pipeline_of
 from tests.support.session_results import followed
+from tests.support.small_talk import QUESTIONS, SPECIAL, dataset, transcript
 from tests.support.summary_document_results import documented
 from tests.support.summary_expansion_results import expanded
-from tests.support.workspaces import NOUNS, VERBS, lived_in, minute, questions
-
-SPECIAL = (
-    ("user", "The quokka photographs arrived from Perth, quokka after quokka"),
-    ("assistant", "The quokka photographs arrived from Perth, quokka after quokka"),  # a tie
-    ("user", "The quokka photographs arrived from Perth, quokka after quokkas"),  # nearly one
-    ("assistant", "来週の火曜日に東京で会議があります"),
-    ("tool", "exit status 1: the zanzibar migration ran out of disk"),
-    ("user", "Note that " + "the long report about the harbour mentions cranes and ships and " * 12),
-    ("assistant", "To be or not to be, that is it"),
-)
-"""Role and words: strong words, ties, another script, a tool, a long text, stop words alone."""
-TOOL_CALL = Part("tool", tool_call_id="call 1", tool_name="search", tool_input='{"words": "quokka"}')
-QUESTIONS = (
-    ("quokka photographs from Perth", "strong"),
-    ("where is the note about the kettle?", "weak"),
-    ("東京で会議", "strong"),
-    ("zanzibar disk", "strong"),
-    ("to be or not to be", "weak"),
-    ("cranes in the harbour reports", "weak"),
-    ("who moved the goats near the river", "weak"),
-    ("Ada painting kitchens", "weak"),
-)
-"""Words and category; the first words of each decide what is judged relevant."""
-REFERENCE = "They took notes: a kettle broke, a garden moved, goats were painted near the river, and the disk was full."
-
-
-def transcript(ordinary: int = 120) -> Transcript:
-    """Ordinary lines that share words, the special ones among them; a new session every 16 messages."""
-    lines = [
-        ("assistant" if i % 3 else "user", f"Note {i}: the {NOUNS[i % 10]} {VERBS[i % 7]} near the {NOUNS[i * 3 % 10]}")
-        for i in range(ordinary)
-    ]
-    for position, special in enumerate(SPECIAL):
-        lines.insert(17 * position + 5, special)
-    return Transcript(
-        conversation_id="talk",
-        messages=tuple(
-            Message(
-                message_id=f"m{i}",
-                role=role,
-                content=words,
-                session_id=f"session {i // 16}",
-                created_at=minute(i),
-                author={"user": "Ada", "assistant": "Bo"}.get(role),
-                parts=(Part("text", text=words), *([TOOL_CALL] if i == 40 else ())),
-            )
-            for i, (role, words) in enumerate(lines)
-        ),
-    )
-
-
-def dataset() -> Dataset:
-    """Each question is judged on the two messages that share most of its characters in pairs."""
-    talk = transcript()
-    queries = tuple(Query(f"q{i}", text, minute(600), category=kind) for i, (text, kind) in enumerate(QUESTIONS))
-    qrels = [
-        (query.query_id, message.message_id, 1)
-        for query in queries
-        for message in sorted(talk.messages, key=lambda message: -_shared(query.text, message.content))[:2]
-    ]
-    qrels_frame = pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row")
-    references = pl.DataFrame([(talk.conversation_id, None, REFERENCE)], schema=REFERENCES_SCHEMA, orient="row")
-    return Dataset(
-        "small", "judged by shared characters", "0" * 64, (talk,), queries, qrels_frame, references=references
-    )
-
-
-def _shared(one: str, other: str) -> float:
-    pairs = [{text[i : i + 2] for i in range(len(text) - 1)} for text in (one.lower(), other.lower())]
-    return len(pairs[0] & pairs[1]) / len(pairs[0] | pairs[1])
+from tests.support.workspaces import lived_in, questions
+from tests.support.writing_results import admitted, annotated, deduplicated, extracted
 
 
 def outcome(config: DictConfig) -> Outcome:
@@ -334,90 +263,6 @@ def _reinforced(config: DictConfig) -> object:
     return reinforcement.after_recall([f"d{i}" for i in range(90, 96)], documents, NOW).rows()
 
 
-def _annotated(config: DictConfig) -> object:
-    texts = ("hm", "The meeting is tomorrow", "I prefer green tea", "To fix it, always restart", "Ada's birthday")
-    candidates = [Candidate(text, (f"m{i}",)) for i, text in enumerate(texts)]
-    return building.build(config, "annotation").annotate(candidates, [minute(0)] * len(texts))
-
-
-def _extracted(config: DictConfig) -> object:
-    extraction = building.build(config, "extraction")
-    if isinstance(extraction, Llm):
-        extraction = replace(extraction, language_model=Listing())
-    return extraction.extract(transcript().messages, incidents=Counter())
-
-
-DAY = 24 * 60
-ADMITTED_BESIDE = (
-    (document("nearest", "The lamp", "events", at=-40 * DAY), 0.9),
-    (document("second", "The lamp again", "events", at=-30 * DAY), 0.85),
-    (document("third", "The lamp anew", "events", at=-20 * DAY), 0.8),
-    (document("fourth", "The lamp once more", "events", at=-20 * DAY), 0.75),
-    (document("fifth", "The lamp as ever", "events", at=-20 * DAY), 0.7),
-    (document("sixth", "The lamp went out", "cases", at=-5 * DAY), 0.5),
-)
-
-
-def _admitted(config: DictConfig) -> object:
-    """Action, score, features, and the audit without the settings that it repeats, for a candidate a category."""
-    config.language_model = {"_target_": "tests.support.language_models.Weighing"}
-    intake = Intake(building.build(config, "admission"), building.build(config, "deduplication"))
-    heard = ("The kettle broke on Monday", "nothing of it, " * 300, "and more of nothing, " * 60)
-    found = []
-    for category in ("cases", *MEMORY_CATEGORIES, "other"):
-        one = candidate("The kettle broke on Monday", category, source="m2")
-        ((decision, _),) = intake.take_in(
-            [one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard), incidents=Counter()
-        )
-        audit = decision.audit.get("admission", {})
-        kept = {name: audit.get(name) for name in ("hint", "utility_reason", "max_similarity")}
-        kept |= {name: audit[name] for name in audit if name.endswith("existing_memory_ids")}
-        found.append((decision.action, decision.score, decision.features, kept))
-    return found
-
-
-OLD, NEW = "The tea is green and from a shop near the old river", "The tea is green and from a shop near the old bridge"
-SAID = "We spoke of editors"
-VIM, EMACS = (candidate(f"Editor: {name}", "preferences", content=SAID) for name in ("vim", "emacs"))
-TAKEN_IN: tuple[tuple[Sequence[tuple[Document, float]], Sequence[tuple[Candidate, float]]], ...] = (
-    # what is known, and what comes in, each at its cosine from one direction
-    ((), [(candidate("Ada has goats", "events"), 1.0), (candidate("Ada keeps goats", "events"), 0.9)]),
-    ((), [(candidate("Ada has goats", "events"), 1.0), (candidate("Ada keeps goats", "events"), 0.6)]),
-    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.97)], [(VIM, 1.0)]),
-    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.7)], [(VIM, 1.0)]),
-    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.7)], [(EMACS, 1.0)]),
-    ([(document("d", "Editor: vim", "preferences", content=SAID), 0.585)], [(EMACS, 1.0)]),
-    ([(document("d", OLD, "events"), 0.96)], [(candidate(NEW, "events"), 1.0)]),
-    ([(document("d", OLD, "patterns"), 0.7)], [(candidate("Whenever it rains the goats stay", "patterns"), 1.0)]),
-    ([(document("d", "Ada, a painter", "profile"), 0.2)], [(candidate("Ada, a sailor", "profile"), 1.0)]),
-    (
-        [
-            (document("d", "A goat", "events"), 0.99),
-            (document("e", "A goat", "cases"), 0.98),
-            (document("f", "Editor: vim", "preferences", content=SAID), 0.97),
-            (document("g", "Editor: joe", "preferences", content=SAID), 0.96),
-        ],
-        [(VIM, 1.0)],
-    ),
-)
-
-
-def _deduplicated(config: DictConfig) -> object:
-    """What becomes of each candidate: the action, the document that it is about, the texts that come of it."""
-    config.language_model = {"_target_": "tests.support.language_models.Picking"}
-    intake = Intake(building.build(config, "admission"), building.build(config, "deduplication"))
-    found = []
-    for known, arriving in TAKEN_IN:
-        table = Table().holding(*known)
-        vectors = [at_cosine(cosine) for _, cosine in arriving]
-        taken = intake.take_in(
-            [one for one, _ in arriving], vectors, [minute(2)] * len(arriving), around(table), incidents=Counter()
-        )
-        texts = [one.text for one in table.documents.values()]
-        found.append(([(decision.action, decision.matched_id) for decision, _ in taken], texts))
-    return found
-
-
 def _scoped(config: DictConfig) -> object:
     scopes = building.build(config, "scopes")
     agents = (None, "ann", "bo")
@@ -436,8 +281,8 @@ def _folded(config: DictConfig) -> object:
 
 
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
-    "admission": lambda config: [_admitted(config), gated(config)],
-    "annotation": _annotated,
+    "admission": lambda config: [admitted(config), gated(config)],
+    "annotation": annotated,
     "answerer": answered,
     "arms": _answered_by_arms,
     "assembly": lambda config: [assembled(config), continued(config)],
@@ -445,10 +290,10 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "compaction": _folded,
     "dataset": _loaded,
     "decay": _decayed,
-    "deduplication": _deduplicated,
+    "deduplication": deduplicated,
     "embedder": _embedded,
     "executor": _executed,
-    "extraction": _extracted,
+    "extraction": extracted,
     "fusion": _ranked,
     "guidance": guided,
     "language_model": _replied,
