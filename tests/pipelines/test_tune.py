@@ -89,7 +89,7 @@ def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) ->
     )
     assert again.summary["measures"]["recall@10"]["value"] == best["recall@10"].item()
     assert shlex.join(["lcm", "evaluate", *overrides]) in (folder(done) / "study.md").read_text()
-    own_config = building.resolved(composition.composed([*overrides, "arms=none", "measures=retrieval"]))
+    own_config = building.resolved(composition.composed([*overrides, "arms=none"]))
     kept = yaml.safe_load((folder(done) / "config.yaml").read_text())
     assert {key: kept[key] for key in ("memory", "fusion", "dataset")} == {
         key: own_config[key] for key in ("memory", "fusion", "dataset")
