@@ -23,7 +23,7 @@ class OversizedHardError(LcmError):
         super().__init__(
             f"hard authored text (authored.paths) takes {tokens:g} tokens as it is shown, more than the "
             f"{budget_tokens:g} that it may: shorten it, mark less of it as binding, or ask for larger budgets "
-            "(retention.budgets; assembly.rules=original shows it alone)"
+            "(measures.retention.budgets; assembly.rules=original shows it alone)"
         )
         self.tokens = tokens
         self.budget_tokens = budget_tokens
