@@ -80,7 +80,7 @@ class ComparisonSet:
                 self._has_ended[self._places[document_id]] = self.document(document_id).invalidated_at is not None
 
     def known_at(self, now: datetime) -> Neighbours:
-        return _Known(self, now)
+        return _ComparisonAt(self, now)
 
     def nearest(self, vector: Vectors, now: datetime, active_only: bool) -> Iterator[Neighbour]:
         """The documents that existed then, nearest first, ties in the order of adding."""
@@ -137,8 +137,8 @@ class ComparisonSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A working set at an instant."""
+class _ComparisonAt:
+    """A comparison set as of an instant."""
 
     documents: ComparisonSet
     now: datetime

@@ -11,10 +11,10 @@ from typing import Self
 
 import polars as pl
 
-from lcm.compaction.lockstep import Clock, in_lockstep, run
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.lockstep import Clock
 from lcm.errors import StoreError
 from lcm.memory.authored_documents import put_authored
+from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.folded_documents import FoldedDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.message_documents import MessageDocuments
@@ -23,25 +23,8 @@ from lcm.memory.recalled import recalled_by_query
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
-from lcm.protocols import (
-    Ask,
-    Batch,
-    Ranker,
-    ShowsTail,
-    TextIndex,
-    VectorIndex,
-    Vectors,
-)
-from lcm.records import (
-    CompactionReport,
-    Context,
-    Document,
-    JournalEntry,
-    Message,
-    Query,
-    Recalled,
-    Transcript,
-)
+from lcm.protocols import Ask, Batch, Ranker, ShowsTail, TextIndex, VectorIndex, Vectors
+from lcm.records import CompactionReport, Context, Document, JournalEntry, Message, Query, Recalled, Transcript
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.journal import add_entry, read_entries
@@ -85,7 +68,7 @@ class Memory:
         self.incidents = incidents
         """What failed and was survived, by name and times."""
         self._path = path
-        self._windows: dict[str, StoredWindow] = {}
+        self._compaction = ConversationCompaction(system, store, incidents)
         self._of_messages = MessageDocuments(system, live)
         self._of_folded = FoldedDocuments(system, live)
         self.catch_up()
@@ -170,10 +153,7 @@ class Memory:
             self._preparer.append(self.store, conversation_id, messages)
             if system.compaction.reads_admission:
                 self.catch_up()
-            window = self._window(conversation_id)
-            last_said = self.store.last_said(conversation_id)
-            work = system.compaction.after_turn(window, last_said, live_tokens, incidents=self.incidents)
-            return self._counted(run(work, system.compaction.summarizer, clock, incidents=self.incidents))
+            return self._compaction.after_turn(conversation_id, live_tokens, clock)
 
     def catch_up(self) -> None:
         """Make documents of what has been said, folded and protected since they were last made."""
@@ -209,19 +189,9 @@ class Memory:
             conversation_ids = self.store.conversations()["conversation_id"].to_list()
         if compaction.reads_admission or not self.system.summary_documents.is_off:
             self.catch_up()  # a summary is asked but once which documents it stands for
-        works = (
-            compaction.compact(
-                self._window(conversation_id),
-                self.store.last_said(conversation_id),
-                incidents=self.incidents,
-                is_forced=is_forced,
-                target_tokens=target_tokens,
-            )
-            for conversation_id in conversation_ids
-            if self.system.session.writes(conversation_id, conversation_id)
+        reports = self._compaction.compact(
+            conversation_ids, is_forced=is_forced, target_tokens=target_tokens, clock=clock
         )
-        ended = in_lockstep(works, compaction.summarizer, clock=clock, incidents=self.incidents)
-        reports = [self._counted(report) for report in ended]
         self._of_folded.make()
         return reports
 
@@ -372,16 +342,3 @@ class Memory:
     def documents(self) -> pl.DataFrame:
         """Every document by `valid_from`, those that have ended too; columns as the store names them."""
         return self.live.frame
-
-    def _window(self, conversation_id: str) -> StoredWindow:
-        window = self._windows.get(conversation_id)
-        if window is None:
-            window = self._windows[conversation_id] = StoredWindow(self.store, conversation_id)
-        else:
-            window.follow()
-        return window
-
-    def _counted(self, report: CompactionReport) -> CompactionReport:
-        if report.failure:
-            self.incidents[f"compaction failed: {report.failure}"] += 1
-        return report

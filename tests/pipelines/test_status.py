@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lcm.compaction.window import StoredWindow
 from lcm.memory.memory import Memory
 from lcm.records import JournalEntry, Shard
 from pipelines.cli import BAD_INPUT
@@ -17,7 +18,7 @@ from tests.support.workspaces import LINES, minute, queries, system, transcript
 def path(tmp_path: Path) -> Path:
     with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
-        window = memory._window("talk")
+        window = StoredWindow(memory.store, "talk")
         first = window.entries[2].ordinal
         window.protect(first, first, [Shard("talk:2", "talk", LINES[2], minute(9), "words", 0.5, "session_turn", 9)])
         memory.catch_up()

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
@@ -144,7 +145,7 @@ def test_what_another_document_supersedes_is_not_recovered() -> None:
 def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with opened(path) as memory:
-        window = memory._window("talk")
+        window = StoredWindow(memory.store, "talk")
         shard = Shard("talk:5", "talk", LINES[5], minute(9), "words", 0.5, "session_turn", 8)
         first, last = window.entries[4].ordinal, window.entries[6].ordinal
         summary = replace(
@@ -170,7 +171,7 @@ def fold_of(memory: Memory, sources: Sequence[str]) -> Summary:
 
 def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "memory.db") as memory:
-        window = memory._window("talk")
+        window = StoredWindow(memory.store, "talk")
         first, last = window.entries[0].ordinal, window.entries[1].ordinal
         fold(memory, 0, 2, "gone")
         shards = [Shard(f"talk:{i}", "talk", LINES[i], minute(9), "words", 0.5, "session_turn", 8) for i in (0, 1)]

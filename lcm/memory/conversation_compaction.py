@@ -1,0 +1,56 @@
+"""Compaction of the conversations of a workspace: after a turn, and side by side."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lcm.compaction.lockstep import Clock, in_lockstep, run
+from lcm.compaction.window import StoredWindow
+from lcm.memory.system import System
+from lcm.records import CompactionReport
+from lcm.store.store import Store
+
+
+class ConversationCompaction:
+    """Compacts conversations of one store, each as of its last message; keeps their context windows between turns."""
+
+    def __init__(self, system: System, store: Store, incidents: Counter[str]) -> None:
+        self._system, self._store, self._incidents = system, store, incidents
+        self._windows: dict[str, StoredWindow] = {}
+
+    def after_turn(self, conversation_id: str, live_tokens: int, clock: Clock | None) -> CompactionReport:
+        """Compact a little, if a trigger says so; arguments as of `Memory.take_turn`."""
+        compaction, now = self._system.compaction, self._store.last_said(conversation_id)
+        work = compaction.after_turn(self._window(conversation_id), now, live_tokens, incidents=self._incidents)
+        return self._counted(run(work, compaction.summarizer, clock, incidents=self._incidents))
+
+    def compact(
+        self, conversation_ids: Sequence[str], *, is_forced: bool, target_tokens: int | None, clock: Clock | None
+    ) -> list[CompactionReport]:
+        """Compact all that can be in conversations that the session rules write; arguments as of `Memory.compact`."""
+        compaction = self._system.compaction
+        works = (
+            compaction.compact(
+                self._window(conversation_id),
+                self._store.last_said(conversation_id),
+                incidents=self._incidents,
+                is_forced=is_forced,
+                target_tokens=target_tokens,
+            )
+            for conversation_id in conversation_ids
+            if self._system.session.writes(conversation_id, conversation_id)
+        )
+        ended = in_lockstep(works, compaction.summarizer, clock=clock, incidents=self._incidents)
+        return [self._counted(report) for report in ended]
+
+    def _window(self, conversation_id: str) -> StoredWindow:
+        window = self._windows.get(conversation_id)
+        if window is None:
+            window = self._windows[conversation_id] = StoredWindow(self._store, conversation_id)
+        else:
+            window.follow()
+        return window
+
+    def _counted(self, report: CompactionReport) -> CompactionReport:
+        if report.failure:
+            self._incidents[f"compaction failed: {report.failure}"] += 1
+        return report
