@@ -12,6 +12,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
+from lcm.checks import check_choice
 from lcm.records import Message, Part, Query, Transcript
 
 Size = Literal["100K", "500K", "1M"]
@@ -58,8 +59,7 @@ class Beam:
     )
 
     def __post_init__(self) -> None:
-        if self.size not in _FILES:
-            raise ValueError(f"size must be 100K, 500K or 1M, got {self.size!r}")
+        check_choice(self, size=_FILES)
 
     def load(self) -> Dataset:
         file = _FILES[self.size]

@@ -11,6 +11,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from lcm.checks import check_choice
 from lcm.records import Message, Part, Query, Transcript
 
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
@@ -51,8 +52,7 @@ class Locomo:
     )
 
     def __post_init__(self) -> None:
-        if self.evidence not in Evidence.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"evidence must be original or repaired, got {self.evidence!r}")
+        check_choice(self, evidence=Evidence)
         unknown = sorted(set(self.categories) - set(CATEGORIES))
         if unknown or not self.categories:
             raise ValueError(f"categories must be some of 1, 2, 3, 4, 5, got {list(self.categories)!r}")

@@ -11,6 +11,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
+from lcm.checks import check_choice
 from lcm.records import Message, Part, Query, Transcript
 
 Protocol = Literal["official", "all"]
@@ -50,8 +51,7 @@ class LongMemEval:
     )
 
     def __post_init__(self) -> None:
-        if self.protocol not in Protocol.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"protocol must be official or all, got {self.protocol!r}")
+        check_choice(self, protocol=Protocol)
 
     def load(self) -> Dataset:
         raw = read_pinned(folder(self.card, self.directory), (_HAYSTACKS,))

@@ -12,6 +12,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
+from lcm.checks import check_choice
 from lcm.clock import EPOCH
 from lcm.records import Message, Part, Query, Transcript
 
@@ -49,8 +50,7 @@ class Qmsum:
     )
 
     def __post_init__(self) -> None:
-        if self.marks not in Marks.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"marks must be strip or keep, got {self.marks!r}")
+        check_choice(self, marks=Marks)
 
     def load(self) -> Dataset:
         raw = read_pinned(folder(self.card, self.directory), self.card.files)

@@ -9,6 +9,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
+from lcm.checks import check_range
 
 ALL = "all"
 """The group of all queries, beside those of a category."""
@@ -36,12 +37,9 @@ class Means:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1, got {self.confidence}")
-        if self.resamples < 1:
-            raise ValueError(f"resamples must be >= 1, got {self.resamples}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+        check_range(self, "confidence", gt=0, lt=1)
+        check_range(self, "resamples", ge=1)
+        check_range(self, "seed", ge=0)
 
     def of_queries(self, values: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
         """Average values of queries: rows of `MEANS_SCHEMA`.

@@ -15,7 +15,7 @@ from eval.regression.limit import is_lower_better, limit_of
 from eval.regression.side import Side
 from eval.regression.worse_query import worse_queries
 from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
-from lcm.checks import check_range
+from lcm.checks import check_choice, check_range
 from lcm.errors import LcmError
 
 _Floats = npt.NDArray[np.float64]
@@ -69,11 +69,10 @@ class Regression:
         check_range(self, "alpha", "confidence", gt=0, lt=1)
         if self.resamples < 1 / self.alpha:
             raise ValueError(f"resamples must be >= 1 / alpha = {1 / self.alpha:g}, got {self.resamples}")
-        for name, least in (("seed", 0), ("least_queries", 2), ("worst_queries", 0), ("depth", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)}")
-        if self.cluster not in ("none", "workspace"):
-            raise ValueError(f"cluster must be none or workspace, got {self.cluster!r}")
+        check_range(self, "seed", "worst_queries", ge=0)
+        check_range(self, "least_queries", ge=2)
+        check_range(self, "depth", ge=1)
+        check_choice(self, cluster=("none", "workspace"))
 
     def compare(self, baseline: Side, candidate: Side) -> Comparison:
         """Judge every row.

@@ -58,8 +58,8 @@ class Extractive:
 
     def __post_init__(self) -> None:
         check_range(self, "max_sentences", ge=1)
-        if not (0 <= self.k1 < math.inf and 0 <= self.b <= 1):
-            raise ValueError(f"k1 must be >= 0 and b in [0, 1], got {self.k1} and {self.b}")
+        check_range(self, "k1", ge=0)
+        check_range(self, "b", ge=0, le=1)
 
     def answer(self, question: Question, reader: Lent) -> Answer:
         wanted = set(_words(question.prompt)) or set(_words(question.prompt, drops=False))

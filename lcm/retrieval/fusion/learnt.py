@@ -1,11 +1,11 @@
 """A weighted sum of named columns: a linear model whose weights are plain numbers."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
+from lcm.checks import check_range
 from lcm.protocols import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.sums import in_order
@@ -26,9 +26,7 @@ class Learnt:
     def __post_init__(self) -> None:
         if not self.weights:
             raise ValueError("weights must name at least one column, got none")
-        for column, weight in self.weights.items():
-            if not math.isfinite(weight):
-                raise ValueError(f"weights.{column} must be a finite number, got {weight!r}")
+        check_range(self, "weights")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         for column in self.weights:

@@ -1,6 +1,5 @@
 """Whether a question is about time, and about which events."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -62,9 +61,7 @@ class TemporalQueries:
         known = vocabulary.named_patterns("query_patterns")
         if set(self.weights) != set(known):
             raise ValueError(f"weights must name {', '.join(known)}, got {', '.join(self.weights)}")
-        for name, weight in self.weights.items():
-            if not 0 <= weight < math.inf:
-                raise ValueError(f"weights of {name!r} must be >= 0, got {weight}")
+        check_range(self, "weights", ge=0)
         check_range(self, "full_weight", gt=0)
         check_range(self, "threshold", ge=0, le=1)
 

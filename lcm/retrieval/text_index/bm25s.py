@@ -9,7 +9,6 @@ length / mean length)).
 """
 
 import logging
-import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,8 +43,6 @@ class Bm25s:
 
     def __post_init__(self) -> None:
         check_range(self, "k1", ge=0)
-        if self.k1 == math.inf:
-            raise ValueError(f"k1 must be finite, got {self.k1}")
         check_range(self, "b", ge=0, le=1)
         check_choice(self, stemmer={"none", *Stemmer.algorithms()})
         load_stop_words(self.stop_words)

@@ -99,7 +99,7 @@ def load_patterns(rules: Rules) -> Patterns:
         ValueError: if there is none of that name.
     """
     if rules not in get_args(Rules):
-        raise ValueError(f"rules must be one of {', '.join(get_args(Rules))}, got {rules!r}")
+        raise ValueError(f"rules must be one of: {', '.join(get_args(Rules))}, got {rules!r}")
     content = resources.files("lcm.writing.admission").joinpath("gating_patterns", f"{rules}.yaml").read_text("utf-8")
     written = yaml.safe_load(content)
     compiled = {key: re.compile(pattern, re.ASCII) for key, pattern in written["patterns"].items()}

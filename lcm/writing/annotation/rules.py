@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.records import MEMORY_CATEGORIES, Candidate
 from lcm.writing.annotation.temporal import expiry, temporal_type
@@ -41,9 +42,7 @@ class Rules:
     that only mention them: a text with "today" is over after 18 hours."""
 
     def __post_init__(self) -> None:
-        known = (*MEMORY_CATEGORIES, UNCATEGORISED)
-        if self.fallback not in known:
-            raise ValueError(f"fallback must be one of {', '.join(known)}, got {self.fallback!r}")
+        check_choice(self, fallback=(*MEMORY_CATEGORIES, UNCATEGORISED))
 
     def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
         categories = categories_of([candidate.text for candidate in candidates])

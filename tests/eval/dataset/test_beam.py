@@ -207,7 +207,7 @@ def test_sizes_have_different_digests_that_hang_on_their_own_file(small: str, mo
 
 
 def test_an_unknown_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="size must be 100K, 500K or 1M, got '10M'"):
+    with pytest.raises(ValueError, match="size must be one of: 100K, 1M, 500K, got '10M'"):
         Beam(size="10M")  # type: ignore[arg-type]
 
 

@@ -105,7 +105,10 @@ def test_a_missing_folder_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"evidence": "fixed"}, "evidence must be original or repaired"), ({"categories": [6]}, "categories must be")],
+    [
+        ({"evidence": "fixed"}, "evidence must be one of: original, repaired"),
+        ({"categories": [6]}, "categories must be"),
+    ],
 )
 def test_a_bad_setting_is_refused(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):

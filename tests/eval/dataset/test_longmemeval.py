@@ -228,7 +228,7 @@ def test_another_file_is_refused_with_both_digests(small: str) -> None:
 
 
 def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(ValueError, match="protocol must be official or all, got 'lmeb'"):
+    with pytest.raises(ValueError, match="protocol must be one of: all, official, got 'lmeb'"):
         LongMemEval(protocol="lmeb")  # type: ignore[arg-type]
 
 

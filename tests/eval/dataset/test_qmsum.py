@@ -180,7 +180,7 @@ def test_another_file_is_refused(small: str) -> None:
 
 
 def test_a_bad_setting_is_refused() -> None:
-    with pytest.raises(ValueError, match="marks must be strip or keep, got 'drop'"):
+    with pytest.raises(ValueError, match="marks must be one of: keep, strip, got 'drop'"):
         Qmsum(marks="drop")  # type: ignore[arg-type]
 
 

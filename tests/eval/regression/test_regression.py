@@ -258,7 +258,7 @@ def test_draws_that_no_test_could_pass_with_are_refused(compare: Any) -> None:
         ({"confidence": 1.0}, "confidence must be in (0, 1), got 1.0"),
         ({"resamples": 10}, "resamples must be >= 1 / alpha = 20, got 10"),
         ({"least_queries": 1}, "least_queries must be >= 2, got 1"),
-        ({"cluster": "speaker"}, "cluster must be none or workspace, got 'speaker'"),
+        ({"cluster": "speaker"}, "cluster must be one of: none, workspace, got 'speaker'"),
         ({"measures": {"MRR": None}}, "measures must name at least one measure"),
         ({"measures": {"MRR": {"tolerance": 0.1}}}, "measures.MRR must have tolerance and detectable, got tolerance"),
         (

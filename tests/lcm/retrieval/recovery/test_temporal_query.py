@@ -118,7 +118,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 def test_a_weight_below_0_is_refused() -> None:
     weights = dict(TemporalQueries().weights) | {"when did": -1.0}
-    with pytest.raises(ValueError, match=r"weights of 'when did' must be >= 0, got -1\.0"):
+    with pytest.raises(ValueError, match=r"weights\.when did must be >= 0, got -1\.0"):
         TemporalQueries(weights=weights)
     with pytest.raises(ValueError, match="most_slots must be >= 1, got 0"):
         Slots(most_slots=0)

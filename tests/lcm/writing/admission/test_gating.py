@@ -186,7 +186,7 @@ def test_a_promoted_candidate_becomes_a_durable_document_and_another_does_not() 
     [
         ({"promotion": "never"}, r"^promotion must be one of: always, gated, got 'never'"),
         ({"roles": ["user", "bot"]}, r"^roles has no 'bot'; choose from: system, user, assistant, tool"),
-        ({"rules": "best"}, r"^rules must be one of corrected, original, got 'best'"),
+        ({"rules": "best"}, r"^rules must be one of: corrected, original, got 'best'"),
         ({"weights": {**GATE.weights, "w4t": 1}}, r"^weights has no 'w4t'; choose from: w1c, "),
         ({"weights": {"w1c": 1}}, r"^weights must name w2c, w3c, w1t, w2t, w3t, got w1c"),
         ({"weights": {**GATE.weights, "w1c": -0.1}}, r"^weights.w1c must be >= 0, got -0.1"),

@@ -167,7 +167,7 @@ def test_letters_of_other_alphabets_bound_words() -> None:
 
 
 def test_an_unknown_set_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^rules must be one of corrected, original, got 'best'$"):
+    with pytest.raises(ValueError, match=r"^rules must be one of: corrected, original, got 'best'$"):
         load_patterns("best")  # type: ignore[arg-type]
 
 

@@ -95,7 +95,7 @@ def test_no_annotation_leaves_everything() -> None:
 
 
 def test_an_unknown_fallback_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"fallback must be one of profile, .*, other, got 'fact'"):
+    with pytest.raises(ValueError, match=r"fallback must be one of: cases, .*, other, .*, got 'fact'"):
         Rules(fallback="fact")
 
 
