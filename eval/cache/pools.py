@@ -13,11 +13,11 @@ from lcm.protocols import Batch, Ranker, Source
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSource:
+class CachedSource:
     """A source whose candidates are found again where the same was asked of the same memory."""
 
     source: Source
-    kept: FrameCache
+    frames: FrameCache
     memory_key: str
     """Of what the memory has heard."""
 
@@ -42,14 +42,14 @@ class KeptSource:
             batch.incidents.subtract(incidents)
             return frame, incidents
 
-        frame, incidents = self.kept.frame("pools", key, made, at_hand=True)
+        frame, incidents = self.frames.frame("pools", key, made, at_hand=True)
         batch.incidents.update(incidents)
         return frame
 
 
-def with_kept_pools(ranking: Ranker, kept: FrameCache, memory_key: str) -> Ranker:
+def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> Ranker:
     """The same ranking, every source in it, however deep, looking into the cache first."""
-    changed: Ranker = _rebuilt(ranking, lambda source: KeptSource(source, kept, memory_key))
+    changed: Ranker = _rebuilt(ranking, lambda source: CachedSource(source, frames, memory_key))
     return changed
 
 

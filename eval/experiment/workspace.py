@@ -10,7 +10,7 @@ import polars as pl
 from eval.arms.oracle import Oracle
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
-from eval.cache.pools import with_kept_pools
+from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import (
@@ -153,7 +153,7 @@ class WorkspaceEvaluator:
                 return memory.recall(checkpoint.queries)
             ranking = self.rankings[arm]
             if keys.heard is not None:
-                ranking = with_kept_pools(ranking, stages, keys.heard)
+                ranking = with_cached_pools(ranking, stages, keys.heard)
             return memory.rank(checkpoint.queries, ranking)
 
         return _of_memory(checkpoint, answers)
