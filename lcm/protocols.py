@@ -651,7 +651,7 @@ class Assembly(Protocol):
         """Whether a context depends on the prompt of its ask."""
         ...
 
-    def wording(self, message: Message) -> str:
+    def rendered(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
         ...
 

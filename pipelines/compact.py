@@ -66,7 +66,7 @@ class Composed:
     def __call__(self) -> Parts:
         config: DictConfig = OmegaConf.create(self.config)
         rules, tokens, assembly = (building.build(config, key) for key in ("session", "token_estimator", "assembly"))
-        return Parts(building.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.wording))
+        return Parts(building.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.rendered))
 
 
 @dataclass(slots=True)

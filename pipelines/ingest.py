@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
     config = asked.config
     rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
-    preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").wording)
+    preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").rendered)
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
@@ -158,7 +158,7 @@ def _to_store(
             if reader := _reader(one, name, readers):
                 try:
                     pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
-                    one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.wording)
+                    one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
                     one.refused = str(error)
     return taken

@@ -59,7 +59,7 @@ class Memory:
         self.system = system
         self.store = store
         incidents = Counter[str]() if live is None else live.incidents
-        self._preparer = MessagePreparer(system.session, system.token_estimator, system.assembly.wording, incidents)
+        self._preparer = MessagePreparer(system.session, system.token_estimator, system.assembly.rendered, incidents)
         self._authored = system.authored.nodes(incidents=incidents)
         if put_authored(store, self._authored, system.assembly) or live is None:
             indexes = Indexes(system.embedder, system.vector_index, system.text_index, incidents=incidents)
@@ -116,7 +116,7 @@ class Memory:
             return 0
         transcript = replace(transcript, messages=tuple(map(self._preparer.prepared, transcript.messages)))
         with self.live.writing() as changes:
-            added = self.store.ingest(transcript, system.token_estimator, system.assembly.wording)
+            added = self.store.ingest(transcript, system.token_estimator, system.assembly.rendered)
             if added:  # before the commit: what cannot be embedded is not taken in
                 extracted = self.store.extracted()[transcript.conversation_id]
                 changes.append(self._of_messages.make(transcript.conversation_id, extracted))

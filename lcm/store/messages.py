@@ -23,7 +23,7 @@ from lcm.store.message_rows import MessageRow, decode_message, encode_messages, 
 
 _BATCH = 500
 
-Wording = Callable[[Message], str]
+Rendering = Callable[[Message], str]
 """The text whose tokens a message is counted by."""
 
 
@@ -41,7 +41,7 @@ class _Growing:
 
 
 def add_pieces(
-    connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator, wording: Wording
+    connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator, rendered: Rendering
 ) -> int:
     """Append what the stored conversations lack, inside the caller's transaction; see `Store.ingest_pieces`."""
     all_growing: dict[str, _Growing] = {}
@@ -55,7 +55,7 @@ def add_pieces(
         rows = list(encode_messages(piece.messages, growing.known_at))
         _require_stored(connection, growing, rows, key)
         if new := rows[max(0, growing.stored - growing.messages) :]:
-            counts = tokens.count([wording(message) for message in piece.messages[-len(new) :]])
+            counts = tokens.count([rendered(message) for message in piece.messages[-len(new) :]])
             _insert(connection, growing.conversation, key, growing.messages + len(rows) - len(new) + 1, new, counts)
             added += len(new)
         set_title(connection, growing.conversation, piece.title)
@@ -75,7 +75,7 @@ def append(
     conversation_key: str,
     messages: Sequence[Message],
     tokens: TokenEstimator,
-    wording: Wording,
+    rendered: Rendering,
 ) -> None:
     """Put messages behind those of a conversation, which is made if need be, inside the caller's transaction."""
     key = require_id(conversation_key, "conversation id")
@@ -86,7 +86,7 @@ def append(
         conversation = make_conversation(connection, key)
     last = last_message(connection, conversation)
     rows = list(encode_messages(messages, last.created_at if last else EPOCH))
-    counts = tokens.count([wording(message) for message in messages])
+    counts = tokens.count([rendered(message) for message in messages])
     _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts)
 
 

@@ -39,7 +39,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import Wording, add_pieces, append, messages_by_key, read_messages
+from lcm.store.messages import Rendering, add_pieces, append, messages_by_key, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -52,7 +52,7 @@ from lcm.store.summaries import (
 )
 from lcm.store.transcript_files import is_done, note_done
 
-_said: Wording = attrgetter("content")
+_said: Rendering = attrgetter("content")
 
 
 class Store(StoreFile):
@@ -62,7 +62,7 @@ class Store(StoreFile):
     between. Two processes may write the same file; they take turns.
     """
 
-    def ingest(self, transcript: Transcript, tokens: TokenEstimator, wording: Wording = _said) -> int:
+    def ingest(self, transcript: Transcript, tokens: TokenEstimator, rendered: Rendering = _said) -> int:
         """Store a transcript, or what is new in a longer version of one that is stored.
 
         Laws: the same transcript twice changes nothing; `messages` gives the records back, missing instants
@@ -73,7 +73,7 @@ class Store(StoreFile):
         Args:
             transcript: from its beginning.
             tokens: counts the tokens of messages.
-            wording: the text whose tokens a message is counted by: what an assembly makes of it.
+            rendered: the text whose tokens a message is counted by: what an assembly makes of it.
         Returns:
             How many messages were added.
 
@@ -81,19 +81,19 @@ class Store(StoreFile):
             StoreError: if a stored message is missing or changed in the transcript, or a message id is taken;
                 nothing is written.
         """
-        return self.ingest_pieces([transcript], tokens, wording)
+        return self.ingest_pieces([transcript], tokens, rendered)
 
-    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator, wording: Wording = _said) -> int:
+    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator, rendered: Rendering = _said) -> int:
         """`ingest` of transcripts that come in pieces, never all in memory, as one transaction.
 
         Each piece continues its conversation where the piece before it ended; those of several conversations may
         alternate.
         """
         with self.writing() as connection:
-            return add_pieces(connection, pieces, tokens, wording)
+            return add_pieces(connection, pieces, tokens, rendered)
 
     def append(
-        self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, wording: Wording = _said
+        self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, rendered: Rendering = _said
     ) -> None:
         """Put messages behind those of a conversation: what a live session says, without its beginning.
 
@@ -101,7 +101,7 @@ class Store(StoreFile):
             StoreError: if a message id is taken; nothing is written.
         """
         with self.writing() as connection:
-            append(connection, conversation_id, messages, tokens, wording)
+            append(connection, conversation_id, messages, tokens, rendered)
 
     def events(self, conversation_id: str) -> list[Event]:
         """Read what was recorded beside a conversation's messages, in order."""

@@ -188,7 +188,7 @@ def test_tokens_of_a_message_are_those_of_its_wording(choice: str, items: list[M
     context = assembly.assemble(items, [Ask(10**9)])[0]
     costs = {item.item_id: item.tokens for item in context.items}
     messages = [item for item in items if isinstance(item, Message)]
-    counts = Utf16Units().count([assembly.wording(message) for message in messages])
+    counts = Utf16Units().count([assembly.rendered(message) for message in messages])
     assert counts == [costs[message.message_id] for message in messages]
 
 

@@ -239,7 +239,7 @@ def test_what_differs_is_named_by_the_key_that_sets_it_and_three_of_it_are_enoug
         f"compaction.{key}" for key in ("budget_tokens=9000", "timezone=CET", "fresh_tail_count=1", "rules=original")
     ]
     many = compact(lcm, path, "summarizer=truncate", "summarizer.max_units=90", *four, compaction="lossless")
-    assert '; compaction.fresh_tail_count: 64 there, 1 here; and 1 more); name another folder' in many.stderr
+    assert "; compaction.fresh_tail_count: 64 there, 1 here; and 1 more); name another folder" in many.stderr
 
 
 def test_what_only_live_sessions_are_asked_does_not_ask_for_another_folder(lcm: Lcm, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
 from lcm.records import JournalEntry, Message, Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from lcm.transcript.rendering.storage_shape import wording
+from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building
 from tests.lcm.plugins.lossless_claw.session_files import NOW, chain, entry, said, shown, write
 from tests.support.context_results import digest
@@ -34,7 +34,7 @@ HEARTBEAT = (
 def followed(config: DictConfig) -> object:
     """What is stored and shown of sessions under the rules."""
     rules: SessionRules = building.build(config, "session")
-    preparer = MessagePreparer(rules, Utf16Units(), wording)
+    preparer = MessagePreparer(rules, Utf16Units(), rendered)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session.jsonl"
         return (
@@ -142,7 +142,7 @@ def _noted(rules: SessionRules) -> object:
 def _rolled_over(rules: SessionRules) -> object:
     """A context of summaries of depth 2, 1 and 0 and of messages, at a new session."""
     with Store() as store:
-        heard = MessagePreparer(SessionRules(), Utf16Units(), wording)
+        heard = MessagePreparer(SessionRules(), Utf16Units(), rendered)
         messages: list[Message] = [live_message({"role": "user", "content": text}, "s", NOW) for text in "abcdef"]
         ingest(store, messages, heard, NOW, "s", "key")
         made = Summary("", "key", "leaf", 0, "words", 2, NOW)

@@ -63,9 +63,9 @@ class Continuity:
     def is_shown_twice(self) -> bool:
         return self.rules != "corrected"
 
-    def wording(self, message: Message) -> str:
+    def rendered(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
-        return entry_of(message) if self.is_shown_twice else storage_shape.wording(message)
+        return entry_of(message) if self.is_shown_twice else storage_shape.rendered(message)
 
     def assemble(
         self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()

@@ -70,9 +70,9 @@ class Lossless:
         """Whether a context depends on the prompt of its ask."""
         return self.eviction == "relevance"
 
-    def wording(self, message: Message) -> str:
+    def rendered(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
-        return storage_shape.wording(message)
+        return storage_shape.rendered(message)
 
     def assemble(
         self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()

@@ -11,7 +11,7 @@ from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols import TokenEstimator
 from lcm.records import Message
-from lcm.store.messages import Wording
+from lcm.store.messages import Rendering
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose
@@ -23,7 +23,7 @@ class MessagePreparer:
 
     rules: SessionRules
     token_estimator: TokenEstimator
-    wording: Wording
+    rendered: Rendering
     """The text whose tokens a message is counted by."""
     incidents: Counter[str] = field(default_factory=Counter)
     """Counts what is survived."""
@@ -45,11 +45,11 @@ class MessagePreparer:
             StoreError: if a message id is taken; nothing is written.
         """
         prepared = list(map(self.prepared, messages))
-        store.append(conversation_id, prepared, self.token_estimator, self.wording)
+        store.append(conversation_id, prepared, self.token_estimator, self.rendered)
         return prepared
 
     def count(self, messages: Sequence[Message]) -> list[int]:
-        return self.token_estimator.count([self.wording(message) for message in messages])
+        return self.token_estimator.count([self.rendered(message) for message in messages])
 
 
 def live_message(

@@ -19,12 +19,12 @@ def stored_content(message: Message) -> str:
     return well_formed(said[0] if len(said) == 1 else "\n".join(text for text in said if trim(text)))
 
 
-def wording(message: Message) -> str:
+def rendered(message: Message) -> str:
     """Give the text whose tokens the message counts: what a context would show of it."""
-    return "\n".join(_wording(native, message.message_id) for native in agent_messages(message))
+    return "\n".join(_rendered(native, message.message_id) for native in agent_messages(message))
 
 
-def _wording(native: AgentMessage, message_id: str) -> str:
+def _rendered(native: AgentMessage, message_id: str) -> str:
     if "content" not in native:
         return stored_text(native)
     blocks = blocks_of(native, message_id)

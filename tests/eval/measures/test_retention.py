@@ -115,7 +115,7 @@ class Recalls:
     reads_prompts = False
     shows_documents = True
 
-    def wording(self, message: Message) -> str:
+    def rendered(self, message: Message) -> str:
         return message.content
 
     def assemble(

@@ -15,7 +15,7 @@ from lcm.context.assembly.shown_items import ShownItems
 from lcm.protocols import Ask
 from lcm.records import Context, Message, Summary
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.storage_shape import stored_content, wording
+from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component
 
@@ -36,7 +36,7 @@ def message_storage(case: dict[str, Any]) -> dict[str, Any]:
             "seq": 1,
             "role": message.role,
             "content": stored_content(message),
-            "token_count": counted.count([wording(message)])[0],
+            "token_count": counted.count([rendered(message)])[0],
         },
         "parts": [
             {

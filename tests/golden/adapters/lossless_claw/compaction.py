@@ -32,7 +32,7 @@ from lcm.plugins.lossless_claw.settings import counted_with
 from lcm.records import Message, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.storage_shape import wording
+from lcm.transcript.rendering.storage_shape import rendered
 from tests.golden.adapters.lossless_claw.tokens import text_of
 from tests.golden.components import component
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
@@ -152,8 +152,8 @@ def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
     store, window, counts, turns = Store(opened_at=NOW), None, [], []
     for turn in case["turns"]:
         said = [native_message(native, len(counts) + i) for i, native in enumerate(turn, 1)]
-        counted = tokens.count([wording(message) for message in said])
-        store.append(CONVERSATION, said, tokens, wording)
+        counted = tokens.count([rendered(message) for message in said])
+        store.append(CONVERSATION, said, tokens, rendered)
         counts += counted
         window = window or StoredWindow(store, CONVERSATION)
         window.follow()

@@ -26,7 +26,7 @@ from lcm.transcript.file_blocks import extension, file_blocks
 from lcm.transcript.file_references import file_ids_in, file_reference, tool_output_reference
 from lcm.transcript.large_files import compacted, file_text
 from lcm.transcript.parts import rebuild
-from lcm.transcript.rendering.storage_shape import stored_content, wording
+from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component
 
@@ -48,7 +48,7 @@ def rules(config: dict[str, Any]) -> SessionRules:
 
 
 def preparer(config: dict[str, Any]) -> MessagePreparer:
-    return MessagePreparer(rules(config), component("token_estimator=utf16_units", "token_estimator"), wording)
+    return MessagePreparer(rules(config), component("token_estimator=utf16_units", "token_estimator"), rendered)
 
 
 def session_patterns(case: dict[str, Any]) -> dict[str, bool]:

@@ -15,7 +15,7 @@ from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
 from lcm.protocols import Ask
 from lcm.records import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.transcript.rendering.storage_shape import wording
+from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building, composition
 from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
 
@@ -143,7 +143,7 @@ def test_turns_are_word_for_word(case: Any, budget_tokens: int) -> None:
     said = {message.message_id: message for message in case[0]}
     costs = {item.item_id: item.tokens for item in context.items}
     for name in tier(context, "tail"):
-        assert costs[name] == chosen("continuity").token_estimator.count([wording(said[name])])[0]
+        assert costs[name] == chosen("continuity").token_estimator.count([rendered(said[name])])[0]
         if said[name].role == "user":
             assert any(shown["content"] == said[name].content for shown in context.messages)
 

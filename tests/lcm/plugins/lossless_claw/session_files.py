@@ -13,14 +13,14 @@ from lcm.memory.session.rules import SessionRules
 from lcm.records import Message
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from lcm.transcript.rendering.storage_shape import wording
+from lcm.transcript.rendering.storage_shape import rendered
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 HEADER = {"type": "session", "version": 3, "id": "file-1", "timestamp": "2026-01-05T09:00:00.000Z", "cwd": "/w"}
 
 
 def preparer(**rules: Any) -> MessagePreparer:
-    return MessagePreparer(replace(SessionRules(), **rules), Utf16Units(), wording)
+    return MessagePreparer(replace(SessionRules(), **rules), Utf16Units(), rendered)
 
 
 def entry(name: str, parent: str | None, text: str, role: str = "user") -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.javascript import parse, stringify
 from lcm.records import Message
-from lcm.transcript.rendering.storage_shape import stored_content, wording
+from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.lcm.context.assembly.recorded import assistant, message, user
 
@@ -66,25 +66,25 @@ def test_the_words_of_a_message_without_a_recorded_original_are_its_content() ->
 
 
 def test_tokens_of_a_users_single_text_are_those_of_its_words() -> None:
-    assert wording(message({"role": "user", "content": [{"type": "text", "text": "hi"}]})) == "hi"
-    assert wording(user("hi")) == "hi"
+    assert rendered(message({"role": "user", "content": [{"type": "text", "text": "hi"}]})) == "hi"
+    assert rendered(user("hi")) == "hi"
 
 
 def test_tokens_of_anything_else_are_those_of_the_blocks_as_json() -> None:
-    assert wording(assistant("hi")) == '[{"type":"text","text":"hi"}]'
-    assert wording(message({"role": "compactionSummary", "summary": "no content"})) == ""
+    assert rendered(assistant("hi")) == '[{"type":"text","text":"hi"}]'
+    assert rendered(message({"role": "compactionSummary", "summary": "no content"})) == ""
 
 
 def test_arguments_come_back_from_their_column_without_other_keys() -> None:
     block = {"type": "toolCall", "id": "c", "name": "run", "arguments": {"n": 1.0}, "thoughtSignature": "x"}
-    shown = json.loads(wording(message({"role": "assistant", "content": [block]})))
+    shown = json.loads(rendered(message({"role": "assistant", "content": [block]})))
     assert shown == [{"type": "toolCall", "id": "c", "name": "run", "arguments": {"n": 1}}]
 
 
 def test_a_reasoning_item_of_openai_comes_back_from_its_signature() -> None:
     item = {"type": "reasoning", "id": "rs_1", "encrypted_content": "e"}
     block = {"type": "thinking", "thinking": "", "thinkingSignature": json.dumps(item)}
-    assert json.loads(wording(message({"role": "assistant", "content": [block]}))) == [item]
+    assert json.loads(rendered(message({"role": "assistant", "content": [block]}))) == [item]
 
 
 def test_a_renamed_block_is_kept_under_its_recorded_type() -> None:
@@ -93,7 +93,7 @@ def test_a_renamed_block_is_kept_under_its_recorded_type() -> None:
     assert (part.part_type, part.tool_call_id) == ("tool", "c")
     assert part.metadata["raw"]["type"] == "tool_result"
     said = message({"role": "toolResult", "toolCallId": "c", "content": [block]})
-    assert wording(said) == '[{"type":"text","text":"[reference]"}]'
+    assert rendered(said) == '[{"type":"text","text":"[reference]"}]'
 
 
 @pytest.mark.parametrize(
