@@ -251,7 +251,7 @@ def _heard(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> Any:
     # How an assembly words what was said is counted; how it packs is not heard.
     shown = parts.pop("assembly")
     identity.modules |= {Memory.__module__, WorkspaceReplay.__module__, type(shown).__module__}
-    worded = [type(shown).__qualname__, shown.shows_documents, getattr(shown, "rendering", None)]
+    worded = [type(shown).__qualname__, shown.shows_documents, getattr(shown, "is_shown_twice", None)]
     return [identity.of(parts), worded, identity.of(evaluator.replay), evaluator.dataset.digest]
 
 

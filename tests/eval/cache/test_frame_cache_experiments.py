@@ -63,6 +63,14 @@ def test_another_assembly_assembles_again_and_nothing_else(tmp_path: Path) -> No
     assert sorted(stage for stage, _ in added) == ["measured"]
 
 
+def test_rules_that_word_messages_in_another_way_are_heard_again(tmp_path: Path) -> None:
+    outcome(configured(tmp_path, "assembly=continuity"))
+    before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
+    outcome(configured(tmp_path, "assembly=continuity", "assembly.rules=original"))
+    added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
+    assert "heard" in {stage for stage, _ in added}
+
+
 @pytest.mark.parametrize("stage", ["heard", "pools", "ranked", "measured", "facts", "values", "means"])
 def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
     first = outcome(configured(tmp_path / "a"))
