@@ -97,6 +97,7 @@ AROUND: Mapping[str, Mapping[str, Any]] = {
 """Group, or one of its choices -> settings around it that tell its choices apart."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("group", OFFLINE)
 def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
     around = {**SMALL, **AROUND.get(group, {})}
