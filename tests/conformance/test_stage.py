@@ -18,6 +18,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 import lcm.retrieval.fusion
 import lcm.retrieval.ranking
 import lcm.retrieval.reranker
+import lcm.retrieval.summary_expansion
 from lcm.protocols import Batch, Stage
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from pipelines.config import building, conf_folder
@@ -164,8 +165,13 @@ def test_a_stage_breaks_no_score(stage: Stage, prepared: tuple[pl.DataFrame, Bat
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:
     defined = {
         found
-        for package in (lcm.retrieval.ranking, lcm.retrieval.fusion, lcm.retrieval.reranker)
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        for package in (
+            lcm.retrieval.ranking,
+            lcm.retrieval.fusion,
+            lcm.retrieval.reranker,
+            lcm.retrieval.summary_expansion,
+        )
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         for found in vars(importlib.import_module(module.name)).values()
         if inspect.isclass(found) and found.__module__ == module.name and issubclass(found, Stage)
     }

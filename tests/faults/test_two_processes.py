@@ -24,6 +24,7 @@ with Store(sys.argv[1]) as store:
 """
 _COMPACT = """
 import sys
+from collections import Counter
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
 from lcm.store.store import Store
@@ -34,10 +35,11 @@ compaction = parts().compaction
 with Store(sys.argv[1]) as store:
     print("ready", flush=True)
     sys.stdin.readline()
-    window, made = StoredWindow(store, "talk"), 0
+    window, made, survived = StoredWindow(store, "talk"), 0, Counter()
     for n in range(100):
         window.follow()
-        made += len(run(compaction.after_turn(window, minute(1000 + n)), compaction.summarizer).summary_ids)
+        work = compaction.after_turn(window, minute(1000 + n), incidents=survived)
+        made += len(run(work, compaction.summarizer, incidents=survived).summary_ids)
     print(made)
 """
 
