@@ -1,16 +1,15 @@
 """Many queries in one call to index tiers, against the same cascade in numpy alone."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark.search import check_scores, check_sizes
-from eval.benchmark.timing import Comparison, Target, compared_times, take_turns
+from eval.benchmark.search import Search
+from eval.benchmark.timing import Comparison, Target
 from lcm.protocols import Vectors
-from lcm.retrieval.indexing import Ranked
 from lcm.retrieval.vector_index.hnsw_tiers import CANDIDATES_A_RESULT, LARGEST_SHARE, HnswTiers
 
 TARGET = Target("at most", 1.5)
@@ -21,20 +20,17 @@ _Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Search):
     """`HnswTiersIndex.search` against float32 products, `argpartition` and the same exits by the same margins.
 
     Vectors are cut as they are, and every width is looked at whole, the last in float32: ours pays for exactness.
     """
 
     index: HnswTiers
-    documents: int
-    queries: int
-    k: int
     dim: int
 
     def __post_init__(self) -> None:
-        check_sizes(self.documents, self.queries, self.k)
+        Search.__post_init__(self)
         least = int(self._candidates / LARGEST_SHARE)
         most = min(self.index.flat_below, self.index.exact_below)
         if not least <= self.documents < most:
@@ -49,7 +45,7 @@ class Cascade:
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors, queries = self._vectors(self.documents, seed), self._vectors(self.queries, seed + 1)
         index = self.index.build(self.dim, incidents=Counter())
-        index.add([f"d{i}" for i in range(self.documents)], vectors)
+        index.add(self.ids, vectors)
         narrow = [(width, _cut(vectors, width)) for width in index.widths[:-1]]
 
         def bare() -> _Scores:
@@ -71,11 +67,12 @@ class Cascade:
                 )
             return scores
 
-        rounds = take_turns(lambda: lambda: index.search(queries, self.k), lambda: bare, _check, repeats)
-        answered = [width for *_, width in index.search_tiers(queries, self.k)]
-        facts = {f"share_{width}": answered.count(width) / len(answered) for width in index.widths}
-        facts |= {"documents": self.documents, "k": self.k}
-        return [compared_times("cascade", "µs a query", 1e6 / self.queries, rounds, TARGET, facts)]
+        def facts() -> dict[str, float]:
+            answered = [width for *_, width in index.search_tiers(queries, self.k)]
+            return {f"share_{width}": answered.count(width) / len(answered) for width in index.widths}
+
+        ours = partial(index.search, queries, self.k)
+        return self.compared("cascade", ours, bare, list, repeats, tolerance=_TOLERANCE, target=TARGET, facts=facts)
 
     def _vectors(self, count: int, seed: int) -> Vectors:
         drawn = np.random.default_rng(seed).standard_normal((count, self.dim)) * _FALL ** np.arange(self.dim)
@@ -86,7 +83,3 @@ class Cascade:
 def _cut(vectors: Vectors, width: int) -> Vectors:
     rows: Vectors = vectors[:, :width] / np.linalg.norm(vectors[:, :width], axis=1, keepdims=True)
     return rows
-
-
-def _check(ours: Sequence[Ranked], bare: _Scores) -> None:
-    check_scores(ours, list(bare), _TOLERANCE)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from eval.benchmark import corpus
+from lcm.checks import check_range
 from lcm.javascript import utf16_length
+from lcm.memory.query_batches import asked_frame
 from lcm.protocols import Batch, Vectors
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, describe
@@ -99,6 +101,30 @@ class Fused:
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedSizes:
+    """How much is made to be ranked."""
+
+    documents: int
+    queries: int
+    candidates: int
+    """Of each query."""
+    dim: int
+
+    def __post_init__(self) -> None:
+        check_range(self, "documents", "queries", "candidates", "dim", ge=1)
+        if self.candidates > self.documents // 2 * 2:
+            most = self.documents // 2 * 2
+            raise ValueError(f"candidates must be <= documents, whole pairs of them ({most}), got {self.candidates}")
+
+    @property
+    def facts(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in ("documents", "queries", "candidates", "dim")}
+
+    def made(self, seed: int) -> Fused:
+        return fused(self.documents, self.queries, self.candidates, self.dim, seed)
+
+
 def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) -> Fused:
     """So many queries of a year's workspace, each with so many of its documents.
 
@@ -110,16 +136,7 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
     index = Exact().build(dim, incidents=Counter())
     index.add(ids, _vectors(documents, dim, seed))
     known = _documents(ids, seed)
-    asked = pl.DataFrame(
-        {
-            "query_id": [f"q{i}" for i in range(queries)],
-            "text": [query.text for query in corpus.queries(queries, seed)],
-            "asked_at": pl.Series([_ASKED_AT] * queries, dtype=CANDIDATE_SCHEMA["asked_at"]),
-            "conversation_id": pl.Series([None] * queries, dtype=pl.String),
-            "session_id": pl.Series([None] * queries, dtype=pl.String),
-            "caller": pl.Series([None] * queries, dtype=pl.String),
-        }
-    )
+    asked = asked_frame([replace(query, asked_at=_ASKED_AT) for query in corpus.queries(queries, seed)])
     batch = Batch(
         queries=asked,
         vectors=query_vectors,

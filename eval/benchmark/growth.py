@@ -4,8 +4,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +15,8 @@ import polars as pl
 from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
 from lcm.checks import check_range
-from lcm.protocols import Batch, TextIndex, TextIndexChoice, TokenEstimator, VectorIndex, VectorIndexChoice, Vectors
+from lcm.memory.query_batches import asked_frame
+from lcm.protocols import Batch, TextIndex, TokenEstimator, VectorIndex, Vectors
 from lcm.records import Document, Query, Transcript
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.text_index.bm25s import Bm25s
@@ -96,41 +99,30 @@ class Growth:
             frame = work.store.documents()
             work.store.close()
 
-        dense: dict[str, VectorIndex] = {}
-        vector_choices: dict[str, VectorIndexChoice] = {"exact": self.exact, "hnsw": replace(self.hnsw, exact_below=0)}
-        for name, vector_choice in vector_choices.items():
+        indexes: dict[str, Any] = {}
 
-            def add_vectors(name: str = name, choice: VectorIndexChoice = vector_choice) -> Callable[[], object]:
-                index = dense[name] = choice.build(self.dim, incidents=Counter())
-                return lambda: index.add(ids, vectors)
-
-            def search_vectors(name: str = name) -> Callable[[], object]:
-                return lambda: dense[name].search(query_vectors, self.k)
-
-            yield timed("index", f"{name} add", add_vectors)
-            yield timed("dense search", f"{name} search", search_vectors)
-
-        lexical: dict[str, TextIndex] = {}
-        text_choices: dict[str, TextIndexChoice] = {"fts5": self.fts5, "bm25s": self.bm25s}
-        asked = [query.text for query in queries]
-        for name, text_choice in text_choices.items():
-
-            def add_texts(name: str = name, choice: TextIndexChoice = text_choice) -> Callable[[], object]:
-                index = lexical[name] = choice.build()
+        def index(name: str, build: Callable[[], Any], rows: Any, asked: Any, family: str) -> Iterator[Any]:
+            def add() -> Callable[[], None]:
+                index = indexes[name] = build()
 
                 def work() -> None:
-                    index.add(ids, texts)
-                    index.search(asked[:1], 1)  # bm25s computes its columns when it is first asked
+                    index.add(ids, rows)
+                    if family == "lexical search":
+                        index.search(asked[:1], 1)  # bm25s computes its columns when it is first asked
 
                 return work
 
-            def search_texts(name: str = name) -> Callable[[], object]:
-                return lambda: lexical[name].search(asked, self.k)
+            yield timed("index", f"{name} add", add)
+            yield timed(family, f"{name} search", lambda: lambda: indexes[name].search(asked, self.k))
 
-            yield timed("index", f"{name} add", add_texts)
-            yield timed("lexical search", f"{name} search", search_texts)
+        for name, vector_choice in (("exact", self.exact), ("hnsw", replace(self.hnsw, exact_below=0))):
+            build = partial(vector_choice.build, self.dim, incidents=Counter())
+            yield from index(name, build, vectors, query_vectors, "dense search")
+        asked = [query.text for query in queries]
+        for name, text_choice in (("fts5", self.fts5), ("bm25s", self.bm25s)):
+            yield from index(name, text_choice.build, texts, asked, "lexical search")
 
-        batch = _batch(queries, query_vectors, frame, dense["exact"], lexical["fts5"])
+        batch = _batch(queries, query_vectors, frame, indexes["exact"], indexes["fts5"])
         found = _Found(self.ranking.source.candidates(batch))
         stages = replace(self.ranking, source=found)
         yield timed("ranking", "rank, behind the source", lambda: lambda: stages.rank(batch))
@@ -203,15 +195,7 @@ def _batch(
 ) -> Batch:
     """All documents are visible to all queries."""
     return Batch(
-        queries=pl.DataFrame(
-            {
-                "query_id": [query.query_id for query in queries],
-                "text": [query.text for query in queries],
-                "asked_at": pl.Series([query.asked_at for query in queries], dtype=pl.Datetime("ms", "UTC")),
-                "conversation_id": pl.Series([None] * len(queries), dtype=pl.String),
-                "session_id": pl.Series([None] * len(queries), dtype=pl.String),
-            }
-        ),
+        queries=asked_frame(queries),
         vectors=vectors,
         documents=documents,
         allowed=None,

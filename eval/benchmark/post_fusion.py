@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from eval.benchmark import numpy_stages
-from eval.benchmark.fused import Fused, fused
+from eval.benchmark.fused import Fused, FusedSizes
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_rates, take_turns
 from lcm.protocols import Batch, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
@@ -21,7 +21,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class PostFusion:
+class PostFusion(FusedSizes):
     """The stages over one frame of all queries against a loop over the queries, each stage vectorised in numpy.
 
     Both are given document ids, and find texts and vectors by them.
@@ -29,33 +29,21 @@ class PostFusion:
 
     stages: Mapping[str, Stage | None]
     """In the order to run; null leaves one out."""
-    documents: int
-    queries: int
-    candidates: int
-    """Of each query."""
-    dim: int
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
+        FusedSizes.__post_init__(self)
         numpy_stages.check(_chosen(self.stages))
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)
-        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
+        made = self.made(seed)
         rounds = _against_loop([(made.frame, made.batch)], made, stages, repeats)
-        returned = len(_passed(made.frame, made.batch, stages))
-        facts = {
-            "documents": self.documents,
-            "queries": self.queries,
-            "candidates": self.candidates,
-            "dim": self.dim,
-            "returned": returned / self.queries,
-        }
+        facts = self.facts | {"returned": len(_passed(made.frame, made.batch, stages)) / self.queries}
         return [compared_rates("post-fusion", "queries/s", self.queries, rounds, LOOP_TARGET, facts)]
 
 
 @dataclass(frozen=True, slots=True)
-class OneByOne:
+class OneByOne(FusedSizes):
     """The stages over one frame of all queries against the same stages over a frame a query.
 
     The facts p50_ms and p95_ms say how long a query takes that is asked alone.
@@ -63,18 +51,10 @@ class OneByOne:
 
     stages: Mapping[str, Stage | None]
     """In the order to run; null leaves one out."""
-    documents: int
-    queries: int
-    candidates: int
-    """Of each query."""
-    dim: int
-
-    def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)
-        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
+        made = self.made(seed)
         parts = made.parts(1)
         rounds_s: list[list[float]] = []
 
@@ -90,38 +70,25 @@ class OneByOne:
             lambda: lambda: _passed(made.frame, made.batch, stages), lambda: one_by_one, _check_same, repeats
         )
         p50_ms, p95_ms = (1000 * np.percentile(rounds_s[1:], [50, 95])).tolist()
-        facts = {
-            "documents": self.documents,
-            "queries": self.queries,
-            "candidates": self.candidates,
-            "dim": self.dim,
-            "p50_ms": p50_ms,
-            "p95_ms": p95_ms,
-        }
+        facts = self.facts | {"p50_ms": p50_ms, "p95_ms": p95_ms}
         return [compared_rates("post-fusion, one by one", "queries/s", self.queries, rounds, ONE_BY_ONE_TARGET, facts)]
 
 
 @dataclass(frozen=True, slots=True)
-class DiversityWalk:
+class DiversityWalk(FusedSizes):
     """`Diversity` against a walk down the ranks of each query, its cosines by one product in numpy."""
 
     stage: Diversity
-    documents: int
-    queries: int
-    candidates: int
-    """Of each query."""
-    dim: int
     batch_sizes: Sequence[int]
     """Queries that ours gets at once."""
 
     def __post_init__(self) -> None:
-        _check_sizes(self.documents, self.queries, self.candidates, self.dim)
+        FusedSizes.__post_init__(self)
         if not self.batch_sizes or min(self.batch_sizes) < 1:
             raise ValueError(f"batch_sizes must name sizes >= 1, got {list(self.batch_sizes)}")
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        made = fused(self.documents, self.queries, self.candidates, self.dim, seed)
-        facts = {"documents": self.documents, "candidates": self.candidates, "dim": self.dim}
+        made = self.made(seed)
         return [
             compared_rates(
                 f"diversity, {size} a batch",
@@ -129,7 +96,7 @@ class DiversityWalk:
                 self.queries,
                 _against_loop(made.parts(size), made, [self.stage], repeats),
                 None,
-                facts,
+                self.facts,
             )
             for size in self.batch_sizes
         ]
@@ -176,13 +143,3 @@ def _check_same(ours: pl.DataFrame, bare: pl.DataFrame) -> None:
 
 def _chosen(stages: Mapping[str, Stage | None]) -> list[Stage]:
     return [stage for stage in stages.values() if stage is not None]
-
-
-def _check_sizes(documents: int, queries: int, candidates: int, dim: int) -> None:
-    for name, value in (("documents", documents), ("queries", queries), ("candidates", candidates), ("dim", dim)):
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
-    if candidates > documents // 2 * 2:
-        raise ValueError(
-            f"candidates must be <= documents, whole pairs of them ({documents // 2 * 2}), got {candidates}"
-        )

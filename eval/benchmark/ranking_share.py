@@ -2,17 +2,15 @@
 
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-
-import polars as pl
+from dataclasses import dataclass, replace
+from typing import Any
 
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
+from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Batch, Embedder, Source, TextKind, Vectors
 from lcm.retrieval.ranking.pipeline import Ranking
 
 TARGET = Target("at most", 0.05)
@@ -41,8 +39,8 @@ class RankingShare:
         whole: list[float] = []
         without_embedding: list[float] = []
         for number in range(repeats + 1):
-            source = _TimedSource(timed.source)
-            embedder = _TimedEmbedder(self.system.embedder)
+            source: Any = Stopwatch(timed.source, "candidates")
+            embedder: Any = Stopwatch(self.system.embedder, "windows", "embed")
             started = time.perf_counter()
             with Memory.open(replace(self.system, embedder=embedder)) as memory:
                 memory.ingest(transcript)
@@ -64,49 +62,3 @@ class RankingShare:
             "share_without_embedding": statistics.median(shares),
         }
         return [compared_times("ranking, of an uncached run", "s", 1, rounds, TARGET, facts)]
-
-
-@dataclass
-class _TimedSource:
-    """A source that notes how long it takes."""
-
-    source: Source
-    seconds: float = field(default=0.0)
-
-    @property
-    def needs_vectors(self) -> bool:
-        return self.source.needs_vectors
-
-    def candidates(self, batch: Batch) -> pl.DataFrame:
-        started = time.perf_counter()
-        frame = self.source.candidates(batch)
-        self.seconds += time.perf_counter() - started
-        return frame
-
-
-@dataclass
-class _TimedEmbedder:
-    """An embedder that notes how long it takes."""
-
-    embedder: Embedder
-    seconds: float = field(default=0.0)
-
-    @property
-    def name(self) -> str:
-        return self.embedder.name
-
-    @property
-    def dim(self) -> int:
-        return self.embedder.dim
-
-    def windows(self, texts: Sequence[str]) -> list[list[str]]:
-        started = time.perf_counter()
-        windows = self.embedder.windows(texts)
-        self.seconds += time.perf_counter() - started
-        return windows
-
-    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        started = time.perf_counter()
-        vectors = self.embedder.embed(texts, kind)
-        self.seconds += time.perf_counter() - started
-        return vectors

@@ -3,13 +3,14 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import bm25s
 import Stemmer
 
 from eval.benchmark import corpus
-from eval.benchmark.search import TARGET, check_scores, check_sizes
-from eval.benchmark.timing import Comparison, compared_times, median_seconds, take_turns
+from eval.benchmark.search import TARGET, Search
+from eval.benchmark.timing import Comparison, median_seconds
 from lcm.retrieval.text_index.bm25s import Bm25s
 from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words
@@ -18,24 +19,18 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Fts5Search:
+class Fts5Search(Search):
     """`Fts5Index.search` against the same MATCH expressions on an equal table.
 
     Ours makes the expressions, and names its results.
     """
 
     index: Fts5
-    documents: int
-    queries: int
-    k: int
-
-    def __post_init__(self) -> None:
-        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         texts, queries = _texts(self.documents, self.queries, seed)
         index = self.index.build()
-        index.add([f"d{i}" for i in range(len(texts))], texts)
+        index.add(self.ids, texts)
         matches = [" OR ".join(f'"{word}"' for word in _words(query, self.index.stop_words)) for query in queries]
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             connection.execute(
@@ -56,18 +51,15 @@ class Fts5Search:
                     for match in matches
                 ]
 
-            rounds = take_turns(
-                lambda: lambda: index.search(queries, self.k),
-                lambda: bare,
-                lambda mine, theirs: check_scores(mine, [[score for _, score in rows] for rows in theirs], _TOLERANCE),
-                repeats,
-            )
-        facts = {"documents": self.documents, "k": self.k}
-        return [compared_times("fts5 search", "µs a query", 1e6 / self.queries, rounds, TARGET, facts)]
+            def scores(found: list[list[tuple[int, float]]]) -> list[list[float]]:
+                return [[score for _, score in rows] for rows in found]
+
+            ours = partial(index.search, queries, self.k)
+            return self.compared("fts5 search", ours, bare, scores, repeats, tolerance=_TOLERANCE, target=TARGET)
 
 
 @dataclass(frozen=True, slots=True)
-class Bm25sSearch:
+class Bm25sSearch(Search):
     """`Bm25sIndex.search` against `bm25s.BM25.retrieve` of the same tokens.
 
     Ours makes the tokens, and names its results. The fact `scores_alone_us` is what the library takes for a query's
@@ -75,17 +67,11 @@ class Bm25sSearch:
     """
 
     index: Bm25s
-    documents: int
-    queries: int
-    k: int
-
-    def __post_init__(self) -> None:
-        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         texts, queries = _texts(self.documents, self.queries, seed)
         index = self.index.build()
-        index.add([f"d{i}" for i in range(len(texts))], texts)
+        index.add(self.ids, texts)
         stem = (lambda words: words) if self.index.stemmer == "none" else Stemmer.Stemmer(self.index.stemmer).stemWords
         numbers: dict[str, int] = {}
         numbered = [[numbers.setdefault(t, len(numbers)) for t in stem(split_words(text)[0])] for text in texts]
@@ -100,15 +86,21 @@ class Bm25sSearch:
         def bare() -> bm25s.Results:
             return library.retrieve(asked, k=self.k, sorted=True, show_progress=False)
 
-        rounds = take_turns(
-            lambda: lambda: index.search(queries, self.k),
-            lambda: bare,
-            lambda mine, theirs: check_scores(mine, [row[row > 0] for row in theirs.scores], _TOLERANCE),
+        def facts() -> dict[str, float]:
+            scored_s = median_seconds(lambda: lambda: [library.get_scores_from_ids(row) for row in asked], repeats)
+            return {"scores_alone_us": 1e6 * scored_s / len(asked)}
+
+        return self.compared(
+            "bm25s search",
+            partial(index.search, queries, self.k),
+            bare,
+            lambda found: [row[row > 0] for row in found.scores],
             repeats,
+            tolerance=_TOLERANCE,
+            target=TARGET,
+            queries=len(asked),
+            facts=facts,
         )
-        scored_s = median_seconds(lambda: lambda: [library.get_scores_from_ids(row) for row in asked], repeats)
-        facts = {"documents": self.documents, "k": self.k, "scores_alone_us": 1e6 * scored_s / len(asked)}
-        return [compared_times("bm25s search", "µs a query", 1e6 / len(asked), rounds, TARGET, facts)]
 
 
 def _texts(documents: int, queries: int, seed: int) -> tuple[list[str], list[str]]:

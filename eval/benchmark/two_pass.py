@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Callable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.benchmark.fused import Fused, Numbers, fused
+from eval.benchmark.fused import Fused, FusedSizes, Numbers
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
-from lcm.checks import check_range
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.text_index.words import split_words
@@ -26,7 +25,7 @@ Best = tuple[npt.NDArray[np.int64], Numbers]
 
 
 @dataclass(frozen=True, slots=True)
-class TwoPassScore:
+class TwoPassScore(FusedSizes):
     """`TwoPass` over one frame of all queries against the same in numpy: tables of queries and candidates, and sets of
     terms.
 
@@ -35,18 +34,11 @@ class TwoPassScore:
     """
 
     fusion: TwoPass
-    documents: int
-    queries: int
-    candidates: int
-    """Of each query."""
+    dim: int = field(default=16, init=False)
+    """Of vectors that nothing here looks at."""
 
     def __post_init__(self) -> None:
-        check_range(self, "documents", "queries", "candidates", ge=1)
-        if self.candidates > self.documents // 2 * 2:
-            raise ValueError(
-                f"candidates must be <= documents, whole pairs of them ({self.documents // 2 * 2}), "
-                f"got {self.candidates}"
-            )
+        FusedSizes.__post_init__(self)
         if not isinstance(self.fusion.recency, Exponential):
             raise ValueError(
                 f"recency must decay exponentially to be compared with numpy, got {self.fusion.recency!r}: "
@@ -54,7 +46,7 @@ class TwoPassScore:
             )
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        made = fused(self.documents, self.queries, self.candidates, _DIM, seed)
+        made = self.made(seed)
         return [
             self._compared("two-pass", made, self.fusion, repeats, TARGET),
             self._compared("two-pass, without words", made, replace(self.fusion, kappa=0.0), repeats, None),
@@ -68,12 +60,7 @@ class TwoPassScore:
             _agreement(made.frame),
             repeats,
         )
-        facts = {"documents": self.documents, "queries": self.queries, "candidates": self.candidates}
-        return compared_times(name, "µs a query", 1e6 / self.queries, rounds, target, facts)
-
-
-_DIM = 16
-"""Of vectors that nothing here looks at."""
+        return compared_times(name, "µs a query", 1e6 / self.queries, rounds, target, self.facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import hnswlib
 import numpy as np
 import numpy.typing as npt
 
 from eval.benchmark import corpus
-from eval.benchmark.search import TARGET, check_scores, check_sizes
-from eval.benchmark.timing import Comparison, compared_times, take_turns
-from lcm.retrieval.indexing import Ranked
+from eval.benchmark.search import TARGET, Search
+from eval.benchmark.timing import Comparison
 from lcm.retrieval.vector_index.exact import Exact, to_grid
 from lcm.retrieval.vector_index.hnsw import CANDIDATES_A_RESULT, LARGEST_SHARE, Hnsw
 
@@ -23,20 +22,17 @@ _Bare = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class HnswSearch:
+class HnswSearch(Search):
     """`HnswIndex.search` against `hnswlib.Index.knn_query` on an equal graph, as wide, on as many threads.
 
     Ours names its results and scores its candidates again, exactly.
     """
 
     index: Hnsw
-    documents: int
-    queries: int
-    k: int
     dim: int
 
     def __post_init__(self) -> None:
-        check_sizes(self.documents, self.queries, self.k)
+        Search.__post_init__(self)
         least = max(self.index.exact_below, math.ceil(self._width / LARGEST_SHARE))
         if self.documents < least:
             raise ValueError(f"documents must be >= {least} for the graph to be asked, got {self.documents}")
@@ -48,10 +44,9 @@ class HnswSearch:
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
         queries = corpus.unit_vectors(self.queries, self.dim, seed + 1)
-        ids = [f"d{i}" for i in range(self.documents)]
         index, exact = self.index.build(self.dim, incidents=Counter()), Exact().build(self.dim, incidents=Counter())
-        index.add(ids, vectors)
-        exact.add(ids, vectors)
+        index.add(self.ids, vectors)
+        exact.add(self.ids, vectors)
         graph = hnswlib.Index("ip", self.dim)
         graph.init_index(
             self.documents, M=self.index.m, ef_construction=self.index.ef_construction, random_seed=self.index.seed
@@ -63,30 +58,28 @@ class HnswSearch:
             places, distances = graph.knn_query(queries, self.k)
             return places, 1 - distances
 
-        rounds = take_turns(lambda: lambda: index.search(queries, self.k), lambda: bare, _check, repeats)
-        found, wanted = index.search(queries, self.k), exact.search(queries, self.k)
-        hits = sum(len(set(mine) & set(best)) for (mine, _), (best, _) in zip(found, wanted, strict=True))
-        facts = {"recall": hits / (self.queries * self.k), "documents": self.documents, "k": self.k}
-        return [compared_times("hnsw search", "µs a query", 1e6 / self.queries, rounds, TARGET, facts)]
+        def facts() -> dict[str, float]:
+            found, wanted = index.search(queries, self.k), exact.search(queries, self.k)
+            hits = sum(len(set(mine) & set(best)) for (mine, _), (best, _) in zip(found, wanted, strict=True))
+            return {"recall": hits / (self.queries * self.k)}
+
+        ours = partial(index.search, queries, self.k)
+        return self.compared(
+            "hnsw search", ours, bare, _cosines, repeats, tolerance=_TOLERANCE, target=TARGET, facts=facts
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ExactSearch:
+class ExactSearch(Search):
     """`ExactIndex.search` against a float32 product in numpy and `argpartition`: what exactness to the bit costs."""
 
-    documents: int
-    queries: int
-    k: int
     dim: int
-
-    def __post_init__(self) -> None:
-        check_sizes(self.documents, self.queries, self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)
         queries = corpus.unit_vectors(self.queries, self.dim, seed + 1)
         index = Exact().build(self.dim, incidents=Counter())
-        index.add([f"d{i}" for i in range(self.documents)], vectors)
+        index.add(self.ids, vectors)
 
         def bare() -> _Bare:
             cosines = queries @ vectors.T
@@ -95,10 +88,9 @@ class ExactSearch:
             order = np.argsort(-values, axis=1)
             return np.take_along_axis(best, order, axis=1).astype(np.uint64), np.take_along_axis(values, order, axis=1)
 
-        rounds = take_turns(lambda: lambda: index.search(queries, self.k), lambda: bare, _check, repeats)
-        facts = {"documents": self.documents, "k": self.k}
-        return [compared_times("exact search", "µs a query", 1e6 / self.queries, rounds, None, facts)]
+        ours = partial(index.search, queries, self.k)
+        return self.compared("exact search", ours, bare, _cosines, repeats, tolerance=_TOLERANCE, target=None)
 
 
-def _check(ours: Sequence[Ranked], bare: _Bare) -> None:
-    check_scores(ours, list(bare[1]), _TOLERANCE)
+def _cosines(found: _Bare) -> list[npt.NDArray[np.float32]]:
+    return list(found[1])

@@ -3,13 +3,14 @@
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
 
 from eval.measures.measure import MemoryReading
+from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -84,8 +85,8 @@ class _Timed:
         self._embedder = embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder
 
     def __enter__(self) -> Self:
-        self._dense = _Stopwatch(self._indexes.vector_index)
-        self._lexical = _Stopwatch(None)
+        self._dense = Stopwatch(self._indexes.vector_index, "search")
+        self._lexical = Stopwatch(None, "search")
         self._memory.live.indexes = cast(Indexes, _TimedIndexes(self._indexes, self._dense, self._lexical))
         # The recorded dataset is the harness's, not the memory's: the garbage collector need not walk it each time.
         gc.collect()
@@ -97,7 +98,7 @@ class _Timed:
         self._memory.live.indexes = self._indexes
 
     def ask(self, query: Query) -> dict[str, float]:
-        self._dense.milliseconds = self._lexical.milliseconds = 0.0
+        self._dense.seconds = self._lexical.seconds = 0.0
         start = time.perf_counter()
         vectors = None
         if self._memory.system.ranking.needs_vectors:
@@ -105,7 +106,7 @@ class _Timed:
         embedded = time.perf_counter()
         self._memory.rank([query], vectors=vectors)
         total, embed = (time.perf_counter() - start) * 1000, (embedded - start) * 1000
-        dense, lexical = self._dense.milliseconds, self._lexical.milliseconds
+        dense, lexical = 1000 * self._dense.seconds, 1000 * self._lexical.seconds
         return {
             "total": total,
             "embed": embed,
@@ -120,33 +121,12 @@ class _TimedIndexes:
     """The indexes of a memory behind stopwatches."""
 
     indexes: Indexes
-    vector_index: "_Stopwatch"
-    lexical: "_Stopwatch"
+    vector_index: Stopwatch
+    lexical: Stopwatch
 
-    def text_index(self, scopes: Sequence[str] | None, documents: pl.DataFrame) -> "_Stopwatch":
-        self.lexical.index = self.indexes.text_index(scopes, documents)
+    def text_index(self, scopes: Sequence[str] | None, documents: pl.DataFrame) -> Stopwatch:
+        self.lexical.part = self.indexes.text_index(scopes, documents)
         return self.lexical
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.indexes, name)
-
-
-@dataclass
-class _Stopwatch:
-    """An index, with its searches timed."""
-
-    index: Any
-    milliseconds: float = field(default=0.0)
-
-    def search(self, *arguments: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return self.index.search(*arguments)
-        finally:
-            self.milliseconds += (time.perf_counter() - start) * 1000
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.index, name)
-
-    def __len__(self) -> int:
-        return len(self.index)

@@ -107,7 +107,7 @@ def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, erro
         turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
         documents = documents.filter(pl.col("is_durable") | own)
     return Batch(
-        queries=_asked(queries),
+        queries=asked_frame(queries),
         vectors=vectors,
         documents=documents,
         allowed=view.allowed_ids(documents),
@@ -122,7 +122,8 @@ def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, erro
     )
 
 
-def _asked(queries: Sequence[Query]) -> pl.DataFrame:
+def asked_frame(queries: Sequence[Query]) -> pl.DataFrame:
+    """Queries as `Batch.queries` holds them."""
     return pl.DataFrame(
         [
             pl.Series("query_id", [query.query_id for query in queries], pl.String),

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest, numpy_stages, ranking_share, vector_search
+from eval.benchmark import embedding, ingest, numpy_stages
 from eval.benchmark.embedding import Embedding
 from eval.benchmark.fused import fused
 from eval.benchmark.ingest import Ingest
@@ -20,6 +20,7 @@ from eval.benchmark.search import check_scores
 from eval.benchmark.text_search import Bm25sSearch, Fts5Search
 from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
+from eval.stopwatch import Stopwatch
 from lcm.protocols import Batch
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
@@ -143,11 +144,10 @@ def test_rows_that_are_missing_are_found_out(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_other_cosines_are_found_out() -> None:
     ours = [(["a", "b"], [0.9, 0.8])]
-    places = np.zeros((1, 2), np.uint64)
-    vector_search._check(ours, (places, np.array([[0.9, 0.8]], np.float32)))
+    check_scores(ours, list(np.array([[0.9, 0.8]], np.float32)), 1e-5)
     for wrong in ([[0.9, 0.79]], [[0.9]]):
         with pytest.raises(DisagreementError):
-            vector_search._check(ours, (places, np.array(wrong, np.float32)))
+            check_scores(ours, list(np.array(wrong, np.float32)), 1e-5)
 
 
 def test_other_scores_are_found_out() -> None:
@@ -225,9 +225,8 @@ def test_other_vectors_are_found_out() -> None:
 
 def test_another_ranking_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rank = Ranking.rank
-    timed = ranking_share._TimedSource
     monkeypatch.setattr(
-        Ranking, "rank", lambda self, batch: rank(self, batch).head(3 if isinstance(self.source, timed) else 4)
+        Ranking, "rank", lambda self, batch: rank(self, batch).head(3 if isinstance(self.source, Stopwatch) else 4)
     )
     with pytest.raises(DisagreementError):
         SHARE.run(1, 0)
