@@ -26,7 +26,7 @@ from eval.experiment.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.memory.session.preparer import MessagePreparer
-from lcm.records import ROLES, Transcript
+from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet

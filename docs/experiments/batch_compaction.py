@@ -21,7 +21,7 @@ from rich.table import Table
 
 from eval.benchmark.corpus import START, native_messages
 from eval.benchmark.peak_memory import peak_of
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import decompose
 

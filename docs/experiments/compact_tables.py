@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from lcm.records import LEVELS
+from lcm.records.summary import LEVELS
 from lcm.transcript.parquet import write_parquet
 from pipelines.config.building import build
 from pipelines.config.composition import composed

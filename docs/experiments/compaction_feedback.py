@@ -26,7 +26,7 @@ from lcm.compaction.summarizer.centroid import Centroid
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Query
+from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building, composition
 

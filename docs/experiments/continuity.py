@@ -22,8 +22,10 @@ from typing import Any
 from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import read_summary
 from lcm.memory.memory import Memory
-from lcm.protocols import Ask
-from lcm.records import AuthoredNode, Context, Query
+from lcm.protocols.context import Ask
+from lcm.records.document import AuthoredNode
+from lcm.records.context import Context
+from lcm.records.query import Query
 from pipelines.config import building, composition
 
 BUDGETS = (1000, 2000, 4000, 8000, 16000, 32000)

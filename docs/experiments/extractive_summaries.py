@@ -19,8 +19,9 @@ from eval.dataset.qmsum import Qmsum
 from eval.measures.rouge import ROUGE, rouge
 from eval.significance import bootstrap_means
 from lcm.compaction.summarizer.extractive import Extractive
-from lcm.protocols import Embedder, TextKind, Vectors
-from lcm.records import Message, SummaryRequest
+from lcm.protocols.models import Embedder, TextKind, Vectors
+from lcm.records.conversation import Message
+from lcm.records.summary import SummaryRequest
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
 

@@ -29,7 +29,7 @@ from eval.dataset.dataset import Dataset
 from eval.significance import bootstrap_means
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.kept import kept
 from lcm.retrieval.ranking.pipeline import Ranking
 from pipelines.config import building, composition

@@ -18,7 +18,7 @@ from rich.table import Table
 from eval.measures.measure import REPORT_TOKENS
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.reading import read_transcripts
 from pipelines.config.building import build

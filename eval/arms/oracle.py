@@ -7,7 +7,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.retrieval import session_of_message, workspace_of_query
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from eval.batch.parquet_part import ParquetPart
 from eval.batch.sharding import Source
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import PIECE_BYTES, PIECE_ITEMS, READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile

@@ -14,8 +14,9 @@ from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError
 from lcm.memory.session.preparer import MessagePreparer
-from lcm.protocols import Compaction, Work
-from lcm.records import CompactionReport, Message, SummaryResult, Transcript
+from lcm.protocols.compaction import Compaction, Work
+from lcm.records.conversation import Message, Transcript
+from lcm.records.summary import CompactionReport, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.reading import PIECE_ITEMS
 

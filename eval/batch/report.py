@@ -11,7 +11,7 @@ import polars as pl
 from eval.batch.reading import Reading
 from lcm.encoding import to_json, well_formed
 from lcm.files import written_whole
-from lcm.records import LEVELS
+from lcm.records.summary import LEVELS
 from lcm.store.store import Store
 
 REPORT = "report.parquet"

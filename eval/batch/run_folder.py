@@ -10,7 +10,7 @@ import polars as pl
 
 from eval.batch.report import REPORT, write_report
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
-from lcm.records import LEVELS
+from lcm.records.summary import LEVELS
 
 
 def write_compaction_run(

@@ -19,8 +19,9 @@ from eval.batch.sharding import Shard, Source
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError
-from lcm.protocols import Summarizer, Work
-from lcm.records import CompactionReport, SummaryRequest, SummaryResult, Transcript
+from lcm.protocols.compaction import Summarizer, Work
+from lcm.records.conversation import Transcript
+from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 
 _SOURCES = 16

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from eval.benchmark.search import Search
 from eval.benchmark.timing import Comparison, Target
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.hnsw_tiers import CANDIDATES_A_RESULT, LARGEST_SHARE, HnswTiers
 
 TARGET = Target("at most", 1.5)

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lcm.protocols import Vectors
-from lcm.records import Message, Query, Transcript
+from lcm.protocols.models import Vectors
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.retrieval.text_index.words import load_stop_words
 from lcm.transcript.parts import decompose
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.minilm import MiniLM
 from lcm.retrieval.embedder.onnx import Onnx
 from lcm.retrieval.embedder.session import Session, processors

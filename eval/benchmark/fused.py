@@ -13,7 +13,8 @@ from eval.benchmark import corpus
 from lcm.checks import check_range
 from lcm.javascript import utf16_length
 from lcm.memory.query_batches import asked_frame
-from lcm.protocols import Batch, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, describe
 from lcm.retrieval.text_index.bm25s import Bm25s

@@ -16,8 +16,11 @@ from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
 from lcm.checks import check_range
 from lcm.memory.query_batches import asked_frame
-from lcm.protocols import Batch, TextIndex, TokenEstimator, VectorIndex, Vectors
-from lcm.records import Document, Query, Transcript
+from lcm.protocols.models import TokenEstimator, Vectors
+from lcm.protocols.retrieval import Batch, TextIndex, VectorIndex
+from lcm.records.conversation import Transcript
+from lcm.records.document import Document
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.text_index.bm25s import Bm25s
 from lcm.retrieval.text_index.fts5 import Fts5

@@ -12,8 +12,8 @@ from typing import Any
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
-from lcm.protocols import TokenEstimator
-from lcm.records import Transcript
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Transcript
 from lcm.store.connection import connect
 from lcm.store.store import Store
 

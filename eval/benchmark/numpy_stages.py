@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eval.benchmark.fused import DAY_MS, Numbers, Rows
-from lcm.protocols import Stage, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Stage
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.stages.decay_boost import FALLBACK_RATIO, DecayBoost
 from lcm.retrieval.ranking.stages.diversity import Diversity

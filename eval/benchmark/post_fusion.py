@@ -10,7 +10,7 @@ import polars as pl
 from eval.benchmark import numpy_stages
 from eval.benchmark.fused import Fused, FusedSizes
 from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_rates, take_turns
-from lcm.protocols import Batch, Stage
+from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.ranking.stages.diversity import Diversity
 

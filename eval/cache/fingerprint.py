@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.protocols import CallsServer
+from lcm.protocols.models import CallsServer
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("lcm", "eval")

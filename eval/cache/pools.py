@@ -9,7 +9,7 @@ import polars as pl
 
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache
-from lcm.protocols import Batch, Ranker, Source
+from lcm.protocols.retrieval import Batch, Ranker, Source
 
 
 @dataclass(frozen=True, slots=True)

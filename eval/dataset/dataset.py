@@ -8,7 +8,8 @@ from typing import Protocol
 import polars as pl
 
 from eval.dataset.card import Card
-from lcm.records import Query, Transcript
+from lcm.records.conversation import Transcript
+from lcm.records.query import Query
 
 QRELS_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),

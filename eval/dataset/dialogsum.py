@@ -11,7 +11,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
-from lcm.records import Message, Part, Transcript
+from lcm.records.conversation import Message, Part, Transcript
 
 _PROTOCOL = "references=1"
 _SPEAKER = re.compile(r"(?:\A|\n)(#Person\d+#): ")

@@ -12,7 +12,8 @@ import polars as pl
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
 from lcm.checks import check_choice
-from lcm.records import Message, Part, Query, Transcript
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.query import Query
 
 Protocol = Literal["official", "all"]
 

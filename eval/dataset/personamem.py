@@ -13,7 +13,8 @@ import polars as pl
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
 from lcm.clock import EPOCH
-from lcm.records import Message, Part, Query, Role, Transcript
+from lcm.records.conversation import Message, Part, Role, Transcript
+from lcm.records.query import Query
 
 ASKED_AT = EPOCH + timedelta(days=1)
 """No session has a time, so its messages date from the epoch; every question is asked the day after."""

@@ -14,7 +14,8 @@ from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pin
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
 from lcm.checks import check_choice
 from lcm.clock import EPOCH
-from lcm.records import Message, Part, Query, Transcript
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.query import Query
 
 ASKED_AT = EPOCH + timedelta(days=1)
 """No meeting has a time, so its turns date from the epoch; every question is asked the day after."""

@@ -10,7 +10,8 @@ import polars as pl
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
 from lcm.clock import parse_instant
-from lcm.records import Query, Transcript
+from lcm.records.conversation import Transcript
+from lcm.records.query import Query
 from lcm.transcript.reading import read_transcripts
 
 _QUERIES = "queries.jsonl"

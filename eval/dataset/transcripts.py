@@ -12,7 +12,7 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
 

@@ -19,7 +19,7 @@ from eval.measures.means import ALL, Entry, entry
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
 from lcm.files import written_whole
-from lcm.records import ACTIONS
+from lcm.records.document import ACTIONS
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"

@@ -27,8 +27,8 @@ from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceRepl
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Ranker
-from lcm.records import Query
+from lcm.protocols.retrieval import Ranker
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 
 RUN_SCHEMA: dict[str, pl.DataType] = {

@@ -17,8 +17,8 @@ import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS, MemoryReading
 from lcm.memory.system import System
-from lcm.protocols import TokenEstimator
-from lcm.records import LEVELS, Summary
+from lcm.protocols.models import TokenEstimator
+from lcm.records.summary import LEVELS, Summary
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.store.summaries import SUMMARY_SCHEMA

@@ -14,7 +14,7 @@ from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Query
+from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.indexes import Indexes
 

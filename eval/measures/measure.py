@@ -22,7 +22,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Query
+from lcm.records.query import Query
 from lcm.token_estimator.utf16_units import Utf16Units
 
 REPORT_TOKENS = Utf16Units()

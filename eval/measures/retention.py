@@ -29,8 +29,9 @@ from eval.measures.rouge import rouge
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Ask
-from lcm.records import Context, ContextItem, Query, Recalled
+from lcm.protocols.context import Ask
+from lcm.records.context import Context, ContextItem
+from lcm.records.query import Query, Recalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
 from lcm.checks import check_range
 from lcm.memory.system import System
-from lcm.records import Message, SummaryRequest
+from lcm.records.conversation import Message
+from lcm.records.summary import SummaryRequest
 
 QUALITY_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from lcm.clock import EPOCH
 from lcm.memory.memory import Memory
-from lcm.records import Query, Transcript
+from lcm.records.conversation import Transcript
+from lcm.records.query import Query
 
 
 @dataclass(frozen=True, slots=True)

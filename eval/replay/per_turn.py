@@ -6,7 +6,8 @@ from itertools import groupby
 
 from eval.replay.bulk import heard_until, moments
 from lcm.memory.memory import Memory
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 
 
 @dataclass(frozen=True, slots=True)

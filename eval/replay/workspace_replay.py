@@ -15,7 +15,8 @@ from lcm.errors import StoreError
 from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Query, Transcript
+from lcm.records.conversation import Transcript
+from lcm.records.query import Query
 
 _log = logging.getLogger(__name__)
 _MOST_MOMENTS = 16

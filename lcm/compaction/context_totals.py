@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import overload
 
-from lcm.records import ContextEntry
+from lcm.records.summary import ContextEntry
 
 _ordinal = attrgetter("ordinal")
 

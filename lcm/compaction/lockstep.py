@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 
-from lcm.protocols import Summarizer, Work
-from lcm.records import CompactionReport, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Summarizer, Work
+from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 
 Clock = Callable[[], float]
 """Seconds that only rise, as `time.monotonic` tells them."""

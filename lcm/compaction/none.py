@@ -7,8 +7,8 @@ from datetime import datetime
 
 from lcm.compaction.context_totals import totals_of
 from lcm.errors import ModelError
-from lcm.protocols import ContextWindow, Summarizer, Work
-from lcm.records import CompactionReport, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import ContextWindow, Summarizer, Work
+from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 
 
 @dataclass(frozen=True, slots=True)

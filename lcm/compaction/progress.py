@@ -9,8 +9,8 @@ from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.compaction.lockstep import TimedResult
 from lcm.compaction.lossless.planning import Chunk
 from lcm.errors import AuthError, LcmError
-from lcm.protocols import ContextWindow
-from lcm.records import CompactionReport, Summary, SummaryResult
+from lcm.protocols.compaction import ContextWindow
+from lcm.records.summary import CompactionReport, Summary, SummaryResult
 
 _log = logging.getLogger(__name__)
 

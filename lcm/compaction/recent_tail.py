@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lcm.checks import check_range
-from lcm.records import VersionedRules
+from lcm.records.rules import VersionedRules
 
 
 class Turn(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 
 Floats = npt.NDArray[np.floating[Any]]
 

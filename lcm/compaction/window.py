@@ -9,7 +9,8 @@ from functools import partial
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.summary_id import summary_id
 from lcm.errors import StoreError
-from lcm.records import ContextEntry, Message, Shard, Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import ContextEntry, Shard, Summary
 from lcm.store.guidance import add_shards, admission_scores
 from lcm.store.store import Store
 

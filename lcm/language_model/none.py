@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lcm.errors import ModelError
-from lcm.protocols import Usable
+from lcm.protocols.models import Usable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lcm.language_model.auth_failure import is_auth_failure
 from lcm.language_model.credentials import Credential, credentials
 from lcm.language_model.http_request import as_it_is, is_timeout
 from lcm.language_model.reply_text import is_incomplete, reply_text
-from lcm.protocols import Usable
+from lcm.protocols.models import Usable
 
 _log = logging.getLogger(__name__)
 

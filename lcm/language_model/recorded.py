@@ -12,7 +12,7 @@ from lcm.checks import check_choice
 from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.files import cache_dir, written_whole
-from lcm.protocols import Usable
+from lcm.protocols.models import Usable
 
 _log = logging.getLogger(__name__)
 

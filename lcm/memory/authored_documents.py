@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from lcm.errors import LcmError
-from lcm.protocols import Assembly
-from lcm.records import AuthoredNode
+from lcm.protocols.context import Assembly
+from lcm.records.document import AuthoredNode
 from lcm.store.guidance import drop_documents, put_nodes, read_nodes
 from lcm.store.store import Store
 from lcm.writing.new_document import document_of_node

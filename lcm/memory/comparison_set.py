@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols import Neighbour, Neighbours, Vectors
-from lcm.records import Document
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Neighbour, Neighbours
+from lcm.records.document import Document
 from lcm.retrieval.vector_index.exact import cosines, to_grid
 from lcm.writing.admission.changes import Annotated, Change, Created, Ended
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lcm.compaction.lockstep import Clock, in_lockstep, run
 from lcm.compaction.window import StoredWindow
 from lcm.memory.system import System
-from lcm.records import CompactionReport
+from lcm.records.summary import CompactionReport
 from lcm.store.store import Store
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.memory.live_documents import LiveDocuments
-from lcm.records import Message
+from lcm.records.conversation import Message
 
 
 class DatedMessages:

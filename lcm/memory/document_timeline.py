@@ -6,7 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from lcm.records import DEFAULT_RATING
+from lcm.records.document import DEFAULT_RATING
 
 _SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
 """What takes the place of a rating that is no number."""

@@ -7,7 +7,9 @@ from datetime import datetime
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.system import System
-from lcm.records import Document, Message, Shard, Summary
+from lcm.records.conversation import Message
+from lcm.records.document import Document
+from lcm.records.summary import Shard, Summary
 from lcm.store.guidance import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store

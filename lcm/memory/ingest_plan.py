@@ -11,8 +11,9 @@ import numpy as np
 
 from lcm.clock import EPOCH
 from lcm.memory.comparison_set import ComparisonSet
-from lcm.protocols import TokenEstimator, Vectors
-from lcm.records import Candidate, Decision, Document, Message
+from lcm.protocols.models import TokenEstimator, Vectors
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate, Decision, Document
 from lcm.retrieval.indexes import Indexes, mean_vector
 from lcm.store.store import Store
 from lcm.writing.admission.changes import Annotated, Created, Ended

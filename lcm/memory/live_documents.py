@@ -14,7 +14,8 @@ import polars as pl
 from lcm.errors import StoreError
 from lcm.memory.comparison_set import ComparisonSet
 from lcm.memory.document_timeline import DocumentTimeline
-from lcm.protocols import TextIndex, VectorIndex, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import TextIndex, VectorIndex
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.store.store import Store
 

@@ -23,8 +23,14 @@ from lcm.memory.recalled import recalled_by_query
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
-from lcm.protocols import Ask, Batch, Ranker, ShowsTail, TextIndex, VectorIndex, Vectors
-from lcm.records import CompactionReport, Context, Document, JournalEntry, Message, Query, Recalled, Transcript
+from lcm.protocols.context import Ask, ShowsTail
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch, Ranker, TextIndex, VectorIndex
+from lcm.records.context import Context
+from lcm.records.conversation import JournalEntry, Message, Transcript
+from lcm.records.document import Document
+from lcm.records.query import Query, Recalled
+from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.journal import add_entry, read_entries

@@ -10,7 +10,8 @@ from lcm.memory.ingest_plan import plan_ingest, write_plan
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.system import System
-from lcm.records import Candidate, Message
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 from lcm.writing.admission.intake import Intake
 
 _log = logging.getLogger(__name__)

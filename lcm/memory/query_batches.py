@@ -9,8 +9,9 @@ from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.memory.live_documents import LiveDocuments
-from lcm.protocols import Batch, Embedder, Vectors
-from lcm.records import Query
+from lcm.protocols.models import Embedder, Vectors
+from lcm.protocols.retrieval import Batch
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.writing.dream.promotion import in_sight
 from lcm.writing.dream.query import asks_for_dreams

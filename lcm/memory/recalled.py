@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from lcm.records import Recalled
+from lcm.records.query import Recalled
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",

@@ -8,21 +8,11 @@ from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.context.authored.none import NothingAuthored
 from lcm.memory.scopes.scopes import Scopes
 from lcm.memory.session.rules import SessionRules
-from lcm.protocols import (
-    Admission,
-    Assembly,
-    Authored,
-    Compaction,
-    Deduplication,
-    Embedder,
-    Extraction,
-    Ranker,
-    Reinforcement,
-    SummaryDocuments,
-    TextIndexChoice,
-    TokenEstimator,
-    VectorIndexChoice,
-)
+from lcm.protocols.compaction import Compaction, SummaryDocuments
+from lcm.protocols.context import Assembly, Authored
+from lcm.protocols.models import Embedder, TokenEstimator
+from lcm.protocols.retrieval import Ranker, Reinforcement, TextIndexChoice, VectorIndexChoice
+from lcm.protocols.writing import Admission, Deduplication, Extraction
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.writing.admission.none import AdmitAll

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from lcm.errors import StoreError
-from lcm.protocols import Embedder, TextIndex, TextIndexChoice, VectorIndexChoice, Vectors
+from lcm.protocols.models import Embedder, Vectors
+from lcm.protocols.retrieval import TextIndex, TextIndexChoice, VectorIndexChoice
 from lcm.retrieval.vector_index.exact import to_grid
 from lcm.writing.new_document import embedded_text
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from lcm.clock import format_instant
 from lcm.errors import StoreError
-from lcm.records import ContextEntry, Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import ContextEntry, Summary
 from lcm.store.messages import messages_by_key
 from lcm.store.summaries import insert_summary, summaries_by_id
 

@@ -11,7 +11,7 @@ import polars as pl
 from lcm.clock import EPOCH, format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records import Event
+from lcm.records.conversation import Event
 from lcm.store.frames import INSTANT, frame
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.clock import format_instant
 from lcm.encoding import mapping_json, optional_instant, to_json, well_formed
-from lcm.records import GLOBAL_SCOPE, Candidate, Decision
+from lcm.records.document import GLOBAL_SCOPE, Candidate, Decision
 from lcm.store.frames import INSTANT, frame
 
 DECISION_SCHEMA: dict[str, pl.DataType] = {

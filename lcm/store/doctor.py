@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.javascript import utf16_length
-from lcm.records import FALLBACK_MARK
+from lcm.records.summary import FALLBACK_MARK
 from lcm.store import context_checks, lineage_checks, recorded_checks, value_checks
 from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
 from lcm.store.findings import told

@@ -12,7 +12,7 @@ import polars as pl
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, optional_instant, require_id, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records import DEFAULT_RATING, Document
+from lcm.records.document import DEFAULT_RATING, Document
 from lcm.store.frames import INSTANT, frame
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records import AuthoredNode, Shard
+from lcm.records.document import AuthoredNode
+from lcm.records.summary import Shard
 
 _SHARD = "m.message_key, c.session_key, g.text, g.created_at, g.protected_by, g.stability, g.provenance, g.tokens"
 _NODE = (

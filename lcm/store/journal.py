@@ -5,7 +5,7 @@ import sqlite3
 
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, require_id, well_formed
-from lcm.records import JournalEntry
+from lcm.records.conversation import JournalEntry
 
 
 def add_entry(connection: sqlite3.Connection, entry: JournalEntry, max_entries: int) -> None:

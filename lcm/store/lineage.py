@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from lcm.clock import parse_instant
-from lcm.records import LargeFile
+from lcm.records.conversation import LargeFile
 
 Direction = Literal["sources", "derived"]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, optional_text, require_id, well_formed
-from lcm.records import LargeFile, Message, Part
+from lcm.records.conversation import LargeFile, Message, Part
 
 ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""

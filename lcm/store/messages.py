@@ -8,8 +8,8 @@ from datetime import datetime
 from lcm.clock import EPOCH, parse_instant
 from lcm.encoding import require_id
 from lcm.errors import StoreError
-from lcm.protocols import TokenEstimator
-from lcm.records import Message, Transcript
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message, Transcript
 from lcm.store.conversations import (
     active_conversation,
     add_events,

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from lcm.errors import LcmError
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 from lcm.store.messages import messages_by_key
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import Decomposed, decompose, rebuild

@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 
 from lcm.errors import StoreError
-from lcm.protocols import TokenEstimator
-from lcm.records import ContextEntry, Decision, Document, Event, Message, Summary, Transcript
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Event, Message, Transcript
+from lcm.records.document import Decision, Document
+from lcm.records.summary import ContextEntry, Summary
 from lcm.store.context import read_context, read_context_records, read_retired, remove_from_context, replace_range
 from lcm.store.conversations import (
     ConversationTotals,

@@ -10,7 +10,7 @@ import polars as pl
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import optional_instant, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records import Summary
+from lcm.records.summary import Summary
 from lcm.store.frames import INSTANT, frame
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {

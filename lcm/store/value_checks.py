@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from lcm.clock import format_instant, parse_instant
-from lcm.records import LEVELS, SUMMARY_KINDS
+from lcm.records.summary import LEVELS, SUMMARY_KINDS
 
 
 def no_instants(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:

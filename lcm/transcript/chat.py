@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lcm.encoding import well_formed
-from lcm.records import Event
+from lcm.records.conversation import Event
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile

@@ -14,7 +14,7 @@ from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message
+from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import decompose, enclosed

@@ -5,7 +5,7 @@ Source: lossless-claw 0.6.3.
 
 import re
 
-from lcm.records import LargeFile
+from lcm.records.conversation import LargeFile
 
 TOOL_RESULT_NAME = "tool-result"
 """Of a result whose tool is not named."""

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.parquet import SCHEMA, TranscriptRows, json_value, recorded_row
 from lcm.transcript.reader import Recorded
 from lcm.transcript.reading import in_pieces, joined

@@ -14,7 +14,7 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Part, Role
+from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import Recorded

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
 from lcm.javascript import trim
-from lcm.protocols import TokenEstimator
-from lcm.records import LargeFile, Message, Part
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import LargeFile, Message, Part
 from lcm.transcript.file_blocks import file_blocks
 from lcm.transcript.file_references import TOOL_RESULT_NAME, file_reference, tool_output_reference
 from lcm.transcript.parts import decompose, rebuild

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message
+from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import Recorded

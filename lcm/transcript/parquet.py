@@ -30,7 +30,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.files import written_whole
-from lcm.records import PART_TYPES, ROLES, Event, Message, Part, Transcript
+from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import Decomposed, decompose
 from lcm.transcript.reader import Recorded

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lcm.encoding import is_well_formed, to_json, well_formed
-from lcm.records import PART_TYPES, Message, Part, PartType, Role
+from lcm.records.conversation import PART_TYPES, Message, Part, PartType, Role
 from lcm.transcript.plain_text import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
 
 _ROLES: dict[str, Role] = {

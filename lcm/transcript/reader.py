@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from lcm.records import Event, Message
+from lcm.records.conversation import Event, Message
 from lcm.transcript.recorded_file import RecordedFile
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.codex import CodexReader

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lcm.records import Message
+from lcm.records.conversation import Message
 
 
 def recorded(message: Message, key: str, otherwise: Any = None) -> Any:

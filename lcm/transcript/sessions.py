@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from lcm.encoding import is_well_formed, well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import decompose
 from lcm.transcript.recorded_file import RecordedFile

@@ -11,7 +11,7 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Part
+from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.identity import native_id
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import Recorded

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcm.encoding import well_formed
-from lcm.records import Event
+from lcm.records.conversation import Event
 from lcm.transcript.identity import native_id
 from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lcm.clock import EPOCH
-from lcm.records import GLOBAL_SCOPE, AuthoredNode, Candidate, Document, Message, Shard
+from lcm.records.conversation import Message
+from lcm.records.document import GLOBAL_SCOPE, AuthoredNode, Candidate, Document
+from lcm.records.summary import Shard
 
 
 def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str) -> Document:

@@ -31,7 +31,7 @@ from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, SYSTEM_ARM, 
 from eval.sweep.results import Result, best
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
-from lcm.records import LEVELS
+from lcm.records.summary import LEVELS
 from pipelines.config.command_line import Command, shown
 
 ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")

@@ -7,8 +7,8 @@ from datetime import datetime
 from hashlib import sha256
 
 from lcm.compaction.summary_id import summary_id
-from lcm.protocols import ContextWindow, Work
-from lcm.records import CompactionReport, ContextEntry, Summary, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import ContextWindow, Work
+from lcm.records.summary import CompactionReport, ContextEntry, Summary, SummaryRequest, SummaryResult
 
 
 @dataclass(frozen=True, slots=True)

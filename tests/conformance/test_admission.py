@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from lcm.protocols import Admission
-from lcm.records import MEMORY_CATEGORIES
+from lcm.protocols.writing import Admission
+from lcm.records.document import MEMORY_CATEGORIES
 from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.composing import composed

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lcm.protocols import Annotation
-from lcm.records import Candidate
+from lcm.protocols.writing import Annotation
+from lcm.records.document import Candidate
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 

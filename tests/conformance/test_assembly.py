@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
 from lcm.errors import TranscriptError
-from lcm.protocols import Ask, Assembly
-from lcm.records import Context, Message, Summary
+from lcm.protocols.context import Ask, Assembly
+from lcm.records.context import Context
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of

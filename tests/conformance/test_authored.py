@@ -9,7 +9,7 @@ import pytest
 from omegaconf import DictConfig
 
 from lcm.context.authored.nodes import in_authored_order
-from lcm.protocols import Authored
+from lcm.protocols.context import Authored
 from pipelines.config import building, composition, conf_folder
 from tests.support.authored_results import FILES, write_files
 

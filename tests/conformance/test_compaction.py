@@ -15,7 +15,7 @@ from lcm.compaction.lockstep import in_lockstep, run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.window import StoredWindow
-from lcm.records import CompactionReport, SummaryRequest
+from lcm.records.summary import CompactionReport, SummaryRequest
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building

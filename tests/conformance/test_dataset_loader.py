@@ -13,7 +13,7 @@ from eval.dataset.sample import bundled_directory
 from lcm.clock import EPOCH
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.workspaces import system

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols import Decay
+from lcm.protocols.retrieval import Decay
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.decay.frames import rows
 from tests.support.composing import composed

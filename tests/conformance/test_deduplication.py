@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols import Deduplication
-from lcm.records import ACTIONS, MEMORY_CATEGORIES
+from lcm.protocols.writing import Deduplication
+from lcm.records.document import ACTIONS, MEMORY_CATEGORIES
 from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 from tests.support.composing import composed

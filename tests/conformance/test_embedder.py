@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lcm.protocols import Embedder
+from lcm.protocols.models import Embedder
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.support.composing import composed

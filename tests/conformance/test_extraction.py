@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from lcm.protocols import Extraction
+from lcm.protocols.writing import Extraction
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lcm.compaction.guidance.protected import ProtectedGuidance
-from lcm.protocols import Guidance
+from lcm.protocols.compaction import Guidance
 from pipelines.config import building, conf_folder
 from tests.lcm.writing.admission.tables import messages
 from tests.support.composing import composed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import ModelError
-from lcm.protocols import LanguageModel
+from lcm.protocols.models import LanguageModel
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support.composing import composed

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from lcm.protocols import Recovery, Signals
+from lcm.protocols.retrieval import Recovery, Signals
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.recovery.turns import NOW
 from tests.support.composing import composed

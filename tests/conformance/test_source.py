@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.protocols import Source
+from lcm.protocols.retrieval import Source
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from pipelines.config import building, conf_folder

@@ -19,7 +19,7 @@ import lcm.retrieval.fusion
 import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
-from lcm.protocols import Batch, Stage
+from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lcm.protocols import Summarizer
-from lcm.records import SummaryRequest
+from lcm.protocols.compaction import Summarizer
+from lcm.records.summary import SummaryRequest
 from pipelines.config import building, conf_folder
 from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.protocols import SummaryDocuments
+from lcm.protocols.compaction import SummaryDocuments
 from pipelines.config import building, conf_folder
 from tests.lcm.memory.test_folded_documents import fold, opened
 from tests.support.composing import composed

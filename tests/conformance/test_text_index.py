@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from lcm.protocols import TextIndex, TextIndexChoice
+from lcm.protocols.retrieval import TextIndex, TextIndexChoice
 
 CONF = Path(__file__).parents[2] / "conf" / "text_index"
 CHOICES: dict[str, TextIndexChoice] = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 

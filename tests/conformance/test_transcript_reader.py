@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.store.store import Store
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reader import TranscriptReader

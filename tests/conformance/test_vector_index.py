@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from lcm.errors import StoreError
-from lcm.protocols import VectorIndex, VectorIndexChoice, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.retrieval.vector_index.exact import Exact
 
 DIM = 16

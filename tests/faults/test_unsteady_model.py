@@ -10,8 +10,8 @@ import pytest
 from eval.batch.replay import Parts
 from eval.batch.shard_work import Progress, Told
 from lcm.errors import ModelError
-from lcm.protocols import Summarizer
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Summarizer
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from tests.faults.batch import FILES, MESSAGES, outcome, parts, work, write_files
 

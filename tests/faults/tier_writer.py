@@ -14,7 +14,7 @@ from types import FrameType
 
 import numpy as np
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers, HnswTiersIndex
 
 DIM = 32

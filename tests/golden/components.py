@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.store.documents import DOCUMENT_SCHEMA
 from pipelines.config import building, composition
 

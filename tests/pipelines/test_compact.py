@@ -9,7 +9,7 @@ import pytest
 
 from eval.batch.sharding import PLAN
 from eval.dataset.sample import bundled_directory
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.store.doctor import scan
 from lcm.store.store import Store
 from lcm.transcript.parquet import write_parquet

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.records import Summary
+from lcm.records.summary import Summary
 from lcm.store.connection import connect
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT

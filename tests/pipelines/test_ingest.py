@@ -22,7 +22,7 @@ IMPORTS = """
 from collections.abc import Iterator
 
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message
+from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.reader import Recorded
 from lcm.transcript.recorded_file import RecordedFile

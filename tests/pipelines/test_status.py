@@ -8,7 +8,8 @@ import pytest
 
 from lcm.compaction.window import StoredWindow
 from lcm.memory.memory import Memory
-from lcm.records import JournalEntry, Shard
+from lcm.records.conversation import JournalEntry
+from lcm.records.summary import Shard
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Lcm
 from tests.support.workspaces import LINES, minute, queries, system, transcript

@@ -10,8 +10,9 @@ from omegaconf import DictConfig
 
 from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
-from lcm.protocols import Compaction
-from lcm.records import Message, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Compaction
+from lcm.records.conversation import Message
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building

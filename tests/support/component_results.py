@@ -21,8 +21,9 @@ from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
-from lcm.protocols import Tiered, Vectors
-from lcm.records import SCOPE_CLASSES
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Tiered
+from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from pipelines.config import building

@@ -13,8 +13,10 @@ from omegaconf import DictConfig
 
 from lcm.compaction.lockstep import run
 from lcm.errors import AuthError
-from lcm.protocols import Ask, Compaction
-from lcm.records import CompactionReport, Message, Summary, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Compaction
+from lcm.protocols.context import Ask
+from lcm.records.conversation import Message
+from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building

@@ -8,8 +8,10 @@ from functools import cache
 from omegaconf import DictConfig
 
 from lcm.errors import LcmError
-from lcm.protocols import Ask, Assembly
-from lcm.records import AuthoredNode, Message, Recalled
+from lcm.protocols.context import Ask, Assembly
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode
+from lcm.records.query import Recalled
 from pipelines.config import building
 from tests.lcm.context.assembly.recorded import NOW, assistant, call, result, user
 from tests.lcm.context.assembly.remembered import node, recalled

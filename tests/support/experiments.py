@@ -12,7 +12,7 @@ from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
 from eval.replay.workspace_replay import Replay
 from lcm.memory.system import System
-from lcm.protocols import Ranker
+from lcm.protocols.retrieval import Ranker
 
 
 def outcome(

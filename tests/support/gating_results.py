@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from omegaconf import DictConfig
 
-from lcm.records import ROLES
+from lcm.records.conversation import ROLES
 from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.workspaces import minute

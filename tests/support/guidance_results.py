@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from omegaconf import DictConfig
 
-from lcm.protocols import Guidance
-from lcm.records import ROLES
+from lcm.protocols.compaction import Guidance
+from lcm.records.conversation import ROLES
 from pipelines.config import building
 from tests.lcm.writing.admission.tables import messages
 from tests.support.workspaces import minute

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from lcm.memory.memory import Memory
-from lcm.records import Document, Query
+from lcm.records.document import Document
+from lcm.records.query import Query
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import START, minute, system, transcript

@@ -6,8 +6,8 @@ from functools import cache
 
 from omegaconf import DictConfig
 
-from lcm.protocols import Recovery, Signals
-from lcm.records import Recalled
+from lcm.protocols.retrieval import Recovery, Signals
+from lcm.records.query import Recalled
 from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import NOW, summary, turn
 

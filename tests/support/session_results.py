@@ -14,7 +14,8 @@ from lcm.memory.session.rules import SessionRules
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
 from lcm.plugins.lossless_claw.rollover import before_reset
 from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
-from lcm.records import JournalEntry, Message, Summary
+from lcm.records.conversation import JournalEntry, Message
+from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.rendering.storage_shape import rendered

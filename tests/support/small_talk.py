@@ -3,7 +3,8 @@
 import polars as pl
 
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
-from lcm.records import Message, Part, Query, Transcript
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.query import Query
 from tests.support.workspaces import NOUNS, VERBS, minute
 
 SPECIAL = (

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from lcm.memory.memory import Memory
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from tests.support.workspaces import START, system
 
 TURNS = (

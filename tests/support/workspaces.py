@@ -6,7 +6,9 @@ from itertools import cycle
 
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Document, Message, Part, Query, Transcript
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.document import Document
+from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking

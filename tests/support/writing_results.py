@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from omegaconf import DictConfig
 
-from lcm.records import MEMORY_CATEGORIES, Candidate, Document
+from lcm.records.document import MEMORY_CATEGORIES, Candidate, Document
 from lcm.writing.admission.intake import Intake
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building

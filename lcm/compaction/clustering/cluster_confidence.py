@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from lcm.compaction.summary_quality import SummaryQuality, clamped, summary_quality
 from lcm.errors import ModelError
-from lcm.protocols import Embedder
-from lcm.records import SummaryResult, VersionedRules
+from lcm.protocols.models import Embedder
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import SummaryResult
 
 EXTRACTIVE = "extractive"
 

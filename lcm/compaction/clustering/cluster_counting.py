@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.protocols import TokenEstimator
-from lcm.records import ContextEntry, Message, SummaryResult, VersionedRules
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import ContextEntry, SummaryResult
 from lcm.token_estimator.code_points import CodePoints
 
 _FLOOR = CodePoints(empty_tokens=1)

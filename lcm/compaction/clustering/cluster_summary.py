@@ -17,8 +17,11 @@ from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError
-from lcm.protocols import Guidance, TokenEstimator
-from lcm.records import ContextEntry, Level, Message, Shard, Summary, SummaryRequest, SummaryResult, VersionedRules
+from lcm.protocols.compaction import Guidance
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import ContextEntry, Level, Shard, Summary, SummaryRequest, SummaryResult
 from lcm.transcript.file_references import file_ids_in
 
 SummaryExchange = Generator[SummaryRequest, SummaryResult, "Made | None"]

@@ -22,8 +22,11 @@ from lcm.compaction.progress import Progress, report
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
-from lcm.protocols import ContextWindow, Embedder, Guidance, Summarizer, TokenEstimator, Work
-from lcm.records import ContextEntry, Message, SummaryRequest, SummaryResult, VersionedRules
+from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
+from lcm.protocols.models import Embedder, TokenEstimator
+from lcm.records.conversation import Message
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import ContextEntry, SummaryRequest, SummaryResult
 from lcm.transcript.recorded_metadata import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]

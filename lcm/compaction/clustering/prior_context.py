@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from lcm.protocols import TokenEstimator
-from lcm.records import Summary
+from lcm.protocols.models import TokenEstimator
+from lcm.records.summary import Summary
 
 
 class PriorContext(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from lcm.errors import LcmError
-from lcm.protocols import Embedder, Vectors
+from lcm.protocols.models import Embedder, Vectors
 
 _LOG = logging.getLogger(__name__)
 

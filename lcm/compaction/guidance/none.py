@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lcm.records import Message, Shard
+from lcm.records.conversation import Message
+from lcm.records.summary import Shard
 
 
 @dataclass(frozen=True, slots=True)

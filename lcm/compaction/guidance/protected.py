@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 from lcm.checks import check_range
 from lcm.compaction.guidance.booster import has_surface_hint, similarities
 from lcm.compaction.guidance.reading import Frame
-from lcm.protocols import Embedder
-from lcm.records import Message, Shard
+from lcm.protocols.models import Embedder
+from lcm.records.conversation import Message
+from lcm.records.summary import Shard
 from lcm.transcript.recorded_metadata import recorded
 
 CHARACTERS_PER_TOKEN = 4

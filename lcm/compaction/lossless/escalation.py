@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.javascript import first_units, trim, utf16_length
-from lcm.protocols import TokenEstimator
-from lcm.records import Level, SummaryRequest, SummaryResult
+from lcm.protocols.models import TokenEstimator
+from lcm.records.summary import Level, SummaryRequest, SummaryResult
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,10 @@ from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import Progress, report
-from lcm.protocols import ContextWindow, Summarizer, TokenEstimator, Work
-from lcm.records import CompactionReport, Rules
+from lcm.protocols.compaction import ContextWindow, Summarizer, Work
+from lcm.protocols.models import TokenEstimator
+from lcm.records.rules import Rules
+from lcm.records.summary import CompactionReport
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lcm.javascript import trim
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 
 OMITTED = "[embedded media omitted]"
 ALONE = "[Media attachment]"

@@ -19,7 +19,7 @@ from lcm.compaction.lossless.planning import (
     threshold_trigger,
 )
 from lcm.compaction.progress import Progress
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 Going = Generator[SummaryRequest, SummaryResult, None]
 

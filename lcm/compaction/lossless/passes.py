@@ -18,8 +18,10 @@ from lcm.compaction.summary_id import summary_id
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.javascript import trim
-from lcm.protocols import ContextWindow, TokenEstimator
-from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import ContextWindow
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.transcript.rendering.storage_shape import stored_content
 
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.compaction.context_totals import ContextTotals
-from lcm.records import ContextEntry, Rules
+from lcm.records.rules import Rules
+from lcm.records.summary import ContextEntry
 
 SHRINKABLE_TOKENS = 16
 """From here on a text cut to its length less one token still has room for the note that says it was cut."""

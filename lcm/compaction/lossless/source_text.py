@@ -7,7 +7,9 @@ from lcm.clock import EPOCH
 from lcm.compaction.lossless.media import annotated, has_media, words_beside_media
 from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.javascript import first_units, trim
-from lcm.records import Message, Rules, Summary
+from lcm.records.conversation import Message
+from lcm.records.rules import Rules
+from lcm.records.summary import Summary
 from lcm.transcript.file_references import file_ids_in
 from lcm.transcript.rendering.storage_shape import stored_content
 

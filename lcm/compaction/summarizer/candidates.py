@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lcm.compaction.summarizer.passages import Sentence
 from lcm.javascript import utf16_length
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 
 Floats = npt.NDArray[np.float64]

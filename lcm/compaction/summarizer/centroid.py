@@ -11,8 +11,8 @@ from lcm.checks import check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
-from lcm.protocols import Embedder, Vectors
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.models import Embedder, Vectors
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 _METHOD = "extractive"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.protocols import Summarizer
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Summarizer
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 _PADDING = re.compile(r"</?s>|<(?:pad|unk|mask)>|<extra_id_\d+>|\[(?:PAD|UNK|CLS|SEP|MASK)\]", re.IGNORECASE)
 

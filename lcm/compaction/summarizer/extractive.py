@@ -17,8 +17,8 @@ from lcm.compaction.summarizer.passages import Sentence, Source, read_source
 from lcm.compaction.summarizer.selection import Weights, representation, select
 from lcm.errors import LcmError
 from lcm.javascript import utf16_length
-from lcm.protocols import Embedder, TokenEstimator, Vectors
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.models import Embedder, TokenEstimator, Vectors
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 _METHOD = "extractive"
 _READ_CHARACTERS = 1000  # of a sentence, by the embedder: beyond stand logs and encoded files

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lcm.compaction.summarizer.file_mentions import CREATED, DELETED, RENAMED, is_path, mentions
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 
 FILES = "Files: "
 NO_FILES = "Files: none"

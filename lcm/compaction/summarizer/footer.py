@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 
 FOOTER = "Expand for details about: "

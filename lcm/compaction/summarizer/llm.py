@@ -18,8 +18,8 @@ from lcm.checks import check_range
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.javascript import trim
-from lcm.protocols import LanguageModel
-from lcm.records import FALLBACK_MARK, SummaryRequest, SummaryResult
+from lcm.protocols.models import LanguageModel
+from lcm.records.summary import FALLBACK_MARK, SummaryRequest, SummaryResult
 
 Variant = Literal["leaf_normal", "leaf_aggressive", "d1", "d2", "d3_plus"]
 

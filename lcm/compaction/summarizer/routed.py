@@ -10,8 +10,8 @@ from lcm.checks import check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5 import T5
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.protocols import Summarizer
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Summarizer
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 _log = logging.getLogger(__name__)
 _refusing = Lock()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lcm.compaction.summarizer.candidates import Candidates, Floats
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 
 _DECIMALS = 6  # float32 sums differ below them from machine to machine: a tie must stay one
 _FULL_WORDS = 8  # from so many words on a sentence is as full as any

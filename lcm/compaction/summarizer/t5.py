@@ -21,7 +21,7 @@ from lcm.compaction.summarizer.t5_windows import windows
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, ModelError
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
 
 _log = logging.getLogger(__name__)

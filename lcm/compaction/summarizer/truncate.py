@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.javascript import first_units, trim, utf16_length
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult
 
 NOTHING_TO_SUMMARISE = "there is nothing to summarise: the text is blank"
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.records import Document, Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.document import Document
+from lcm.records.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)

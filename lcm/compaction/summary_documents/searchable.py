@@ -7,7 +7,9 @@ from typing import Literal
 import polars as pl
 
 from lcm.checks import check_choice
-from lcm.records import Document, Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.document import Document
+from lcm.records.summary import Summary
 
 Covered = Literal["searchable", "hidden"]
 

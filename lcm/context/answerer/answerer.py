@@ -6,7 +6,7 @@ from typing import Protocol
 
 from lcm.context.recall.describe import DescribedFile, DescribedSummary
 from lcm.context.recall.expansion import Expanded, ReachedMessage
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lcm.context.answerer.answerer import Answer, Lent, Question
 from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import ReachedMessage
 from lcm.errors import GrantError
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from lcm.context.recall.expansion import Expanded, ReachedMessage
 from lcm.encoding import to_json
 from lcm.errors import GrantError, ModelError
 from lcm.language_model.json_reply import names, object_in
-from lcm.protocols import LanguageModel, TokenEstimator
+from lcm.protocols.models import LanguageModel, TokenEstimator
 
 _TASK = resources.files(__package__).joinpath("llm_task.txt").read_text("utf-8")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lcm.checks import check_range
 from lcm.compaction.recent_tail import RecentTail, TailChoice, Turn
 from lcm.errors import LcmError
-from lcm.records import VersionedRules
+from lcm.records.rules import VersionedRules
 
 _SLACK = 1e-9
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from lcm.context.assembly.pairing import Placed, paired
 from lcm.context.assembly.runtime_message import call_id_of, result_id_of
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.transcript.rendering.blocks import CALL_TYPES
 
 

@@ -16,8 +16,14 @@ from lcm.context.assembly.memory_header import Remembered, header, line_text, me
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import Chosen, RecallChoice, RecallRules, Room
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
-from lcm.protocols import Ask, Recovery, TokenEstimator
-from lcm.records import AuthoredNode, Context, ContextItem, Message, Summary, VersionedRules
+from lcm.protocols.context import Ask
+from lcm.protocols.models import TokenEstimator
+from lcm.protocols.retrieval import Recovery
+from lcm.records.context import Context, ContextItem
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
 from lcm.transcript.rendering import storage_shape
 from lcm.writing.dream.query import asks_for_dreams

@@ -6,7 +6,7 @@ Source: the obligations of lossless-claw 0.6.3; the words are ours.
 from collections.abc import Iterable
 from typing import Literal
 
-from lcm.records import Summary
+from lcm.records.summary import Summary
 
 _HEAD = """\
 ## Compacted history

@@ -19,8 +19,13 @@ from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.context.assembly.tail import Tail, fresh_tail
-from lcm.protocols import Ask, TokenEstimator
-from lcm.records import AuthoredNode, Context, ContextItem, Message, Rules, Summary
+from lcm.protocols.context import Ask
+from lcm.protocols.models import TokenEstimator
+from lcm.records.context import Context, ContextItem
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode
+from lcm.records.rules import Rules
+from lcm.records.summary import Summary
 from lcm.transcript.rendering import storage_shape
 
 Eviction = Literal["chronological", "relevance"]

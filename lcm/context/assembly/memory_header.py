@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from lcm.clock import EPOCH
-from lcm.records import ContextTier
+from lcm.records.context import ContextTier
 
 Section = Literal["authored_context", "recent_session_tail", "elevated_guidance", "recalled_memories"]
 SECTIONS: tuple[Section, ...] = Section.__args__  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lcm.context.assembly.runtime_message import RuntimeMessage, blocks_in, calls_of, result_id_of
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.transcript.rendering.blocks import CALL_TYPES
 
 NO_RESULT = "No result of this call was recorded; this error stands in its place."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lcm.context.assembly.memory_header import Remembered, Section, closing, line, line_text, message_text, opening
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 
 
 class Price(NamedTuple):

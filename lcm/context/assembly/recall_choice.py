@@ -11,8 +11,9 @@ from typing import NamedTuple
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.memory_header import Remembered
 from lcm.context.assembly.pricing import Price, Pricing
-from lcm.protocols import Recovery, Signals
-from lcm.records import ContextTier, Recalled
+from lcm.protocols.retrieval import Recovery, Signals
+from lcm.records.context import ContextTier
+from lcm.records.query import Recalled
 
 _SPOKEN = ("message", "guidance")
 """Kinds of documents that somebody said."""

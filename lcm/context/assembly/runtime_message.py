@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lcm.javascript import stringify
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.transcript.rendering.agent_form import AgentMessage, agent_messages
 from lcm.transcript.rendering.blocks import CALL_TYPES
 from lcm.transcript.rendering.storage_shape import blocks_of, only_text

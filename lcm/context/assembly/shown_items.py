@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 from lcm.context.assembly.pairing import Placed
 from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
-from lcm.protocols import TokenEstimator
-from lcm.records import Message, Summary
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.transcript.rendering.agent_form import turn_of
 
 _AHEAD = 64

@@ -6,7 +6,7 @@ Source: lossless-claw 0.6.3; a bound in tokens and the protection of calls are o
 from typing import NamedTuple
 
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 
 class Tail(NamedTuple):

@@ -10,8 +10,8 @@ from lcm.context.assembly.memory_header import entry
 from lcm.context.assembly.pairing import Piece
 from lcm.context.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.protocols import TokenEstimator
-from lcm.records import Message
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
 

@@ -9,7 +9,7 @@ from markdown_it.token import Token
 
 from lcm.context.authored.lines import Line
 from lcm.errors import LcmError
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 BlockKind = Literal["ListItem", "Blockquote", "Paragraph", "Heading", "CodeBlock", "HTMLBlock"]
 

@@ -12,7 +12,8 @@ from lcm.context.authored.front_matter import is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
 from lcm.context.authored.selection import SelectedFile, selected_files
 from lcm.errors import LcmError
-from lcm.records import AuthoredNode, Rules
+from lcm.records.document import AuthoredNode
+from lcm.records.rules import Rules
 
 Adapter = Literal["generic", "obsidian"]
 

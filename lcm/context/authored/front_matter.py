@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcm.context.authored.lines import Line, lines_of
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 _OPENING = "---"
 _CLOSING = ("---", "...")

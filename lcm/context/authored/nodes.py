@@ -6,7 +6,8 @@ from lcm.compaction.guidance.reading import Frame
 from lcm.context.authored.blocks import Block, blocks
 from lcm.context.authored.front_matter import front_matter
 from lcm.context.authored.lines import lines_of
-from lcm.records import AuthoredNode, AuthoredTier, Rules
+from lcm.records.document import AuthoredNode, AuthoredTier
+from lcm.records.rules import Rules
 from lcm.token_estimator.code_points import CodePoints
 
 _TOKENS = CodePoints(rounding="up", empty_tokens=1)

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from lcm.records import AuthoredNode
+from lcm.records.document import AuthoredNode
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.store.conversations import conversation_rows
 from lcm.store.lineage import conversations_of, deepest, leaves_of
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from lcm.context.recall.grep import minute
 from lcm.context.recall.read_bounds import ReadBounds
-from lcm.records import Summary
+from lcm.records.summary import Summary
 from lcm.store.lineage import Direction, Place, StoredFile, derived_ids, source_messages, walk
 from lcm.store.summaries import summaries_by_id
 

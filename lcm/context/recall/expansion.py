@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
-from lcm.protocols import TokenEstimator
-from lcm.records import Rules, Summary
+from lcm.protocols.models import TokenEstimator
+from lcm.records.rules import Rules
+from lcm.records.summary import Summary
 from lcm.store.lineage import depth_first, source_messages, walk
 from lcm.store.summaries import summaries_by_id
 

@@ -14,7 +14,7 @@ import regex
 
 from lcm.encoding import well_formed
 from lcm.javascript import first_units, utf16_length
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.store.search import (
     COVERED,
     MESSAGES,

@@ -9,7 +9,7 @@ from lcm.context.recall.grants import Allowance, Grants
 from lcm.context.recall.grep import Grep
 from lcm.context.recall.read_bounds import ReadBounds
 from lcm.errors import GrantError
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 
 Clock = Callable[[], datetime]
 

@@ -11,7 +11,7 @@ from lcm.context.recall.grep import Grep, Mode, Scope, Searching, grep
 from lcm.context.recall.lease import Lease
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.errors import GrantError, StoreError
-from lcm.protocols import TokenEstimator
+from lcm.protocols.models import TokenEstimator
 from lcm.store.conversations import conversation_rows
 from lcm.store.lineage import (
     Direction,

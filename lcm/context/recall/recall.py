@@ -16,8 +16,8 @@ from lcm.context.recall.grep import Searching
 from lcm.context.recall.lease import Clock
 from lcm.context.recall.reader import Reader, Reading
 from lcm.context.recall.routing import route
-from lcm.protocols import TokenEstimator
-from lcm.records import Rules
+from lcm.protocols.models import TokenEstimator
+from lcm.records.rules import Rules
 from lcm.store.search import Order
 from lcm.store.store import Store
 

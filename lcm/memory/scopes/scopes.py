@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lcm.javascript import trim
-from lcm.records import GLOBAL_SCOPE
+from lcm.records.document import GLOBAL_SCOPE
 
 BYPASS_IDS = ("system", "undefined")
 """Ids that read everything, and write only where a scope is named."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcm.javascript import WHITE_SPACE, trim, utf16_length
-from lcm.protocols import Summarizer
-from lcm.records import SummaryRequest
+from lcm.protocols.compaction import Summarizer
+from lcm.records.summary import SummaryRequest
 from lcm.transcript.file_blocks import mime_extension, name_extension
 
 CODE_EXTENSIONS = frozenset(

@@ -9,8 +9,8 @@ from typing import Any
 
 from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.rules import SessionRules
-from lcm.protocols import TokenEstimator
-from lcm.records import Message
+from lcm.protocols.models import TokenEstimator
+from lcm.records.conversation import Message
 from lcm.store.messages import Rendering
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted

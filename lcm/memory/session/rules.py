@@ -7,8 +7,8 @@ from functools import cache
 
 from lcm.checks import check_choice, check_range
 from lcm.javascript import trim
-from lcm.protocols import Summarizer
-from lcm.records import Rules
+from lcm.protocols.compaction import Summarizer
+from lcm.records.rules import Rules
 from lcm.transcript.openclaw import Branches
 
 _STARS = re.compile(r"(\*\*|\*)")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lcm.javascript import clamp01, to_number, trim
-from lcm.records import MEMORY_CATEGORIES
+from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.admission.amac import FEATURES, Amac
 from lcm.writing.admission.utility import Utility
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lcm.javascript import clamp01, to_number, trim, utf16_length
-from lcm.records import MEMORY_CATEGORIES
+from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.lifecycle.fact_key import fact_key
 from lcm.writing.lifecycle.relations import well_formed
 

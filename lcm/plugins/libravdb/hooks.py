@@ -14,7 +14,7 @@ from typing import Any
 from lcm.clock import EPOCH
 from lcm.memory.memory import Memory
 from lcm.plugins.lossless_claw import rollover
-from lcm.records import JournalEntry
+from lcm.records.conversation import JournalEntry
 
 _MILLISECOND = timedelta(milliseconds=1)
 

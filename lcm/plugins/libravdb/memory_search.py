@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import parse_agent_id
-from lcm.protocols import ShowsTail
-from lcm.records import Query
+from lcm.protocols.context import ShowsTail
+from lcm.records.query import Query
 from lcm.writing.dream.promotion import is_dream_of
 from lcm.writing.dream.query import asks_for_dreams
 

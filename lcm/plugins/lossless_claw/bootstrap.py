@@ -23,7 +23,7 @@ from lcm.plugins.lossless_claw.session_file import (
     read_session,
 )
 from lcm.plugins.lossless_claw.turn import append_named, heartbeat_ids
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
 from lcm.store.session_rows import (
     Checkpoint,

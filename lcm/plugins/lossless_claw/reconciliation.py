@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcm.plugins.lossless_claw.session_file import entry_id, identity
-from lcm.records import Message, Rules
+from lcm.records.conversation import Message
+from lcm.records.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lcm.encoding import to_json
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message
+from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.reading import READERS, reader_of

@@ -11,7 +11,7 @@ from datetime import datetime
 from lcm.javascript import trim
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.plugins.lossless_claw.session_file import identity
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
 from lcm.store.session_rows import SessionRow, free_ids, hidden_ids, hide, open_session
 from lcm.store.store import Store

@@ -7,7 +7,7 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range, check_weights
-from lcm.records import DEFAULT_RATING
+from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.decay.age import days_between, days_since
 from lcm.retrieval.ranking.sums import in_order
 

@@ -15,7 +15,7 @@ import numpy as np
 from filelock import FileLock
 
 from lcm.errors import StoreError
-from lcm.protocols import Embedder, TextKind, Vectors
+from lcm.protocols.models import Embedder, TextKind, Vectors
 
 _log = logging.getLogger(__name__)
 _LAYOUT = 1

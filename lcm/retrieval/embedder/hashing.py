@@ -13,7 +13,7 @@ from hashlib import blake2b
 import numpy as np
 
 from lcm.checks import check_range
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 
 _WORD = re.compile(r"\w+")
 # Scripts written without spaces: their words are found by pairs of neighbouring characters.

@@ -1,7 +1,7 @@
 """An embedder whose rows are kept on disk: for components that embed words and queries on the side."""
 
 from lcm.files import cache_dir
-from lcm.protocols import Embedder
+from lcm.protocols.models import Embedder
 from lcm.retrieval.embedder.cache import CachedEmbedder
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 
 _SHORTEST = 1e-9
 

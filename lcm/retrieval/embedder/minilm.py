@@ -9,7 +9,7 @@ from typing import Self
 
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 from lcm.retrieval.embedder.export import Precision, export, find_export
 from lcm.retrieval.embedder.onnx import Onnx, file_sha256
 

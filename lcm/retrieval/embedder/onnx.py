@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 from lcm.retrieval.embedder.session import LazySession, Session
 from lcm.retrieval.embedder.windows import cut
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_range
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 
 _WORD = re.compile("[^\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 """White space as Unicode has it, which does not count the separators U+001C to U+001F."""

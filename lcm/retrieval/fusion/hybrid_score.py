@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.checks import check_range, check_weights
-from lcm.protocols import Batch, Decay
+from lcm.protocols.retrieval import Batch, Decay
 from lcm.retrieval.fusion.recency import recency
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality

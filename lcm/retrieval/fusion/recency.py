@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from lcm.protocols import Decay
+from lcm.protocols.retrieval import Decay
 
 
 def recency(decay: Decay) -> pl.Expr:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
-from lcm.protocols import Batch, Decay
-from lcm.records import Rules
+from lcm.protocols.retrieval import Batch, Decay
+from lcm.records.rules import Rules
 from lcm.retrieval.fusion.recency import recency
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of
 
 _FLAT = 1e-9  # spread or best value below which nothing stands out

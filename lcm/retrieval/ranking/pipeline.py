@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import polars.selectors as cs
 
-from lcm.protocols import Batch, Expansion, Source, Stage
+from lcm.protocols.retrieval import Batch, Expansion, Source, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import describe
 

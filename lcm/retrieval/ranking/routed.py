@@ -7,7 +7,7 @@ from typing import Literal
 import polars as pl
 
 from lcm.checks import check_choice
-from lcm.protocols import Batch, Source, Stage
+from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.tagged import TagPrefixes
 

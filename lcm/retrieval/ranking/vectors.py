@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols import Batch, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import is_one_query
 
 

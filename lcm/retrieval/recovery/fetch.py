@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch, Recovery
-from lcm.records import Recalled
+from lcm.protocols.retrieval import Batch, Recovery
+from lcm.records.query import Recalled
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.retrieval.source.dense import dense_branch

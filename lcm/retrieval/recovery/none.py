@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lcm.protocols import Signals
-from lcm.records import Recalled
+from lcm.protocols.retrieval import Signals
+from lcm.records.query import Recalled
 
 
 @dataclass(frozen=True, slots=True)

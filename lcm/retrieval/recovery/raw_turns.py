@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from lcm.protocols import Signals
-from lcm.records import Recalled
+from lcm.protocols.retrieval import Signals
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.raw_user import RawUserRanking
 from lcm.retrieval.recovery.reserve import Reserve

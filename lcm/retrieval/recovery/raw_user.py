@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lcm.checks import check_range
-from lcm.records import Recalled
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.terms import Terms
 

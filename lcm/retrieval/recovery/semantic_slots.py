@@ -9,8 +9,8 @@ import numpy as np
 
 from lcm.checks import check_range
 from lcm.encoding import well_formed
-from lcm.protocols import Embedder
-from lcm.records import Recalled
+from lcm.protocols.models import Embedder
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
 from lcm.retrieval.recovery.temporal_ranking import Considered, TemporalOrder, chosen_of

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lcm.checks import check_range
-from lcm.records import Recalled
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
 from lcm.retrieval.recovery.vocabulary import anchor_density

@@ -6,7 +6,7 @@ from datetime import datetime
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.records import DEFAULT_RATING
+from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.decay.age import days_since
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Decay
+from lcm.protocols.retrieval import Decay
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.use import USE_SCHEMA, used
 from lcm.retrieval.source.candidates import SCOPE_CLASS

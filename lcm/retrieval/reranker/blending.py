@@ -7,7 +7,7 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range, check_weights
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01_with_floor
 from lcm.retrieval.ranking.stages.limit import Limit

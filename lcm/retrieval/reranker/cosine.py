@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_weights
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size

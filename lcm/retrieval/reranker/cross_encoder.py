@@ -10,7 +10,7 @@ import polars as pl
 from lcm.checks import check_choice, check_range
 from lcm.encoding import well_formed
 from lcm.errors import ModelError
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.session import LazySession, Session
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.reranker.blending import Blend, check_window, first

@@ -15,7 +15,7 @@ import requests
 
 from lcm.checks import check_choice, check_range
 from lcm.language_model.http_request import as_it_is, is_timeout
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
 

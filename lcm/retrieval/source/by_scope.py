@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
-from lcm.records import GLOBAL_SCOPE
+from lcm.protocols.retrieval import Batch
+from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
 from lcm.writing.dream.query import asks_for_dreams

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from lcm.protocols import Batch
-from lcm.records import GLOBAL_SCOPE, SCOPE_CLASSES
+from lcm.protocols.retrieval import Batch
+from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch, Tiered
+from lcm.protocols.retrieval import Batch, Tiered
 from lcm.retrieval.source.candidates import branch, merge
 
 

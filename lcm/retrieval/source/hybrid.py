@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
 from lcm.retrieval.source.lexical import FAILURES, lexical_branch

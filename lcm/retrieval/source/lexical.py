@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.query_expansion import QueryExpansion
 

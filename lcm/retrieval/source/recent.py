@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.lexical import lexical_branch
 

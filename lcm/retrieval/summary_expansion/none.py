@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, best, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.retrieval.vector_index.saved_file import read_index, write_index
 

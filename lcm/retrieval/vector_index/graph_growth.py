@@ -5,7 +5,7 @@ from typing import Protocol
 import hnswlib
 import numpy as np
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 
 SMALLEST_CAPACITY = 1024
 

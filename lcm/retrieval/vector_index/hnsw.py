@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_range
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.exact import ExactIndex, pack, to_grid, unpack
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows

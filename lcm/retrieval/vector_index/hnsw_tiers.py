@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from lcm.checks import check_choice, check_range
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Reached, Step, descend
 from lcm.retrieval.vector_index.exact import to_grid

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.matryoshka import truncate
 from lcm.retrieval.vector_index.exact import cosines
 from lcm.retrieval.vector_index.tier_graph import GraphSettings, TierGraph

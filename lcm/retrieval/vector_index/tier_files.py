@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lcm.errors import StoreError
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import pack, unpack
 from lcm.retrieval.vector_index.saved_file import read_index, write_index
 from lcm.retrieval.vector_index.tier_cache import TierCache

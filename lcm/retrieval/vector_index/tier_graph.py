@@ -12,7 +12,7 @@ import hnswlib
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, Building, add_rows
 from lcm.retrieval.vector_index.tier_order import Rows
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 
 _MOMENT_GRID = 2.0**11  # products are multiples of 2**-22: sums of up to 2**30 of them are exact
 _AXIS_GRID = 2.0**26

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lcm.errors import StoreError
-from lcm.protocols import Vectors
+from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import ExactIndex
 from lcm.retrieval.vector_index.tier_cache import TierCache
 from lcm.retrieval.vector_index.tier_files import read_tier, source_digest, tier_path, write_tier

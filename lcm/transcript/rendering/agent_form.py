@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lcm.javascript import parse
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 from lcm.transcript.large_files import compacted
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.javascript import stringify, trim
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.transcript.rendering.agent_form import AgentMessage, agent_messages
 from lcm.transcript.rendering.blocks import block_of, comes_back_as_it_is
 from lcm.transcript.rendering.stored_parts import stored_parts

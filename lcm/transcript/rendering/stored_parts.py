@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcm.javascript import stringify, trim
-from lcm.records import PartType
+from lcm.records.conversation import PartType
 from lcm.transcript.rendering.stored_text import TOOL_TYPES, stored_text
 
 _PART_TYPES: dict[str, PartType] = {

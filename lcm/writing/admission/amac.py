@@ -13,8 +13,10 @@ from typing import Any
 from lcm.checks import check_range
 from lcm.clock import EPOCH, format_instant
 from lcm.javascript import clamp01
-from lcm.protocols import Assessment, Neighbour, Neighbours, Vectors
-from lcm.records import MEMORY_CATEGORIES, Candidate, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Assessment, Neighbour, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.confidence import support
 from lcm.writing.admission.utility import Fixed, Rating, Utility, last_texts
 

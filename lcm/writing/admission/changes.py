@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from lcm.protocols import Vectors
-from lcm.records import Decision, Document
+from lcm.protocols.models import Vectors
+from lcm.records.document import Decision, Document
 
 
 class Created(NamedTuple):

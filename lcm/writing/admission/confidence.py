@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rapidfuzz.distance import LCSseq
 
 from lcm.javascript import clamp01, trim, utf16_length
-from lcm.records import Candidate
+from lcm.records.document import Candidate
 
 MIN_SENTENCE_LENGTH = 4
 """UTF-16 units of a sentence that counts as a span of its own."""

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from lcm.clock import EPOCH
-from lcm.protocols import Merged
-from lcm.records import Document
+from lcm.protocols.writing import Merged
+from lcm.records.document import Document
 from lcm.writing.lifecycle.fact_key import fact_key
 from lcm.writing.lifecycle.relations import appended
 from lcm.writing.lifecycle.support import observe, read_support, support_info

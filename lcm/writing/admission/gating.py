@@ -11,8 +11,11 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from lcm.checks import check_choice, check_range
-from lcm.protocols import Assessment, Neighbour, Neighbours, TokenEstimator, Vectors
-from lcm.records import ROLES, Candidate, Document, Message, Rules
+from lcm.protocols.models import TokenEstimator, Vectors
+from lcm.protocols.writing import Assessment, Neighbour, Neighbours
+from lcm.records.conversation import ROLES, Message
+from lcm.records.document import Candidate, Document
+from lcm.records.rules import Rules
 from lcm.token_estimator.code_points import CodePoints
 from lcm.writing.admission.gating_signals import Evidence, Loads, Patterns, evidence, load_patterns
 from lcm.writing.new_document import embedded_text

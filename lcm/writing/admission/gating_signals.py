@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 
 import yaml
 
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 LOADS = ("technical_density", "conversational_load", "specificity", "actionability", "technical_load")
 _COUNTED = "specificity"

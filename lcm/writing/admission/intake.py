@@ -14,8 +14,10 @@ import numpy as np
 
 from lcm.checks import check_range
 from lcm.errors import LcmError, UnrecordedReplyError
-from lcm.protocols import Admission, Assessment, Deduplication, Judgement, Neighbours, Vectors
-from lcm.records import Action, Candidate, Decision, Document, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Admission, Assessment, Deduplication, Judgement, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import Action, Candidate, Decision, Document
 from lcm.writing.admission import follower
 from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
 from lcm.writing.admission.prefix import Prefix

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lcm.protocols import Assessment, Neighbours, Vectors
-from lcm.records import Candidate, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Assessment, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 
 
 @dataclass(frozen=True, slots=True)

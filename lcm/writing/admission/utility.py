@@ -17,8 +17,9 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.javascript import clamp01, to_number, trim, utf16_length
 from lcm.language_model.json_reply import names, object_in
-from lcm.protocols import LanguageModel
-from lcm.records import Candidate, Message
+from lcm.protocols.models import LanguageModel
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 
 UNKNOWN_UTILITY = 0.5
 """Where nobody could say."""

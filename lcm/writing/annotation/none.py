@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lcm.records import Candidate
+from lcm.records.document import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import yaml
 
 from lcm.checks import check_choice
 from lcm.encoding import well_formed
-from lcm.records import MEMORY_CATEGORIES, Candidate
+from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.annotation.temporal import expiry, temporal_type
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
 

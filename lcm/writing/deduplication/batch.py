@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_range
-from lcm.protocols import Judgement, Merged, Neighbours, Vectors
-from lcm.records import Candidate, Document
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Judgement, Merged, Neighbours
+from lcm.records.document import Candidate, Document
 
 _BLOCK = 256
 """Rows whose cosines are worked out at once."""

@@ -14,8 +14,9 @@ from typing import Any, cast
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.language_model.json_reply import names, object_in
-from lcm.protocols import Judgement, LanguageModel, Neighbour
-from lcm.records import Action, Candidate
+from lcm.protocols.models import LanguageModel
+from lcm.protocols.writing import Judgement, Neighbour
+from lcm.records.document import Action, Candidate
 from lcm.writing.deduplication.nearest import score_of_cosine
 
 DECISIONS = ("create", "skip", "merge", "supersede", "support", "contextualize", "contradict")

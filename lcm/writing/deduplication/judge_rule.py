@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcm.checks import check_range
-from lcm.protocols import Judgement, Neighbour
-from lcm.records import Candidate, Document
+from lcm.protocols.writing import Judgement, Neighbour
+from lcm.records.document import Candidate, Document
 from lcm.writing.admission.confidence import tokens
 from lcm.writing.deduplication.preference_slots import atomic_preference
 from lcm.writing.lifecycle.categories import MERGED, VERSIONED

@@ -12,8 +12,9 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.javascript import trim
 from lcm.language_model.json_reply import names, object_in
-from lcm.protocols import LanguageModel, Merged
-from lcm.records import Candidate, Document
+from lcm.protocols.models import LanguageModel
+from lcm.protocols.writing import Merged
+from lcm.records.document import Candidate, Document
 
 _SYSTEM = resources.files("lcm.writing.deduplication").joinpath("merge_prompt.txt").read_text("utf-8")
 _log = logging.getLogger(__name__)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lcm.protocols import Merged
-from lcm.records import Candidate, Document
+from lcm.protocols.writing import Merged
+from lcm.records.document import Candidate, Document
 
 
 @dataclass(frozen=True, slots=True)

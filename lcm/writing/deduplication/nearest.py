@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lcm.checks import check_range
-from lcm.protocols import Judgement, Merged, Neighbour, Neighbours, Vectors
-from lcm.records import Candidate, Document
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Judgement, Merged, Neighbour, Neighbours
+from lcm.records.document import Candidate, Document
 from lcm.writing.deduplication import batch
 from lcm.writing.deduplication.preference_slots import atomic_preference
 from lcm.writing.lifecycle.categories import ALWAYS_MERGED

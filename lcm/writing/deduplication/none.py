@@ -3,8 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from lcm.protocols import Judgement, Merged, Neighbours, Vectors
-from lcm.records import Candidate, Document
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Judgement, Merged, Neighbours
+from lcm.records.document import Candidate, Document
 
 
 @dataclass(frozen=True, slots=True)

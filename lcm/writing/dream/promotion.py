@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import polars as pl
 
-from lcm.protocols import TokenEstimator
-from lcm.records import Document
+from lcm.protocols.models import TokenEstimator
+from lcm.records.document import Document
 from lcm.store.store import Store
 from lcm.writing.dream.diary import DiaryEntry, diary_entries
 from lcm.writing.dream.query import asks_for_dreams

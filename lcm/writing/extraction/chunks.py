@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lcm.javascript import utf16_length
-from lcm.records import Message
+from lcm.records.conversation import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
-from lcm.protocols import LanguageModel
-from lcm.records import DEFAULT_RATING, Candidate, Message, Role
+from lcm.protocols.models import LanguageModel
+from lcm.records.conversation import Message, Role
+from lcm.records.document import DEFAULT_RATING, Candidate
 from lcm.writing.annotation.temporal import expiry, temporal_type
 from lcm.writing.extraction.chunks import Chunk, Turn, chunks, last_units
 from lcm.writing.extraction.envelope import strip_envelope

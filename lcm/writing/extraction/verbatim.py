@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lcm.protocols import Annotation
-from lcm.records import Candidate, Message, Role
+from lcm.protocols.writing import Annotation
+from lcm.records.conversation import Message, Role
+from lcm.records.document import Candidate
 from lcm.writing.annotation.none import NoAnnotation
 from lcm.writing.extraction.wording import check_roles, said_at, words_of
 

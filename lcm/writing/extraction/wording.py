@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from lcm.clock import EPOCH
-from lcm.records import ROLES, Message, Role
+from lcm.records.conversation import ROLES, Message, Role
 
 
 def check_roles(roles: Sequence[Role]) -> None:

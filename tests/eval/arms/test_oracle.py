@@ -13,7 +13,9 @@ from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
-from lcm.records import Candidate, Message, Query
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.recent import Recent

@@ -21,7 +21,7 @@ from eval.benchmark.text_search import Bm25sSearch, Fts5Search
 from eval.benchmark.timing import Comparison, DisagreementError
 from eval.benchmark.vector_search import ExactSearch, HnswSearch
 from eval.stopwatch import Stopwatch
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.embedder.hashing import Hashing

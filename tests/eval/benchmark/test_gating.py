@@ -8,7 +8,7 @@ import pytest
 from eval.benchmark import gating
 from eval.benchmark.gating import GateOverhead
 from eval.benchmark.timing import DisagreementError
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.writing.admission.gating import Gating
 
 OVERHEAD = GateOverhead(Gating(), texts=24)

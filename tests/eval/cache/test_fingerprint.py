@@ -158,4 +158,4 @@ def test_the_source_of_every_component_is_found() -> None:
     assert identity.modules == {"lcm.retrieval.fusion.weighted_sum", "lcm.retrieval.ranking.stages.limit"}
     for module in identity.modules:
         assert identities._source(module).startswith(Path(sys.modules[module].__file__ or "").read_text())
-        assert "lcm.protocols" in identities._imported(module)
+        assert "lcm.protocols.retrieval" in identities._imported(module)

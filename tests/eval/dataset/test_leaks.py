@@ -16,7 +16,8 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
 from lcm.clock import EPOCH
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from tests.conformance.test_dataset_loader import ALL_CASES, CASES, UNJUDGED, load
 from tests.support.workspaces import minute
 

@@ -17,8 +17,8 @@ from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError, LcmError
 from lcm.memory.system import System
-from lcm.protocols import Ranker
-from lcm.records import Query
+from lcm.protocols.retrieval import Ranker
+from lcm.records.query import Query
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost

@@ -10,8 +10,8 @@ from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.latency import Latency
 from eval.measures.measure import MemoryReading
 from lcm.memory.memory import Memory
-from lcm.protocols import TextKind, Vectors
-from lcm.records import Query
+from lcm.protocols.models import TextKind, Vectors
+from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
 from tests.support.workspaces import queries, system, transcript

@@ -13,7 +13,8 @@ from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
 from eval.significance import bootstrap_means
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
 from tests.support import experiments

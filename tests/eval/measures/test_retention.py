@@ -13,8 +13,12 @@ from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
-from lcm.protocols import Ask
-from lcm.records import AuthoredNode, Context, ContextItem, Message, Query, Summary
+from lcm.protocols.context import Ask
+from lcm.records.context import Context, ContextItem
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode
+from lcm.records.query import Query
+from lcm.records.summary import Summary
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 

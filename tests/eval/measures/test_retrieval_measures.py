@@ -12,7 +12,8 @@ from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.means import Means
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from tests.support.workspaces import minute
 
 MESSAGES = tuple(f"m{i}" for i in range(8))

@@ -24,8 +24,9 @@ from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import DatasetError, ModelError
-from lcm.protocols import Compaction
-from lcm.records import Query, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Compaction
+from lcm.records.query import Query
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.eval.dataset.test_dialogsum import RECORDS, write_small_dialogsum
 from tests.support import experiments

@@ -12,7 +12,8 @@ from eval.replay.per_turn import PerTurn, turns
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.memory.memory import Memory
-from lcm.records import Event, Query
+from lcm.records.conversation import Event
+from lcm.records.query import Query
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 

@@ -9,7 +9,8 @@ import polars as pl
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
 from lcm.clock import parse_instant
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 
 _FACTS = PinnedFile("facts.json", "23efaeca0f07c8744e4603e566eb65e2252057d74d0815aae28d9bca22172200")
 _PROTOCOL = "evidence=original unit=message"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from lcm.clock import format_instant
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
-from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.message_rows import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary

@@ -17,8 +17,11 @@ from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Admission, Assessment, Neighbours, Vectors
-from lcm.records import Candidate, Message, VersionedRules
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Admission, Assessment, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
+from lcm.records.rules import VersionedRules
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition

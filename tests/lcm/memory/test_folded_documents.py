@@ -15,8 +15,14 @@ from lcm.errors import LcmError
 from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols import Ask, Assessment, Neighbours, Vectors
-from lcm.records import AuthoredNode, Candidate, Context, Message, Query, Shard, Summary
+from lcm.protocols.context import Ask
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Assessment, Neighbours
+from lcm.records.context import Context
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode, Candidate
+from lcm.records.query import Query
+from lcm.records.summary import Shard, Summary
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.fetch import Fetch

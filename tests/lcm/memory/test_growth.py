@@ -11,7 +11,8 @@ from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.errors import StoreError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.writing.admission.gating import Gating
 from lcm.writing.admission.prefix import Prefix
 from tests.lcm.memory.test_folded_documents import fold

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.memory import Memory
-from lcm.records import Document
+from lcm.records.document import Document
 from lcm.store.store import Store
 from tests.support.workspaces import NOUNS, VERBS, minute, system
 

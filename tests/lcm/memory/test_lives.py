@@ -11,7 +11,9 @@ import pytest
 from lcm.errors import ModelError, StoreError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records import ACTIONS, Candidate, Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.document import ACTIONS, Candidate
+from lcm.records.query import Query
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.recall import Recall

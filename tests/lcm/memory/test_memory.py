@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.memory.memory import Memory
-from lcm.protocols import TextKind, Vectors
-from lcm.records import Query
+from lcm.protocols.models import TextKind, Vectors
+from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw

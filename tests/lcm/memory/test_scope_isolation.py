@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import Scopes
 from lcm.memory.system import System
-from lcm.records import Message, Query, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.retrieval.ranking.routed import RoutedRanking
 from pipelines.config import building
 from tests.support.composing import composed

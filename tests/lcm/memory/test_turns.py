@@ -21,8 +21,10 @@ from lcm.errors import ModelError
 from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
-from lcm.protocols import Ask, TextKind, Vectors
-from lcm.records import Message, Part, SummaryRequest, SummaryResult
+from lcm.protocols.context import Ask
+from lcm.protocols.models import TextKind, Vectors
+from lcm.records.conversation import Message, Part
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.parts import decompose

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.records import Candidate, Message, Query
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
+from lcm.records.query import Query
 from lcm.writing.new_document import document_id
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from hypothesis import strategies as st
 
-from lcm.records import PART_TYPES, ROLES, Message, Part, Transcript
+from lcm.records.conversation import PART_TYPES, ROLES, Message, Part, Transcript
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import minute

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.records import Document
+from lcm.records.document import Document
 from lcm.store.migrations import MIGRATIONS, migrate
 from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, is_sound, talk

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from lcm.errors import StoreError
 from lcm.memory.session.preparer import live_message
-from lcm.records import FALLBACK_MARK, Message, Summary, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.summary import FALLBACK_MARK, Summary
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script

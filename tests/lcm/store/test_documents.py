@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError
-from lcm.records import Document
+from lcm.records.document import Document
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, dump, talk

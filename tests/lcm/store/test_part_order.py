@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from lcm.records import Part, Transcript
+from lcm.records.conversation import Part, Transcript
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS
 from tests.support.workspaces import transcript

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcm.clock import format_instant
 from lcm.errors import StoreError
-from lcm.records import Event, Transcript
+from lcm.records.conversation import Event, Transcript
 from lcm.store.store import Store
 from tests.lcm.store.contents import TOKENS, dump, is_sound, json_values, message, talk
 from tests.support.workspaces import minute

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from lcm.clock import EPOCH
 from lcm.errors import StoreError
-from lcm.records import Message, Part, Transcript
+from lcm.records.conversation import Message, Part, Transcript
 from lcm.store.conversations import CONVERSATION_SCHEMA, MESSAGE_SCHEMA
 from lcm.store.message_rows import ORDINAL_STEP
 from lcm.store.store import Store

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.parts import rebuild
 from lcm.transcript.reading import joined, read_pieces

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.claude_code import ClaudeCodeReader, beside
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, reader_of

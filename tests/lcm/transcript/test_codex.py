@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import rebuild_record, tool_calls
 from lcm.transcript.reading import joined, read_pieces, reader_of

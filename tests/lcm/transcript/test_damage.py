@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.json_scanner import MAX_DEPTH
 from lcm.transcript.parts import rebuild_record

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Transcript
+from lcm.records.conversation import Transcript
 from lcm.transcript.frame import FRAME_SCHEMA, read_frame, transcript_frame
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.reading import read_transcripts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces

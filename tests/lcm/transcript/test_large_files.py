@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lcm.errors import StoreError
 from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.preparer import live_message
-from lcm.records import LargeFile, Message
+from lcm.records.conversation import LargeFile, Message
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.file_references import file_ids_in

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lcm.records import Event, Transcript
+from lcm.records.conversation import Event, Transcript
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.parts import rebuild, rebuild_record
 from lcm.transcript.reading import joined, read_pieces

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError, TranscriptError
-from lcm.records import Event, Message, Part, Transcript
+from lcm.records.conversation import Event, Message, Part, Transcript
 from lcm.store.store import Store
 from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, ParquetReader, Written, _chunks, _places, write_parquet
 from lcm.transcript.parts import rebuild_record

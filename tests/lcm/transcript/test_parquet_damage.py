@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.parquet import ParquetReader, write_parquet
 from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Message, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose, rebuild, tool_calls
 from lcm.transcript.reading import read_transcripts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records import Message, Part, Transcript
+from lcm.records.conversation import Message, Part, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.reader import Recorded

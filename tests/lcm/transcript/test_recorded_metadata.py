@@ -15,7 +15,7 @@ from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.context.assembly.tail_turns import TailTurns
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile

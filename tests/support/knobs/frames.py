@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lcm.records import ROLES
+from lcm.records.conversation import ROLES
 from tests.support.knobs.families import (
     CLUSTERINGS,
     GATES,

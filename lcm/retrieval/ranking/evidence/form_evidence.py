@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.word_evidence import asks

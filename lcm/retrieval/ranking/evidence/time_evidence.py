@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.time_expressions import Span, spans

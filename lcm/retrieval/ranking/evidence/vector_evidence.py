@@ -8,7 +8,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.errors import LcmError
-from lcm.protocols import Batch, Embedder
+from lcm.protocols.models import Embedder
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of
 

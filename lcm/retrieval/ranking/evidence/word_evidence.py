@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import share_of_best, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
 from lcm.retrieval.ranking.evidence.postings import Postings, postings_of

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from lcm.errors import LcmError
-from lcm.protocols import Batch, Embedder
+from lcm.protocols.models import Embedder
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import on_grid, share_of_best, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, haystack_of
 

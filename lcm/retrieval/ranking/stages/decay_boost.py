@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.protocols import Batch, Decay
+from lcm.protocols.retrieval import Batch, Decay
 from lcm.retrieval.ranking.stages.clamp import rescored
 
 FALLBACK_RATIO = 0.3

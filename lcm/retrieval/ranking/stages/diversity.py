@@ -7,7 +7,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
 

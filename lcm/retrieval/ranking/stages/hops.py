@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
 

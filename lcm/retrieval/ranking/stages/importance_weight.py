@@ -6,8 +6,8 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
-from lcm.records import DEFAULT_RATING
+from lcm.protocols.retrieval import Batch
+from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.ranking.stages.clamp import rescored
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import polars as pl
 
 from lcm.checks import check_choice
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
 _COLUMNS = ("cosine", "bm25", "dense_score", "lexical_score")

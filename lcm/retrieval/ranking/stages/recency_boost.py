@@ -6,7 +6,7 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.age import days_old
 from lcm.retrieval.ranking.stages.clamp import rescored
 

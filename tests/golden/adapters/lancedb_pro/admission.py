@@ -12,8 +12,10 @@ import numpy as np
 from lcm.clock import EPOCH
 from lcm.errors import ModelError
 from lcm.plugins.lancedb_pro.admission_settings import PluginAdmission, normalised
-from lcm.protocols import Neighbour, Vectors
-from lcm.records import Candidate, Document, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Neighbour
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate, Document
 from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
 from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
 from lcm.writing.admission.utility import Utility

@@ -16,8 +16,10 @@ import numpy as np
 from lcm.errors import ModelError
 from lcm.plugins.lancedb_pro import row_metadata as plugin_metadata
 from lcm.plugins.lancedb_pro.admission_settings import normalised
-from lcm.protocols import Admission, Neighbour, Neighbours, Vectors
-from lcm.records import Candidate, Decision, Document, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Admission, Neighbour, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate, Decision, Document
 from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
 from lcm.writing.admission.intake import Intake, Surroundings
 from lcm.writing.admission.none import AdmitAll

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from lcm.clock import EPOCH
-from lcm.records import Candidate, Message
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 from lcm.writing.extraction.envelope import strip_envelope as stripped
 from tests.golden.components import component
 from tests.support.language_models import Replying

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.javascript import clamp_int, utf16_length
 from lcm.plugins.lancedb_pro import row_metadata as metadata
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.retrieval.reranker.blending import RerankItem, first, with_replies

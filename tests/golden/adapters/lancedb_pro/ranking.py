@@ -10,7 +10,8 @@ import polars as pl
 
 from lcm.javascript import clamp_int, utf16_length
 from lcm.plugins.lancedb_pro import row_metadata as metadata
-from lcm.protocols import Stage, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Stage
 from lcm.retrieval.ranking.stages.clamp import clamp01, clamp01_with_floor
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import requests
 
-from lcm.protocols import Batch, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.reranker.blending import Blend
 from lcm.retrieval.reranker.cosine import Cosine
 from lcm.retrieval.reranker.remote import Remote, rerank_items

@@ -9,8 +9,9 @@ import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.javascript import clamp_int
-from lcm.protocols import Batch
-from lcm.records import GLOBAL_SCOPE, Document, Message, Transcript
+from lcm.protocols.retrieval import Batch
+from lcm.records.conversation import Message, Transcript
+from lcm.records.document import GLOBAL_SCOPE, Document
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.ranking.stages.raw_score import RawScore

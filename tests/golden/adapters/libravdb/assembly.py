@@ -10,8 +10,11 @@ from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import Remembered, message_text, sections
 from lcm.context.assembly.tail_turns import entry_of
-from lcm.protocols import Ask, TokenEstimator
-from lcm.records import AuthoredNode, AuthoredTier, ContextTier, Message
+from lcm.protocols.context import Ask
+from lcm.protocols.models import TokenEstimator
+from lcm.records.context import ContextTier
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode, AuthoredTier
 from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
 from tests.golden.components import component
 

@@ -22,8 +22,9 @@ from lcm.compaction.summarizer.t5_model import T5Model
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
-from lcm.protocols import Vectors
-from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.protocols.models import Vectors
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.lineage import depth_first
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.golden.components import component

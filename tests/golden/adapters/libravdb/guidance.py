@@ -9,8 +9,8 @@ import numpy as np
 
 from lcm.compaction.guidance.protected import ProtectedGuidance, Verdict
 from lcm.errors import ModelError
-from lcm.protocols import Embedder, TextKind, Vectors
-from lcm.records import Message
+from lcm.protocols.models import Embedder, TextKind, Vectors
+from lcm.records.conversation import Message
 from tests.golden.components import component
 
 PATHS = {"words": "sigma", "embedding": "booster", None: "none"}

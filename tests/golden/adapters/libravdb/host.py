@@ -7,7 +7,7 @@ from lcm.clock import EPOCH
 from lcm.plugins.libravdb import daemon_environment as daemon
 from lcm.plugins.libravdb.memory_search import Bridge
 from lcm.plugins.libravdb.memory_search import durable_namespace as namespace_of
-from lcm.records import JournalEntry
+from lcm.records.conversation import JournalEntry
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.plugins.libravdb import fusion_settings as plugin_config
-from lcm.protocols import Batch
-from lcm.records import GLOBAL_SCOPE
+from lcm.protocols.retrieval import Batch
+from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.hops import targets_of
 from lcm.retrieval.source.by_scope import pooled

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lcm.clock import EPOCH
-from lcm.records import Recalled
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.retrieval.recovery.vocabulary import anchor_density
 from tests.golden.components import component

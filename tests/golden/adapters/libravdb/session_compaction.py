@@ -11,8 +11,9 @@ from lcm.clock import EPOCH, format_instant
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.lockstep import in_lockstep
 from lcm.compaction.progress import Progress
-from lcm.protocols import Work
-from lcm.records import CompactionReport, Message, Shard, Summary, SummaryRequest
+from lcm.protocols.compaction import Work
+from lcm.records.conversation import Message
+from lcm.records.summary import CompactionReport, Shard, Summary, SummaryRequest
 from lcm.store.guidance import read_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary

@@ -9,8 +9,12 @@ import polars as pl
 
 from lcm.context.assembly.continuity import Continuity
 from lcm.plugins.libravdb import fusion_settings as plugin_config
-from lcm.protocols import Ask, Batch, Vectors
-from lcm.records import GLOBAL_SCOPE, Context, Recalled
+from lcm.protocols.context import Ask
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
+from lcm.records.context import Context
+from lcm.records.document import GLOBAL_SCOPE
+from lcm.records.query import Recalled
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.hops import targets_of
 from lcm.store.documents import DOCUMENT_SCHEMA

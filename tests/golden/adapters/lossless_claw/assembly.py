@@ -12,8 +12,10 @@ from lcm.context.assembly.pairing import Placed
 from lcm.context.assembly.relevance import RelevanceIndex, terms
 from lcm.context.assembly.runtime_message import runtime_messages
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.protocols import Ask
-from lcm.records import Context, Message, Summary
+from lcm.protocols.context import Ask
+from lcm.records.context import Context
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
 from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts

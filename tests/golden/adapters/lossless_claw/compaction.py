@@ -29,7 +29,8 @@ from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.javascript import trim, utf16_length
 from lcm.plugins.lossless_claw.settings import counted_with
-from lcm.records import Message, Summary, SummaryRequest, SummaryResult
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
 from lcm.transcript.rendering.storage_shape import rendered

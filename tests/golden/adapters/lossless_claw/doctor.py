@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lcm.records import Message, Summary, Transcript
+from lcm.records.conversation import Message, Transcript
+from lcm.records.summary import Summary
 from lcm.store.doctor import Numbering, mark_of, scan
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary

@@ -17,7 +17,8 @@ from lcm.plugins.lossless_claw import settings as plugin_config
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
 from lcm.plugins.lossless_claw.rollover import before_reset, session_end
 from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
-from lcm.records import LargeFile, Message, Summary
+from lcm.records.conversation import LargeFile, Message
+from lcm.records.summary import Summary
 from lcm.store.context import read_context
 from lcm.store.session_rows import open_session
 from lcm.store.store import Store

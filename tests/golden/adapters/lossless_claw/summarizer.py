@@ -12,7 +12,7 @@ from lcm.compaction.summarizer.llm import Llm, variant
 from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
 from tests.golden.adapters.lossless_claw.tokens import text_of

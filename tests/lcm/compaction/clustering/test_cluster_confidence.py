@@ -10,7 +10,7 @@ import pytest
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.summary_quality import summary_quality
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult
 from tests.lcm.compaction.clustering.test_clustering import EMBEDDER, TALK, clustering, compacted
 from tests.lcm.compaction.contexts import conversation
 

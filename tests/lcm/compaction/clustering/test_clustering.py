@@ -18,8 +18,10 @@ from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError, ModelError
-from lcm.protocols import Guidance, Summarizer, Vectors
-from lcm.records import Message, Shard, SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Guidance, Summarizer
+from lcm.protocols.models import Vectors
+from lcm.records.conversation import Message
+from lcm.records.summary import Shard, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_shards

@@ -9,8 +9,8 @@ import pytest
 from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.errors import ModelError
-from lcm.protocols import TextKind, Vectors
-from lcm.records import Message
+from lcm.protocols.models import TextKind, Vectors
+from lcm.records.conversation import Message
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 RULE = "Never push on Fridays."

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lcm.compaction.lossless.escalation import Escalation, Pressed
 from lcm.errors import AuthError, ModelError
-from lcm.protocols import TokenEstimator
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.models import TokenEstimator
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
 
 TEXTS = st.text(st.sampled_from("ab \n茶😀\ud83d"), max_size=300)

@@ -10,7 +10,7 @@ import pytest
 
 from lcm.compaction.lockstep import in_lockstep, run
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.records import CompactionReport, Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import (

@@ -9,7 +9,7 @@ import pytest
 from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.errors import AuthError, ModelError
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import (
     NOW,

@@ -13,7 +13,7 @@ from lcm.compaction.lossless.planning import (
     tail_start,
     threshold_trigger,
 )
-from lcm.records import ContextEntry
+from lcm.records.summary import ContextEntry
 
 LIMITS = Limits(
     context_threshold=0.75,

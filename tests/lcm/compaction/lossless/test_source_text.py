@@ -6,7 +6,8 @@ from typing import Any
 
 from lcm.compaction.lossless.media import ALONE, BESIDE, OMITTED
 from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries
-from lcm.records import Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
 from tests.lcm.compaction.contexts import BEGIN, message
 

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from lcm.compaction.summarizer.t5 import T5
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer.tiny_t5 import build
 
 

@@ -10,7 +10,7 @@ from lcm.compaction.summarizer.chain import Chain, has_words
 from lcm.compaction.summarizer.llm import Llm
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult
 from tests.support.language_models import Replying
 
 TRUNCATED = Truncate(max_units=4, marker="...")

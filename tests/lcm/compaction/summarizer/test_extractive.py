@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.extractive import Extractive
 from lcm.javascript import utf16_length
-from lcm.protocols import Summarizer, TextKind, Vectors
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.compaction import Summarizer
+from lcm.protocols.models import TextKind, Vectors
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 

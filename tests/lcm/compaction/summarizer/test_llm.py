@@ -12,8 +12,8 @@ from lcm.errors import AuthError, ModelError, UnrecordedReplyError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
-from lcm.protocols import LanguageModel
-from lcm.records import SummaryRequest, SummaryResult
+from lcm.protocols.models import LanguageModel
+from lcm.records.summary import SummaryRequest, SummaryResult
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 from tests.support.language_models import Failing, Replying
 

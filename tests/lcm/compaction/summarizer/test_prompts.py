@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.llm import prompt, system_prompt, variant
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 
 DEPTHS = {"leaf_normal": 0, "leaf_aggressive": 0, "d1": 1, "d2": 2, "d3_plus": 3}
 LEAVES = ("leaf_normal", "leaf_aggressive")

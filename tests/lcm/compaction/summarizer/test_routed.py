@@ -8,7 +8,7 @@ from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.summarizer.t5 import T5
 from lcm.errors import AuthError, ModelError
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from lcm.retrieval.embedder.hashing import Hashing
 from tests.lcm.compaction.contexts import Stub
 

@@ -17,7 +17,7 @@ from lcm.compaction.summarizer.t5_decoding import Beams, Greedy
 from lcm.compaction.summarizer.t5_windows import windows
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import ModelError
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
 pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once

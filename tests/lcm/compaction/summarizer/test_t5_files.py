@@ -9,7 +9,7 @@ import pytest
 from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_files import T5Files
 from lcm.errors import ModelError
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
 pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once

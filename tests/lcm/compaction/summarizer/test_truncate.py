@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.truncate import Truncate, cut
 from lcm.javascript import first_units, utf16_length
-from lcm.records import SummaryRequest
+from lcm.records.summary import SummaryRequest
 
 MARKER = "[Truncated for context management]"
 TEXT = st.text(st.sampled_from("ab \n来😀\ud83d\ude00\ud800"), max_size=40)

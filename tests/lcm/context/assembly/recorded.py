@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from lcm.records import Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

@@ -5,7 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lcm.records import AuthoredNode, AuthoredTier, Message, Recalled
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode, AuthoredTier
+from lcm.records.query import Recalled
 from tests.lcm.context.assembly.recorded import NOW, assistant, call, result, user
 
 WORDS = st.text(st.sampled_from('ab 東<&"/>\n'), max_size=80) | st.sampled_from(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError, first_fit, longest_prefix
-from lcm.records import VersionedRules
+from lcm.records.rules import VersionedRules
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)

@@ -11,8 +11,8 @@ from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import Remembered, closing, opening, sections
 from lcm.errors import LcmError
-from lcm.protocols import Ask
-from lcm.records import Context
+from lcm.protocols.context import Ask
+from lcm.records.context import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition

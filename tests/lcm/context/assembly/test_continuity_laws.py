@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lcm.context.assembly.budget_shares import OversizedHardError
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
-from lcm.protocols import Ask
-from lcm.records import Context
+from lcm.protocols.context import Ask
+from lcm.records.context import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building, composition

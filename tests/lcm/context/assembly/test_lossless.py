@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from lcm.context.assembly.lossless import Lossless
-from lcm.protocols import Ask
-from lcm.records import Context, Message, Part, Summary
+from lcm.protocols.context import Ask
+from lcm.records.context import Context
+from lcm.records.conversation import Message, Part
+from lcm.records.summary import Summary
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
 

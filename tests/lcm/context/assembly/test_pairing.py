@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.pairing import NO_RESULT, Placed, paired
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 
 def said(*call_ids: str, **more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lcm.context.authored.blocks import blocks
 from lcm.context.authored.lines import lines_of
 from lcm.errors import LcmError
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 
 def found(text: str, rules: Rules = "corrected") -> list[tuple[str, str, int]]:

@@ -10,7 +10,7 @@ import pytest
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored.files import AuthoredFiles, check_hard_budget
 from lcm.errors import LcmError
-from lcm.records import AuthoredNode
+from lcm.records.document import AuthoredNode
 
 FRAME = ByteScanner()
 

@@ -4,7 +4,7 @@ import pytest
 
 from lcm.context.authored.front_matter import FrontMatter, front_matter, is_tagged
 from lcm.context.authored.lines import lines_of
-from lcm.records import Rules
+from lcm.records.rules import Rules
 
 
 def head(text: str, rules: Rules = "corrected") -> FrontMatter | None:

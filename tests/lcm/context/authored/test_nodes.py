@@ -3,7 +3,7 @@
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
 from lcm.plugins.libravdb.authored_digest import cache_key
-from lcm.records import AuthoredNode
+from lcm.records.document import AuthoredNode
 
 TEXT = """\
 ---

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lcm.compaction.summary_id import summary_id
 from lcm.context.answerer.extractive import Extractive
 from lcm.context.recall.recall import Recall
-from lcm.records import Message, Part, Summary, Transcript
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 

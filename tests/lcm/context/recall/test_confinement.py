@@ -14,7 +14,7 @@ from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, LcmError
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose

@@ -4,7 +4,7 @@ import pytest
 
 from lcm.context.recall.describe import DescribedFile, DescribedSummary, file_description, summary_text
 from lcm.errors import StoreError
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose

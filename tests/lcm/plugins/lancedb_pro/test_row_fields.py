@@ -3,7 +3,7 @@
 import pytest
 
 from lcm.plugins.lancedb_pro.row_fields import memory_category, normalized
-from lcm.records import MEMORY_CATEGORIES
+from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.lifecycle.categories import STORE_CATEGORY
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.session.rules import SessionRules
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.rendering.storage_shape import rendered

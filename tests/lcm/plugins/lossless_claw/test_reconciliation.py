@@ -8,7 +8,7 @@ import pytest
 
 from lcm.plugins.lossless_claw.reconciliation import compared
 from lcm.plugins.lossless_claw.session_file import entry_id
-from lcm.records import Message
+from lcm.records.conversation import Message
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 

@@ -7,7 +7,8 @@ from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules
 from lcm.plugins.lossless_claw.rollover import before_reset, session_end
 from lcm.plugins.lossless_claw.turn import ingest
-from lcm.records import Message, Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
 from lcm.store.store import Store
 from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer, said, shown
 

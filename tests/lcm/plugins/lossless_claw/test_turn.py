@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from lcm.memory.session.preparer import live_message
 from lcm.plugins.lossless_claw.turn import TurnReport, ingest_turn
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.store.store import Store
 from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer, said, shown
 

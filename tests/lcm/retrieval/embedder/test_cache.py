@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lcm.errors import StoreError
-from lcm.protocols import TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
 

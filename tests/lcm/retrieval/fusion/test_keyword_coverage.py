@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from lcm.clock import EPOCH
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.fusion.two_pass import keyword_coverage
 from lcm.retrieval.terms import TermWords
 from tests.golden.components import documents_batch

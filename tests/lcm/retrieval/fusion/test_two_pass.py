@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.protocols import Stage
-from lcm.records import Message, Query, Transcript
+from lcm.protocols.retrieval import Stage
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
 from lcm.retrieval.ranking.evidence.haystack import haystack_of

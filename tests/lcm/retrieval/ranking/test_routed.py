@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.records import Query
+from lcm.records.query import Query
 from lcm.retrieval.ranking.routed import Path, RoutedRanking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore

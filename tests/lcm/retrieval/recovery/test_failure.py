@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lcm.protocols import Signals
+from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.failure import FailureRule
 from tests.lcm.retrieval.recovery.turns import DIM, summary, turn
 

@@ -11,7 +11,8 @@ import pytest
 
 from lcm.errors import ModelError
 from lcm.memory.memory import Memory
-from lcm.records import Document, Query
+from lcm.records.document import Document
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, Ranking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import Recovery, Signals
-from lcm.records import SCOPE_CLASSES, Recalled
+from lcm.protocols.retrieval import Recovery, Signals
+from lcm.records.document import SCOPE_CLASSES
+from lcm.records.query import Recalled
 from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import DIM, NOW, overlay, summary, turn, turns
 from tests.support.composing import composed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import Signals
+from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.reserve import Reserve
 from tests.lcm.retrieval.recovery.turns import overlay
 

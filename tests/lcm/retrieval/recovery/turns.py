@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from lcm.records import Recalled
+from lcm.records.query import Recalled
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.retrieval.recovery.temporal_query import TemporalQueries, TemporalQuery

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from lcm.errors import LcmError
-from lcm.protocols import Batch, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Batch
 
 TEXTS = {
     "kettle": "the kettle is broken",

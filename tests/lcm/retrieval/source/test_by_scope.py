@@ -8,7 +8,7 @@ import pytest
 
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.by_scope import ByScope, pooled
 from lcm.retrieval.source.candidates import branch, describe

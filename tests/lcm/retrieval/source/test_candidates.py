@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, merge
 from tests.golden.components import documents_batch
 

@@ -9,8 +9,8 @@ import pytest
 
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
-from lcm.protocols import Batch, Source
-from lcm.records import Query
+from lcm.protocols.retrieval import Batch, Source
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical, with_containment

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from lcm.clock import EPOCH
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.retrieval.summary_expansion import opened_summaries
 from lcm.retrieval.summary_expansion.bounded import SummaryExpansion

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from lcm.errors import StoreError
-from lcm.protocols import Tiered, Vectors
+from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import Tiered
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers, HnswTiersIndex
 from lcm.retrieval.vector_index.tier_rotation import learn

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lcm.javascript import parse, stringify
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.lcm.context.assembly.recorded import assistant, message, user

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from omegaconf import DictConfig
 
-from lcm.protocols import Admission, Deduplication
-from lcm.records import MEMORY_CATEGORIES
+from lcm.protocols.writing import Admission, Deduplication
+from lcm.records.document import MEMORY_CATEGORIES
 from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document, messages
 from tests.support.workspaces import minute

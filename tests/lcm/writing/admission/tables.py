@@ -7,8 +7,10 @@ from datetime import datetime
 import numpy as np
 
 from lcm.errors import ModelError
-from lcm.protocols import Neighbour, Neighbours, Vectors
-from lcm.records import GLOBAL_SCOPE, Candidate, Document, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Neighbour, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import GLOBAL_SCOPE, Candidate, Document
 from lcm.writing.admission.changes import Annotated, Change, Created, Ended
 from lcm.writing.admission.intake import Surroundings
 from tests.support.workspaces import minute

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import MEMORY_CATEGORIES, Candidate, Message
+from lcm.records.conversation import Message
+from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.amac import FEATURES, Amac
 from lcm.writing.admission.utility import Fixed, Rating
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Candidate, Message
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 from lcm.writing.admission.gating import Gating
 from lcm.writing.admission.intake import Intake
 from lcm.writing.deduplication.none import KeepAll

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Rules
+from lcm.records.rules import Rules
 from lcm.writing.admission.gating_signals import Evidence, Patterns, evidence, load_patterns
 from tests.conftest import ROOT
 

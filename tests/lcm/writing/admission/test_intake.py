@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import ModelError
-from lcm.protocols import Assessment, Deduplication, Neighbours, Vectors
-from lcm.records import ACTIONS, MEMORY_CATEGORIES, Candidate, Document, Message
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Assessment, Deduplication, Neighbours
+from lcm.records.conversation import Message
+from lcm.records.document import ACTIONS, MEMORY_CATEGORIES, Candidate, Document
 from lcm.writing.admission.amac import Amac
 from lcm.writing.admission.changes import Annotated, Created, Ended, Taken
 from lcm.writing.admission.intake import Intake

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lcm.records import Candidate
+from lcm.records.document import Candidate
 from lcm.writing.annotation.none import NoAnnotation
 from lcm.writing.annotation.rules import Rules, categories_of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import Neighbour
+from lcm.protocols.writing import Neighbour
 from lcm.writing.deduplication.judge_model import DECISIONS, TARGETING, Model, hardened
 from lcm.writing.deduplication.merge_model import Model as MergingModel
 from tests.lcm.writing.admission.tables import candidate, document

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lcm.protocols import Judgement, Neighbour
-from lcm.records import Candidate
+from lcm.protocols.writing import Judgement, Neighbour
+from lcm.records.document import Candidate
 from lcm.writing.deduplication.merge_rule import Lines
 from lcm.writing.deduplication.nearest import Nearest, cosine_of_score, score_of_cosine
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document

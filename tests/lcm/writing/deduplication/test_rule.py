@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import Neighbour
+from lcm.protocols.writing import Neighbour
 from lcm.writing.deduplication.judge_rule import Rule
 from lcm.writing.deduplication.merge_rule import Lines
 from tests.lcm.writing.admission.tables import candidate, document

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.javascript import utf16_length
-from lcm.records import Message
+from lcm.records.conversation import Message
 from lcm.writing.extraction.chunks import Chunk, Turn, chunks, last_units
 
 

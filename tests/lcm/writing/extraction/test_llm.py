@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lcm.errors import ModelError
-from lcm.records import Candidate, Message
+from lcm.records.conversation import Message
+from lcm.records.document import Candidate
 from lcm.writing.extraction.llm import Llm
 from tests.support.language_models import Failing, Quoting, Replying
 from tests.support.workspaces import minute, transcript

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.records import MEMORY_CATEGORIES, Message
+from lcm.records.conversation import Message
+from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.extraction.llm import Llm
 from tests.support.language_models import Replying
 from tests.support.workspaces import LINES, transcript

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.clock import EPOCH
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 from lcm.writing.annotation.rules import Rules
 from lcm.writing.extraction.verbatim import Verbatim
 from tests.support.workspaces import LINES, transcript

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import Message, Part
+from lcm.records.conversation import Message, Part
 from lcm.writing.annotation.rules import Rules
 from lcm.writing.extraction.verbatim import Verbatim
 from lcm.writing.extraction.window import Window

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.records import MEMORY_CATEGORIES
+from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.lifecycle.fact_key import fact_key
 
 TOPICS = st.text("abz", min_size=1, max_size=20)

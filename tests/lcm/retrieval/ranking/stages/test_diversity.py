@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols import Batch
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.limit import Limit

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.continuity import Continuity
 from lcm.memory.memory import Memory
-from lcm.protocols import Batch
-from lcm.records import AuthoredNode, Query
+from lcm.protocols.retrieval import Batch
+from lcm.records.document import AuthoredNode
+from lcm.records.query import Query
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking

@@ -1,0 +1,79 @@
+"""What several floors ask: token estimators, embedders, language models."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+"""Shape (n, dim), float32, rows of unit length."""
+
+
+TextKind = Literal["query", "document"]
+
+
+class TokenEstimator(Protocol):
+    """Laws: never negative; 0 for the empty text; deterministic."""
+
+    def count(self, texts: Sequence[str]) -> list[int]: ...
+
+
+class Embedder(Protocol):
+    """Text to unit vectors.
+
+    Laws: rows have unit length; the same text gives the same row bit for bit, whatever stands beside it, in
+    whichever process; `name` changes whenever the rows could. Constructing one opens no model.
+    """
+
+    @property
+    def name(self) -> str:
+        """Identifies weights and settings: the key of the embedding cache."""
+        ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def windows(self, texts: Sequence[str]) -> list[list[str]]:
+        """Cut each text into overlapping pieces that the model reads whole; a short text is its own only piece."""
+        ...
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        """Embed texts of at most one window each; what lies beyond the window is not read."""
+        ...
+
+
+@runtime_checkable
+class CallsServer(Protocol):
+    """A component that asks a server: what it gives may differ tomorrow, so nothing made with it is kept."""
+
+    is_online: ClassVar[bool]
+
+
+Usable = Callable[[str], bool]
+
+
+class LanguageModel(Protocol):
+    """Laws: with recorded replies the same prompt gives the same reply, offline."""
+
+    def reply(
+        self,
+        system: str,
+        prompt: str,
+        is_usable: Usable | None = None,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> str:
+        """Ask once.
+
+        Args:
+            system: what the model is to be.
+            prompt: what is asked.
+            is_usable: says whether a reply is what was asked for. A recorded one that is not is asked for again.
+            temperature: of this reply; None = as the model is set.
+            max_tokens: of this reply; None = as the model is set.
+        Raises:
+            ModelError: if no reply could be had, with the reason; an AuthError if the server refuses the credentials.
+        """
+        ...

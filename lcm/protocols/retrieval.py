@@ -1,0 +1,275 @@
+"""From a query to scored documents: indexes, sources, stages, decay, recovery."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import polars as pl
+
+from lcm.errors import LcmError
+from lcm.protocols.models import Vectors
+from lcm.records.query import Recalled
+
+
+class VectorIndex(Protocol):
+    """Vectors to neighbours.
+
+    An id may be added with several vectors (the windows of one text): its cosine is that of its best one.
+    Laws: raw cosine, descending, ties in the order of adding; ids never repeat in one answer; a removed or
+    disallowed id is never returned; k beyond the size gives all. `exact` is the oracle of the others.
+    """
+
+    def add(self, ids: Sequence[str], vectors: Vectors) -> None: ...
+
+    def remove(self, ids: Sequence[str]) -> None: ...
+
+    def search(
+        self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
+    ) -> list[tuple[list[str], list[float]]]:
+        """For each row of `vectors`, at most k ids with their cosines; `allowed` None means every id."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write tmp, fsync, rename: the file is whole or absent."""
+        ...
+
+    def vectors_of(self, ids: Sequence[str]) -> Vectors:
+        """One unit vector an id: its own, or the normalised mean of several; row i belongs to ids[i].
+
+        Raises:
+            ValueError: if an id is not in the index.
+        """
+        ...
+
+    def load(self, path: Path) -> None:
+        """Replace the content by the file's.
+
+        Raises:
+            StoreError: if the file is missing, torn, or of other settings; the caller then rebuilds.
+        """
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class Tiered(Protocol):
+    """A vector index of several widths, each answer from one of them."""
+
+    def search_tiers(
+        self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
+    ) -> list[tuple[list[str], list[float], int]]:
+        """As `search`, and the width that answered each row."""
+        ...
+
+
+class TextIndex(Protocol):
+    """Words to raw BM25, higher is better.
+
+    An id is added once; to change its text remove it first.
+    Laws: as for VectorIndex; a document sharing no word with the query is not returned; scores depend only on the
+    documents now in the index.
+    """
+
+    def add(self, ids: Sequence[str], texts: Sequence[str]) -> None: ...
+
+    def remove(self, ids: Sequence[str]) -> None: ...
+
+    def search(
+        self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None
+    ) -> list[tuple[list[str], list[float]]]: ...
+
+    def __len__(self) -> int: ...
+
+
+class VectorIndexChoice(Protocol):
+    """The settings of a vector index; each workspace builds its own from them."""
+
+    def build(self, dim: int, *, incidents: Counter[str]) -> VectorIndex:
+        """An empty index; what it survives, then and later, is counted in `incidents`."""
+        ...
+
+
+class TextIndexChoice(Protocol):
+    """The settings of a text index; each workspace builds its own from them."""
+
+    def build(self) -> TextIndex: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Queries of one workspace that may see the same documents, and what a source or stage may ask about those.
+
+    A document is visible from its `valid_from` until its `invalidated_at`, to queries whose scopes hold its own.
+    """
+
+    queries: pl.DataFrame
+    """Columns query_id, text, asked_at, conversation_id, session_id, caller."""
+    vectors: Vectors
+    """Row i embeds query i; of shape (n, 0) where the source needs none, or where `embedding_error` says why not."""
+    documents: pl.DataFrame
+    """The visible documents, oldest first; columns as `lcm.store` names them."""
+    allowed: Sequence[str] | None
+    """The ids of `documents` as a filter for the indexes; None where the indexes hold nothing else."""
+    vector_index: VectorIndex
+    text_index: TextIndex
+    document_vectors: Callable[[Sequence[str]], Vectors]
+    """Ids to one unit vector each: the normalised mean of its windows."""
+    embedding_error: LcmError | None = None
+    """Why the queries have no vectors."""
+    scopes: tuple[str, ...] | None = None
+    """Which scopes the queries may read; None = all."""
+    is_in_session: bool = False
+    """The asker sees turns of its own session, which are left out of `documents`."""
+    turns: pl.DataFrame | None = None
+    """What else was said and could be seen, but is not durable or stands behind a summary: for the search of lost
+    turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
+    incidents: Counter[str] = field(default_factory=Counter)
+    """What failed and was survived: that of the workspace."""
+
+
+class Source(Protocol):
+    """Where candidate rows are born.
+
+    Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
+    dense_rank, lexical_rank (1-based; null likewise), score (null before fusion).
+    Laws: only visible documents; one row a (query, document); rows of a query in the order of first appearance.
+    """
+
+    @property
+    def needs_vectors(self) -> bool: ...
+
+    def candidates(self, batch: Batch) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class Expansion(Protocol):
+    """The only step that may add rows; it stands among the stages of a ranking.
+
+    Laws: only visible documents, or turns of the batch; every row that came in stays; one row a (query, document);
+    rows that it adds are described like the others.
+    """
+
+    def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """A frame in, a frame out.
+
+    Laws: never adds a row; keeps the type of every column; deterministic; leaves its argument alone; the rows of
+    one query come out the same whichever other queries share the frame.
+    """
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
+
+
+class Ranker(Protocol):
+    """What answers queries: one `Ranking`, or several and a rule that chooses.
+
+    Laws: documents of a query differ; rank counts from 1 without gaps; queries keep their order.
+    """
+
+    @property
+    def needs_vectors(self) -> bool: ...
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        """Rows of `RANKED_SCHEMA`; best first within each query."""
+        ...
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        """Every step's outcome: rows step, stage, query_id, document_id, rank, score."""
+        ...
+
+
+class Decay(Protocol):
+    """Age and use to a multiplier.
+
+    Laws: in [0, 1]; never rises with age; a value that is no number is taken as its column's default.
+    """
+
+    def multiplier(self) -> pl.Expr:
+        """An expression over the document's columns and `asked_at`."""
+        ...
+
+    def strength(self) -> pl.Expr:
+        """How alive a document is, over the same columns: what decay tiers are judged by."""
+        ...
+
+
+class Reinforcement(Protocol):
+    """What use does to the documents that a recall returned.
+
+    Laws: pure; only given documents change; an access count never falls; a decay tier moves one step at most.
+    """
+
+    @property
+    def recalled(self) -> int:
+        """How many of the first documents of an answer count as used; 0: nothing ever changes."""
+        ...
+
+    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
+        """The new use of the documents that change.
+
+        Args:
+            used_ids: what the recall returned.
+            documents: the visible documents, oldest first; columns as `lcm.store` names them.
+            now: when it was asked.
+        Returns:
+            Columns document_id, access_count, last_accessed_at, decay_tier.
+        """
+        ...
+
+
+class Signals(NamedTuple):
+    """How an answer looks failed: it came from the widest index tier, its best is weak, it is nothing but vague
+    summaries; or the session is new and says nothing of it."""
+
+    is_from_widest: bool
+    is_weak: bool
+    is_vague: bool
+    is_elsewhere: bool
+
+    @property
+    def has_failed(self) -> bool:
+        """The raw words of the session are looked through again."""
+        return (self.is_from_widest and self.is_weak) or self.is_vague
+
+
+class Recovery(Protocol):
+    """What is fetched beside a failed answer, and how it is ranked.
+
+    Laws: nothing is fetched for an answer that has not failed, unless it was asked from elsewhere; what a ranking has
+    fetched for a question that names no session is shown, and a reserve kept for it, in a context of any conversation;
+    the order is a permutation of some of what was given.
+    """
+
+    @property
+    def is_off(self) -> bool:
+        """Nothing is ever fetched."""
+        ...
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
+        """Judge an answer without what was recovered; `has_session`: turns of the asker's own session are at hand."""
+        ...
+
+    def reserve_tokens(self, prompt: str, signals: Signals, budget_tokens: int) -> int:
+        """How many tokens of the budget are kept for what was recovered."""
+        ...
+
+    def order(
+        self, prompt: str, recovered: Sequence[Recalled], tokens: Sequence[int], reserve_tokens: int, now: datetime
+    ) -> list[int]:
+        """The places of what to show, first first; each is shown that still fits into the reserve.
+
+        Args:
+            prompt: what was asked.
+            recovered: raw words, by cosine.
+            tokens: what each costs.
+            reserve_tokens: what there is for them.
+            now: when it was asked.
+        """
+        ...

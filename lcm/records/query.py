@@ -1,0 +1,48 @@
+"""What is asked, and what ranking found for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from lcm.records.document import ScopeClass
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A document that ranking found for a query."""
+
+    document_id: str
+    text: str
+    kind: str
+    source_message_ids: tuple[str, ...]
+    created_at: datetime
+    score: float
+    cosine: float = 0.0
+    role: str = ""
+    scope_class: ScopeClass = "durable"
+    confidence: float = 0.0
+    index_tier: int | None = None
+    """The width that answered, of an index with several."""
+    is_recovered: bool = False
+    """Fetched because ranking failed: the raw words, in the order of their cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question asked of a workspace at an instant."""
+
+    query_id: str
+    text: str
+    asked_at: datetime
+    workspace_id: str = "default"
+    category: str = "all"
+    conversation_id: str | None = None
+    session_id: str | None = None
+    scopes: tuple[str, ...] | None = None
+    """The scopes that the asker may read: None = all, () = none."""
+    only_category: str | None = None
+    """Answer with documents of this category alone."""
+    caller: Literal["manual", "cli", "auto"] = "manual"
+    """Who asks: a person or tool, the command line, or the memory itself before a turn."""
+    shown_message_ids: tuple[str, ...] = ()
+    """What the asker sees already: a document all of whose sources are among them is not returned."""
