@@ -21,6 +21,7 @@ $GROUPS"""
 import os
 import platform
 import re
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,8 +44,7 @@ from pipelines.config import building, conf_folder
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import identity, parts_of
 from pipelines.steps.search import Search, TrialConfigs
-from pipelines.views.study_table import show_study
-from pipelines.views.terminal import log_and_tell, progress, say, warn
+from pipelines.views.terminal import console, log_and_tell, progress, say, warn
 
 if TYPE_CHECKING:
     from eval.tuning.trial_queue import TrialQueue
@@ -181,8 +181,11 @@ def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
 
 def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> int:
     """Write and tell what is known, while others may still be at work."""
+    from rich.markdown import Markdown
+
     from eval.tuning.sampling import importances
     from eval.tuning.study_folder import write_study
+    from eval.tuning.study_page import study_page
     from eval.tuning.study_report import first_error, study_report
 
     settings, dataset, folder = search.settings, search.dataset, search.folder
@@ -203,7 +206,9 @@ def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> 
     write_study(folder, report, queue.study, best, text, _told(search))
     for trial in report.complete:
         is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
-    show_study(report, best, folder)
+    console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
+    say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
+    say(f"Kept: {folder}")
     running = report.counts()["running"]
     if running:
         say(f"{running} trials are still at work elsewhere; who is last tells of all")

@@ -12,7 +12,7 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -
     """Markdown.
 
     Args:
-        best: the overrides that make the picked configuration.
+        best: the overrides that make the picked configuration; none where they are told elsewhere.
         plots: files beside the page.
     """
     counts = report.counts()
@@ -34,7 +34,7 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -
 def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
     yield f"## Picked: trial {report.picked.number}"
     yield ""
-    yield rule(report)
+    yield _rule(report)
     yield ""
     yield from _table(
         ("objective", "value"),
@@ -43,14 +43,14 @@ def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
             for one, value in zip(report.objectives, report.picked.values, strict=True)
         ],
     )
-    yield from _table(("key", "value"), [(f"`{key}`", f"{value}") for key, value in report.picked.assignment.items()])
-    yield "```"
-    yield shlex.join(["lcm", "evaluate", *best])
-    yield "```"
-    yield ""
+    yield from _table(
+        ("key", "value"), [(f"`{key}`", _short(value)) for key, value in report.picked.assignment.items()]
+    )
+    if best:
+        yield from ("```", shlex.join(["lcm", "evaluate", *best]), "```", "")
 
 
-def rule(report: StudyReport) -> str:
+def _rule(report: StudyReport) -> str:
     """By what rule the trial was picked, in words."""
     first, *others = report.objectives
     if not others:
