@@ -22,7 +22,7 @@ from rich.table import Table
 
 from eval.benchmark.benchmark import Benchmark
 from eval.benchmark.growth import Curve
-from eval.benchmark.peak_memory import Peak, peak_of
+from eval.benchmark.peak_memory import IngestPeak, peak_of
 from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import CONFIG
@@ -112,7 +112,7 @@ def _curves(curves: Sequence[Curve]) -> Table:
     return table
 
 
-def _peaks(peaks: Sequence[Peak]) -> Table:
+def _peaks(peaks: Sequence[IngestPeak]) -> Table:
     table = Table("transcript", "messages", "peak of memory", "seconds")
     for peak in peaks:
         size = f"{peak.transcript_bytes / 2**20:.4g} MiB"

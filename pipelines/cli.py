@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     told = logging.StreamHandler()
-    told.addFilter(_Once())
+    told.addFilter(_OncePerReason())
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, format="lcm: %(message)s", handlers=[told])
     logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
@@ -105,7 +105,7 @@ def _run(name: str, arguments: list[str]) -> int:
     return code
 
 
-class _Once(logging.Filter):
+class _OncePerReason(logging.Filter):
     """Lets a warning of compaction pass once for each reason: the run's table counts how often."""
 
     def __init__(self) -> None:

@@ -31,13 +31,13 @@ from typing import Any, get_args
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
-from eval.batch.replay import Parts, Triggers, require_no_admission
+from eval.batch.replay import ReplayParts, Triggers, require_no_admission
 from eval.batch.report import REPORT, read_rows, write_report
 from eval.batch.run_folder import incidents_of, write_compaction_run
 from eval.batch.settings import deciding_settings
-from eval.batch.shard_work import Progress, ShardWork, Told
+from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
-from eval.executor.executor import Executor, Failed
+from eval.executor.executor import Executor, FailedItem
 from eval.experiment.run_folder import SUMMARY, config_hash
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
@@ -57,23 +57,23 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class PartsFactory:
     """Builds the components of a configuration, wherever it is sent."""
 
     config: dict[str, Any]
     """Resolved."""
 
-    def __call__(self) -> Parts:
+    def __call__(self) -> ReplayParts:
         config: DictConfig = OmegaConf.create(self.config)
         rules, tokens, assembly = (building.build(config, key) for key in ("session", "token_estimator", "assembly"))
-        return Parts(building.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.rendered))
+        return ReplayParts(building.build(config, "compaction"), MessagePreparer(rules, tokens, assembly.rendered))
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _BatchOutcome:
     """What the shards told."""
 
-    told: list[Told] = field(default_factory=list)
+    told: list[SourceReport] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     messages: int = 0
     seconds: float = 0.0
@@ -147,17 +147,17 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
     return into, ours["triggers"], int(shards) if shards else None  # type: ignore[return-value]  # checked above
 
 
-def _built(config: DictConfig) -> tuple[Executor, Tracking, Composed]:
+def _built(config: DictConfig) -> tuple[Executor, Tracking, PartsFactory]:
     """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
-    parts = Composed(building.resolved(config))
+    parts = PartsFactory(building.resolved(config))
     require_no_admission(parts().compaction)
     executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
     return executor, tracking, parts
 
 
-def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Outcome:
+def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _BatchOutcome:
     before = {shard.number: work.told_before(shard) for shard in shards}
-    outcome = _Outcome([one for told in before.values() for one in told or ()])
+    outcome = _BatchOutcome([one for told in before.values() for one in told or ()])
     shards = [shard for shard in shards if before[shard.number] is None]
     started = time.perf_counter()
     done: dict[int, tuple[float, int]] = {}
@@ -165,21 +165,21 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Outco
     with progress() as show, closing(executor.map(work, shards)) as told:
         for said in told:
             match said:
-                case Progress(shard, bytes_done, messages):
+                case ShardProgress(shard, bytes_done, messages):
                     done[shard] = (bytes_done, messages)
                     outcome.messages = sum(count for _, count in done.values())
                     rate = outcome.messages / (time.perf_counter() - started)
                     mib = int(sum(size for size, _ in done.values())) // _MIB
                     show(f"{outcome.messages:,} messages, {rate:,.0f}/s, MiB", mib, total)
-                case Told():
+                case SourceReport():
                     outcome.told.append(said)
-                case Failed(item, reason):
+                case FailedItem(item, reason):
                     outcome.failed.append(f"{shards[item].name}: {reason}")
     outcome.seconds = time.perf_counter() - started
     return outcome
 
 
-def _tell(outcome: _Outcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
+def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
     """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
     aside = [line for one in outcome.told for line in one.put_aside]

@@ -37,7 +37,7 @@ from lcm.plugins.settings.table import ABSENT, Table, at, check
 from lcm.plugins.settings.tables import TABLES
 from lcm.plugins.settings.writing import written
 from pipelines.config import building, command_line, composition, conf_folder
-from pipelines.config.preset_choices import Choices, Restored
+from pipelines.config.preset_choices import Choices, RestoredConfig
 from pipelines.config.preset_config import (
     RECALL,
     composed_of,
@@ -56,7 +56,7 @@ _OWN = ("to", "name", "target", "register", "alias")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExportRequest:
     """A command line of `lcm export`."""
 
     source: str | None
@@ -70,7 +70,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExportSource:
     """What is exported."""
 
     config: dict[str, Any]
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def read_command(arguments: Sequence[str]) -> Asked:
+def read_command(arguments: Sequence[str]) -> ExportRequest:
     """Tell the source, the command's own settings and overrides apart."""
     sources = [argument for argument in arguments if "=" not in argument]
     own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
@@ -119,7 +119,7 @@ def read_command(arguments: Sequence[str]) -> Asked:
     to = Path(own["to"])
     name = own.get("name") or to.resolve().name.replace("-", "_")
     check_name(name, conf_folder.groups())
-    return Asked(
+    return ExportRequest(
         source=sources[0] if sources else None,
         overrides=overrides,
         tracking=tracking,
@@ -131,7 +131,7 @@ def read_command(arguments: Sequence[str]) -> Asked:
     )
 
 
-def export(source: Source, to: Path, name: str, targets: Sequence[str]) -> dict[str, Any]:
+def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) -> dict[str, Any]:
     """Write a preset.
 
     Returns:
@@ -168,7 +168,7 @@ def export(source: Source, to: Path, name: str, targets: Sequence[str]) -> dict[
     return provenance
 
 
-def _write_yaml(to: Path, name: str, source: Source, preset: Restored, beside: Sequence[str]) -> None:
+def _write_yaml(to: Path, name: str, source: ExportSource, preset: RestoredConfig, beside: Sequence[str]) -> None:
     groups = [group for group in system_groups(source.config) if group != RECALL]
     write_choices(to, name, preset, groups, beside, _sentence(source))
     again = hash_of(composed_of(to, f"experiment={name}", *beside))
@@ -192,7 +192,7 @@ def _beside(config: Mapping[str, Any]) -> list[str]:
 
 
 def _write_plugin(
-    table: Table, to: Path, name: str, config: Mapping[str, Any], preset: Restored, choices: Choices
+    table: Table, to: Path, name: str, config: Mapping[str, Any], preset: RestoredConfig, choices: Choices
 ) -> dict[str, Any]:
     """Write a plugin's files, and tell what they do not say."""
     told = written(table, config, preset.config, choices)
@@ -223,7 +223,7 @@ def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict
     return {"key": key, "value": here, "plugin_value": there, "reason": reason}
 
 
-def _source(asked: Asked, tracking: Any, scratch: Path) -> Source:
+def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
     if asked.source is None:
         command = command_line.command(asked.overrides)
         plain = [override for override in command.overrides if not _is_recall(override)]
@@ -232,7 +232,7 @@ def _source(asked: Asked, tracking: Any, scratch: Path) -> Source:
         resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _is_recall(override)]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
-        return Source(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})
+        return ExportSource(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})
     folder = Path(asked.source)
     if folder.is_dir():
         run_id = None
@@ -244,7 +244,7 @@ def _source(asked: Asked, tracking: Any, scratch: Path) -> Source:
     return _fetched(asked.source, tracking, scratch)
 
 
-def _fetched(text: str, tracking: Any, scratch: Path) -> Source:
+def _fetched(text: str, tracking: Any, scratch: Path) -> ExportSource:
     from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
 
     run_id = text.removeprefix("runs:/").removeprefix("models:/")
@@ -259,7 +259,7 @@ def _fetched(text: str, tracking: Any, scratch: Path) -> Source:
     return _of_folder(folder, {"kind": "mlflow", "asked": text, "run_id": run_id}, run_id)
 
 
-def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Source:
+def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:
     summary = read_summary(folder)
     path = folder / CONFIG
     if not path.is_file():
@@ -268,10 +268,10 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Sour
     if summary.get("kind") == "preset":
         kept = json.loads((folder / "provenance.json").read_text())
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}
-    return Source(config, origin, summary, folder, run_id)
+    return ExportSource(config, origin, summary, folder, run_id)
 
 
-def _log(asked: Asked, source: Source, tracking: Mlflow) -> None:
+def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:
     """Log the preset: with the run that it is of, else as a run of its own."""
     from eval.tracking.registry import attach, logged_run, promote, register
 
@@ -312,7 +312,7 @@ def _brief(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
 
 
-def _sentence(source: Source) -> str:
+def _sentence(source: ExportSource) -> str:
     told = source.summary.get("measures", {}).get("recall@10")
     measured = f"; recall@10 {told['value']:.3f} on {source.summary['dataset']['name']}" if told else ""
     origin = source.origin.get("run_id") or source.origin.get("folder") or " ".join(source.origin.get("overrides", []))

@@ -23,7 +23,7 @@ from eval.experiment.run_folder import SUMMARY
 from lcm.errors import LcmError
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import settings
-from lcm.plugins.settings.reading import Read, read
+from lcm.plugins.settings.reading import ImportedSettings, read
 from lcm.plugins.settings.table import ABSENT, Table, at
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import conf_folder
@@ -37,14 +37,14 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import PROVENANCE, check_name
-from pipelines.export import YAML, Source, export
+from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import say
 
 _OWN = ("plugin", "to", "name")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedPreset:
     """What was read."""
 
     config: dict[str, Any]
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     if own.get("to"):
         to = Path(own["to"])
         check_name(name, conf_folder.groups())
-        export(Source(found.config, found.origin), to, name, (YAML,))
+        export(ExportSource(found.config, found.origin), to, name, (YAML,))
         say(f"Imported: {to}/system/{name}.yaml")
     if found.searching:
         told = shlex.join([f"{RECALL}=lossless_claw", *found.searching])
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Imported:
+def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> ImportedPreset:
     """Read a plugin's files.
 
     Raises:
@@ -109,10 +109,10 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
     }
     overrides = [*overrides, *_changed(found, overrides, config)]
     origin = {"kind": "plugin", "plugin": table.plugin, "files": [str(path) for path in files]}
-    return Imported(resolved, tuple(overrides), origin, told, tuple(searching))  # type: ignore[arg-type]
+    return ImportedPreset(resolved, tuple(overrides), origin, told, tuple(searching))  # type: ignore[arg-type]
 
 
-def imported_preset(path: Path) -> Imported:
+def imported_preset(path: Path) -> ImportedPreset:
     """Compose an exported preset again.
 
     Raises:
@@ -133,7 +133,7 @@ def imported_preset(path: Path) -> Imported:
             f"its configuration was {was['config_hash']} when it was exported and is {now} now: choices have changed"
         )
     overrides = (searched(folder), choice, *beside)
-    return Imported(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
+    return ImportedPreset(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
 
 
 def _is_preset(path: Path) -> bool:
@@ -141,7 +141,7 @@ def _is_preset(path: Path) -> bool:
 
 
 def _changed(
-    found: Read, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = conf_folder.EVALUATE
+    found: ImportedSettings, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = conf_folder.EVALUATE
 ) -> list[str]:
     """The values that differ from what the choices hold, as overrides for a pipeline."""
     default = with_references(overrides, pipeline)

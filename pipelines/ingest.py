@@ -48,7 +48,7 @@ _MIB = 2**20
 
 
 @dataclass(slots=True)
-class _Taken:
+class _FileReport:
     """What became of one file."""
 
     file: RecordedFile
@@ -150,7 +150,7 @@ def _to_store(
     into: Path,
     preparer: MessagePreparer,
     show: Progress,
-) -> list[_Taken]:
+) -> list[_FileReport]:
     taken = []
     with Store(into) as store:
         for one, step in _each(files, show):
@@ -173,8 +173,8 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
 
 def _to_parquet(
     files: Sequence[RecordedFile], name: str, readers: Sequence[TranscriptReader], into: Path, show: Progress
-) -> list[_Taken]:
-    taken: list[_Taken] = []
+) -> list[_FileReport]:
+    taken: list[_FileReport] = []
     conversations: dict[str, Path] = {}
 
     def pieces() -> Iterator[Transcript]:
@@ -193,7 +193,7 @@ def _to_parquet(
     return taken
 
 
-def _reader(one: _Taken, name: str, readers: Sequence[TranscriptReader]) -> TranscriptReader | None:
+def _reader(one: _FileReport, name: str, readers: Sequence[TranscriptReader]) -> TranscriptReader | None:
     try:
         reader = reader_of(one.file, name, readers)
     except TranscriptError as error:
@@ -207,7 +207,7 @@ def _nothing_in(file: RecordedFile) -> str:
     return f"{file.path}: holds nothing that can be read"
 
 
-def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_Taken, Callable[[], None]]]:
+def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_FileReport, Callable[[], None]]]:
     """Each file with what tells its progress, in MiB of all files."""
     sizes = [file.path.stat().st_size for file in files]
     total = max(1, sum(sizes) // _MIB)
@@ -216,17 +216,17 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_Take
         def step(file: RecordedFile = file, number: int = number) -> None:
             show("reading, MiB", (sum(sizes[:number]) + min(file.bytes_read, sizes[number])) // _MIB, total)
 
-        yield _Taken(file), step
+        yield _FileReport(file), step
     show("reading, MiB", total, total)
 
 
-def _show(taken: Sequence[_Taken], *, has_new: bool) -> None:
+def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     """What went in, in the fullest table that fits."""
     rows = [one for one in taken if one.refused is None]
     if not rows:
         return
     folder = Path(os.path.commonpath([one.file.path.absolute().parent for one in rows]))
-    columns: dict[str, Callable[[_Taken], int]] = {
+    columns: dict[str, Callable[[_FileReport], int]] = {
         "conversations": lambda one: len(one.conversations),
         "messages": lambda one: one.roles.total(),
         **{role: lambda one, role=role: one.roles[role] for role in ROLES},  # type: ignore[misc]
@@ -265,7 +265,7 @@ def _listed(listing: Path) -> list[dict[str, Any]]:
     return [entry for _, entry in RecordedFile(listing, strict=True).values()] if listing.exists() else []
 
 
-def _list(read: Sequence[_Taken], earlier: Sequence[dict[str, Any]], listing: Path) -> None:
+def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listing: Path) -> None:
     """Tell what was put aside, and list it in place of what was put aside of the same files before."""
     aside = [line for one in read for line in one.file.quarantine]
     for line in aside[:_SHOWN]:
@@ -281,7 +281,7 @@ def _list(read: Sequence[_Taken], earlier: Sequence[dict[str, Any]], listing: Pa
         warn(f"{len(aside)} put aside in all: {listing}")
 
 
-def _tell_refused(taken: Sequence[_Taken]) -> None:
+def _tell_refused(taken: Sequence[_FileReport]) -> None:
     for one in taken:
         if one.refused is not None:
             reason = one.refused.partition("; lcm reads: ")[0] if one.is_passed_over else one.refused

@@ -34,7 +34,7 @@ from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
-from pipelines.steps.compared_sides import Compared, compared_sides
+from pipelines.steps.compared_sides import CompareRequest, compared_sides
 from pipelines.views.comparison_table import show_comparison
 from pipelines.views.terminal import log_and_tell, progress, show_look
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
     into = _folder(ours.get("into"), now)
-    compared = Compared(
+    compared = CompareRequest(
         baseline=ours["baseline"],
         candidate=ours.get("candidate"),
         name=ours.get("name", _NAME),
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(asked: Compared, regression: Regression, into: Path) -> Comparison:
+def _compared(asked: CompareRequest, regression: Regression, into: Path) -> Comparison:
     with progress() as show:
         found = compared_sides(asked, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)

@@ -43,7 +43,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, conf_folder
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import identity, parts_of
-from pipelines.steps.search import Search, TrialConfigs
+from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.terminal import console, log_and_tell, progress, say, warn
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def main(asked: Command) -> int:
     dataset: Dataset = parts["dataset"].load()
     folds = folds_of(dataset, settings.folds)
     with claimed(asked, goes_on=True) as folder, parts["tracking"].logger() as log:
-        return _tune(Search(settings, searched, configs, dataset, folds, folder), config, log)
+        return _tune(StudySetup(settings, searched, configs, dataset, folds, folder), config, log)
 
 
 def _space(config: DictConfig) -> Space:
@@ -112,7 +112,7 @@ def _checked(
     return built
 
 
-def _tune(search: Search, config: DictConfig, log: Log) -> int:
+def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
     from eval.tuning.sampling import quieten
     from eval.tuning.trial_queue import TrialQueue
     from eval.tuning.worker import Worker
@@ -146,7 +146,7 @@ def _tune(search: Search, config: DictConfig, log: Log) -> int:
             queue.close()
 
 
-def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
+def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:
     """Refuse to go on with a study of something else."""
     base = search.configs.config({})
     setup = {
@@ -179,7 +179,7 @@ def _begin(queue: "TrialQueue", search: Search, config: DictConfig) -> None:
         say(f"Going on with study {name}: {done} trials are there")
 
 
-def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> int:
+def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool) -> int:
     """Write and tell what is known, while others may still be at work."""
     from rich.markdown import Markdown
 
@@ -217,7 +217,7 @@ def _finish(queue: "TrialQueue", search: Search, log: Log, is_tracked: bool) -> 
     return 2 if report.counts()["failed"] else 0
 
 
-def _told(search: Search) -> Mapping[str, object]:
+def _told(search: StudySetup) -> Mapping[str, object]:
     settings = search.settings
     names = ("trials", "sampler", "startup_trials", "seed", "pruner")
     return {

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.compaction.guidance.reading import Frame
+from lcm.compaction.guidance.reading import PhraseRules
 from lcm.compaction.guidance.scanner import ByteScanner
 
 SENTENCES = Path(__file__).parents[2] / "tests/lcm/compaction/guidance/sentences"
 SETS = {"dev": "dev.json", "own": "dev2.json", "test": "test.json"}
 LABELS = {"obligation": "obligation", "forbidden": "prohibition", "permitted": "permission", None: "none"}
-FRAMES: dict[str, Frame] = {"original": ByteScanner(), "corrected": ClauseRules()}
+FRAMES: dict[str, PhraseRules] = {"original": ByteScanner(), "corrected": ClauseRules()}
 STABILITY_THRESHOLD = 0.35
 
 Pairs = list[tuple[str, str]]
@@ -36,12 +36,12 @@ class Rates(NamedTuple):
     recall: float
 
 
-def sentence_pairs(frame: Frame, name: str) -> Pairs:
+def sentence_pairs(frame: PhraseRules, name: str) -> Pairs:
     rows = json.loads((SENTENCES / SETS[name]).read_text("utf-8"))
     return [(row["label"], LABELS[frame.read(row["text"]).label]) for row in rows]
 
 
-def corpus_pairs(frame: Frame, folder: Path, prefix: str) -> Pairs:
+def corpus_pairs(frame: PhraseRules, folder: Path, prefix: str) -> Pairs:
     """Rows of the files that begin with `deontic` or `tier15`."""
     pairs = []
     for path in sorted(folder.glob(f"{prefix}*.json")):

@@ -23,11 +23,11 @@ class Oracle:
     """
 
     def ranking(self, dataset: Dataset) -> Ranking:
-        return Ranking(Evidence(_evidence(dataset)))
+        return Ranking(EvidenceSource(_evidence(dataset)))
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceSource:
     """The oracle's source: of the visible documents those that cover evidence."""
 
     messages: pl.DataFrame

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from lcm.transcript.parquet import ParquetReader, json_value, recorded_row
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 _BATCH_ROWS, _BATCH_BYTES = 2000, 8 * 2**20
@@ -31,7 +31,7 @@ class ParquetPart:
     def detects(self, file: RecordedFile) -> bool:
         return ParquetReader().detects(file)
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         before = 0
         try:
             with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eval.batch.parquet_part import ParquetPart
-from eval.batch.sharding import Source
+from eval.batch.sharding import TranscriptSource
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Transcript
 from lcm.transcript.reader import TranscriptReader
@@ -27,10 +27,10 @@ class ReadConversation:
 
 
 @dataclass(slots=True)
-class Reading:
+class SourceReader:
     """One source, under way."""
 
-    source: Source
+    source: TranscriptSource
     file: RecordedFile
     pieces: Iterator[Transcript]
     conversations: dict[str, ReadConversation] = field(default_factory=dict)
@@ -68,10 +68,10 @@ class Reading:
         return taken
 
 
-def opened(source: Source, name: str, readers: Sequence[TranscriptReader] = READERS) -> Reading:
+def opened(source: TranscriptSource, name: str, readers: Sequence[TranscriptReader] = READERS) -> SourceReader:
     """Begin to read a source in the format of that name, "auto": as it looks."""
     file = RecordedFile(source.path, name=source.name)
-    reading = Reading(source, file, iter(()))
+    reading = SourceReader(source, file, iter(()))
     try:
         reader = ParquetPart(source.part, source.parts) if source.parts > 1 else reader_of(file, name, readers)
         reading.pieces = read_pieces(file, reader)

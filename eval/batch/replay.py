@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
-from eval.batch.reading import Reading
+from eval.batch.reading import SourceReader
 from eval.replay.per_turn import turns
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
@@ -29,7 +29,7 @@ _MARK = {"per_turn": "turn", "at_end": "sweep"}
 """The event that says up to which message a conversation was compacted."""
 
 
-class Parts(NamedTuple):
+class ReplayParts(NamedTuple):
     """What a batch is made with."""
 
     compaction: Compaction
@@ -62,7 +62,7 @@ class Replay:
     comes to what would have been without the failure. Once credentials were refused no summarizer is asked again.
     """
 
-    def __init__(self, store: Store, parts: Parts, triggers: Triggers, *, incidents: Counter[str]) -> None:
+    def __init__(self, store: Store, parts: ReplayParts, triggers: Triggers, *, incidents: Counter[str]) -> None:
         self._store = store
         self._parts = parts._replace(preparer=replace(parts.preparer, incidents=incidents))
         self._incidents = incidents
@@ -88,7 +88,7 @@ class Replay:
         self._is_begun = False
         self._uncommitted = 0
 
-    def take_in(self, conversation_id: str, pieces: Sequence[tuple[Reading, Transcript]]) -> Work:
+    def take_in(self, conversation_id: str, pieces: Sequence[tuple[SourceReader, Transcript]]) -> Work:
         """Store what is new in pieces of one conversation, turn by turn; an error is kept by the reading it is in.
 
         The report is that of the last turn.
@@ -107,7 +107,7 @@ class Replay:
                     self._conversations.pop(conversation_id, None)
         return report
 
-    def finish(self, conversation_id: str, reading: Reading) -> Work:
+    def finish(self, conversation_id: str, reading: SourceReader) -> Work:
         """End the last turn of a conversation, or sweep it."""
         report = _nothing_done(conversation_id)
         read = reading.conversation(conversation_id)
@@ -122,7 +122,7 @@ class Replay:
             self._conversations.pop(conversation_id, None)
         return report
 
-    def _take_in(self, reading: Reading, piece: Transcript) -> Work:
+    def _take_in(self, reading: SourceReader, piece: Transcript) -> Work:
         conversation_id = piece.conversation_id
         report = _nothing_done(conversation_id)
         stored = self._stored(conversation_id)

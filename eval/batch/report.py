@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.batch.reading import Reading
+from eval.batch.reading import SourceReader
 from lcm.encoding import to_json, well_formed
 from lcm.files import written_whole
 from lcm.records.summary import LEVELS
@@ -37,7 +37,7 @@ REPORT_SCHEMA: dict[str, pl.DataType] = {
 """
 
 
-def conversation_row(store: Store, shard: int, reading: Reading, conversation_id: str) -> dict[str, Any]:
+def conversation_row(store: Store, shard: int, reading: SourceReader, conversation_id: str) -> dict[str, Any]:
     totals = store.conversation_totals(conversation_id)
     read = reading.conversation(conversation_id)
     depths = [0] * (1 + max((depth for depth, *_ in totals.summaries), default=-1))
@@ -60,7 +60,7 @@ def conversation_row(store: Store, shard: int, reading: Reading, conversation_id
     }
 
 
-def refused_row(shard: int, reading: Reading) -> dict[str, Any]:
+def refused_row(shard: int, reading: SourceReader) -> dict[str, Any]:
     return _row(shard, reading) | {"refused": reading.refused}
 
 
@@ -94,7 +94,7 @@ def write_report(rows: pl.DataFrame, path: Path) -> None:
         rows.write_parquet(stream, compression="zstd")
 
 
-def _row(shard: int, reading: Reading) -> dict[str, Any]:
+def _row(shard: int, reading: SourceReader) -> dict[str, Any]:
     return {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from eval.batch.reading import Reading, opened
-from eval.batch.replay import Parts, Replay, Triggers
+from eval.batch.reading import SourceReader, opened
+from eval.batch.replay import Replay, ReplayParts, Triggers
 from eval.batch.report import add_rows, conversation_row, refused_row
-from eval.batch.sharding import Shard, Source
+from eval.batch.sharding import Shard, TranscriptSource
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError
@@ -30,7 +30,7 @@ _WIDTH = 64
 _LOCK_WAIT_S = 60.0
 
 
-class Progress(NamedTuple):
+class ShardProgress(NamedTuple):
     """How far a shard is, in this run."""
 
     shard: int
@@ -39,11 +39,11 @@ class Progress(NamedTuple):
     messages: int
 
 
-class Told(NamedTuple):
+class SourceReport(NamedTuple):
     """What became of one source."""
 
     shard: int
-    source: Source
+    source: TranscriptSource
     conversations: int
     messages: int
     put_aside: tuple[str, ...]
@@ -61,12 +61,12 @@ class ShardWork:
     """What an executor runs for each shard; going on with a shard repeats nothing that was written."""
 
     into: Path
-    parts: Callable[[], Parts]
+    parts: Callable[[], ReplayParts]
     """Builds the components, in the worker's own process."""
     triggers: Triggers
     format: str = "auto"
 
-    def __call__(self, shard: Shard) -> Iterator[Progress | Told]:
+    def __call__(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         if not self.into.is_dir():
             raise LcmError(
                 f"{self.into} is not there where {shard.name} is worked on: on a cluster, name a folder that all "
@@ -78,7 +78,7 @@ class ShardWork:
         except Timeout as error:
             raise LcmError(f"{shard.name} of {self.into} is being worked on; try again when that is done") from error
 
-    def told_before(self, shard: Shard) -> list[Told] | None:
+    def told_before(self, shard: Shard) -> list[SourceReport] | None:
         """What an earlier run told of the shard, where nothing is left to do: known without a worker."""
         path = self.into / f"{shard.name}.db"
         if not path.exists() and shard.sources:
@@ -88,7 +88,7 @@ class ShardWork:
                 return None
         return [_done_before(shard, source) for source in shard.sources]
 
-    def _work(self, shard: Shard) -> Iterator[Progress | Told]:
+    def _work(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         parts = self.parts()
         rows = self.into / f"{shard.name}.jsonl"
         incidents = Counter[str]()
@@ -96,8 +96,8 @@ class ShardWork:
             Store(self.into / f"{shard.name}.db") as store,
             Replay(store, parts, self.triggers, incidents=incidents) as replay,
         ):
-            summarizer = _Timed(parts.compaction.summarizer, incidents)
-            under_way: list[Reading] = []
+            summarizer = _TimedSummarizer(parts.compaction.summarizer, incidents)
+            under_way: list[SourceReader] = []
             waiting = iter(shard.sources)
             done_bytes = messages = 0
             while True:
@@ -116,12 +116,12 @@ class ShardWork:
                     told = _ended(shard, reading, store, replay, summarizer, rows)
                     yield told._replace(incidents=tuple(incidents.items()))
                     incidents.clear()
-                yield Progress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
+                yield ShardProgress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
 
 
-def _round(readings: Sequence[Reading], replay: Replay, summarizer: "_Timed") -> int:
+def _round(readings: Sequence[SourceReader], replay: Replay, summarizer: "_TimedSummarizer") -> int:
     """Take in a piece of each source; returns how many messages were read."""
-    told: dict[str, list[tuple[Reading, Transcript]]] = {}
+    told: dict[str, list[tuple[SourceReader, Transcript]]] = {}
     for reading in readings:
         for piece in reading.take():
             told.setdefault(piece.conversation_id, []).append((reading, piece))
@@ -134,7 +134,9 @@ def _round(readings: Sequence[Reading], replay: Replay, summarizer: "_Timed") ->
     return sum(len(piece.messages) for pieces in told.values() for _, piece in pieces)
 
 
-def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summarizer: "_Timed", rows: Path) -> Told:
+def _ended(
+    shard: Shard, reading: SourceReader, store: Store, replay: Replay, summarizer: "_TimedSummarizer", rows: Path
+) -> SourceReport:
     """End the conversations of a source that was read, and note it as done unless a summarizer failed."""
     if not reading.refused:
         works = (
@@ -154,7 +156,7 @@ def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summari
         add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in stored))
         if not reading.failures:
             store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
-    return Told(
+    return SourceReport(
         shard=shard.number,
         source=reading.source,
         conversations=len(reading.conversations),
@@ -165,11 +167,11 @@ def _ended(shard: Shard, reading: Reading, store: Store, replay: Replay, summari
     )
 
 
-def _done_before(shard: Shard, source: Source) -> Told:
-    return Told(shard.number, source, 0, 0, (), None, was_done=True)
+def _done_before(shard: Shard, source: TranscriptSource) -> SourceReport:
+    return SourceReport(shard.number, source, 0, 0, (), None, was_done=True)
 
 
-def _bytes_done(reading: Reading) -> float:
+def _bytes_done(reading: SourceReader) -> float:
     return min(reading.file.bytes_read, reading.source.size_bytes)
 
 
@@ -188,7 +190,7 @@ def _failures_told_together() -> Iterator[None]:
         log.removeFilter(is_kept)
 
 
-class _Timed:
+class _TimedSummarizer:
     """A summarizer whose calls are shared out among the conversations that asked."""
 
     def __init__(self, summarizer: Summarizer, incidents: Counter[str]) -> None:
@@ -202,7 +204,7 @@ class _Timed:
         self._share = (time.perf_counter() - started) / len(requests)
         return results
 
-    def timed(self, work: Work, reading: Reading, conversation_id: str) -> Work:
+    def timed(self, work: Work, reading: SourceReader, conversation_id: str) -> Work:
         """The work, its seconds counted."""
         read = reading.conversation(conversation_id)
         started = time.perf_counter()

@@ -21,7 +21,7 @@ _CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TranscriptSource:
     """A file of transcripts, or the part of a Parquet file's conversations that one shard takes."""
 
     path: Path
@@ -39,7 +39,7 @@ class Shard:
     """What one store takes in, in order."""
 
     number: int
-    sources: tuple[Source, ...]
+    sources: tuple[TranscriptSource, ...]
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ def shards_of(
     number = plan.get("shards") or number or workers
     dealt: dict[str, int] = plan.get("files", {})
     loads = [0] * number
-    sources: list[list[Source]] = [[] for _ in range(number)]
+    sources: list[list[TranscriptSource]] = [[] for _ in range(number)]
     sized = sorted(((file.path.stat().st_size, file) for file in files), key=lambda pair: -pair[0])
     for is_known in (True, False):
         for size, file in sized:
@@ -88,11 +88,11 @@ def shards_of(
                 dealt.setdefault(key, -1)
                 for part in range(number):
                     own = hashlib.sha256(f"{digest} {part}/{number}".encode()).hexdigest()
-                    sources[part].append(Source(file.path, file.name, own, size // number, part, number))
+                    sources[part].append(TranscriptSource(file.path, file.name, own, size // number, part, number))
                     loads[part] += size // number
                 continue
             shard = dealt.setdefault(key, min(range(number), key=loads.__getitem__))
-            sources[shard].append(Source(file.path, file.name, digest, size))
+            sources[shard].append(TranscriptSource(file.path, file.name, digest, size))
             loads[shard] += size
     into.mkdir(parents=True, exist_ok=True)
     with written_whole(into / PLAN) as stream:

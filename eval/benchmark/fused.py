@@ -79,7 +79,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedBatch:
     """One batch, its candidate frame, best first, and the same as arrays."""
 
     batch: Batch
@@ -122,11 +122,11 @@ class FusedSizes:
     def facts(self) -> dict[str, float]:
         return {name: getattr(self, name) for name in ("documents", "queries", "candidates", "dim")}
 
-    def made(self, seed: int) -> Fused:
+    def made(self, seed: int) -> FusedBatch:
         return fused(self.documents, self.queries, self.candidates, self.dim, seed)
 
 
-def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) -> Fused:
+def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) -> FusedBatch:
     """So many queries of a year's workspace, each with so many of its documents.
 
     Documents come in pairs, of which six in ten say nearly the same; a query gets whole pairs. 5 % are noise, 3 % have
@@ -148,7 +148,7 @@ def fused(documents: int, queries: int, candidates: int, dim: int, seed: int) ->
         document_vectors=index.vectors_of,
     )
     frame = describe(_candidates(batch, candidates, seed), batch)
-    return Fused(batch, frame, _rows(frame, batch, candidates))
+    return FusedBatch(batch, frame, _rows(frame, batch, candidates))
 
 
 def _vectors(number: int, dim: int, seed: int) -> Vectors:

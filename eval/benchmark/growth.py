@@ -126,7 +126,7 @@ class Growth:
             yield from index(name, text_choice.build, texts, asked, "lexical search")
 
         batch = _batch(queries, query_vectors, frame, indexes["exact"], indexes["fts5"])
-        found = _Found(self.ranking.source.candidates(batch))
+        found = _FixedSource(self.ranking.source.candidates(batch))
         stages = replace(self.ranking, source=found)
         yield timed("ranking", "rank, behind the source", lambda: lambda: stages.rank(batch))
 
@@ -171,7 +171,7 @@ class _StoreWork:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FixedSource:
     """A source whose candidates are known."""
 
     frame: pl.DataFrame

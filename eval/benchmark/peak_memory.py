@@ -25,7 +25,7 @@ _SMALL_BYTES = _MB // 16
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class IngestPeak:
     """A transcript's way into a workspace, in a process of its own."""
 
     transcript_bytes: int
@@ -45,7 +45,9 @@ class PeakMemory:
     def __post_init__(self) -> None:
         check_range(self, "transcript_mb", gt=0)
 
-    def run(self, seed: int, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress) -> list[Peak]:
+    def run(
+        self, seed: int, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress
+    ) -> list[IngestPeak]:
         """Write the transcripts and have them taken in; see `Benchmark.run`."""
         sizes = (_SMALL_BYTES, int(self.transcript_mb * _MB))
         peaks = []
@@ -54,7 +56,7 @@ class PeakMemory:
                 progress("watching memory", done, len(sizes))
                 file = Path(folder) / f"{size}.jsonl"
                 messages = corpus.write_chat(file, size, seed)
-                peaks.append(Peak(file.stat().st_size, messages, *peak_of_ingest(file)))
+                peaks.append(IngestPeak(file.stat().st_size, messages, *peak_of_ingest(file)))
                 file.unlink()
         progress("watching memory", len(sizes), len(sizes))
         return peaks

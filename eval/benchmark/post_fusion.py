@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from eval.benchmark import numpy_stages
-from eval.benchmark.fused import Fused, FusedSizes
-from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_rates, take_turns
+from eval.benchmark.fused import FusedBatch, FusedSizes
+from eval.benchmark.timing import Comparison, DisagreementError, RoundTimes, Target, compared_rates, take_turns
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.ranking.stages.diversity import Diversity
@@ -103,8 +103,8 @@ class DiversityWalk(FusedSizes):
 
 
 def _against_loop(
-    parts: Sequence[tuple[pl.DataFrame, Batch]], made: Fused, stages: Sequence[Stage], repeats: int
-) -> Rounds:
+    parts: Sequence[tuple[pl.DataFrame, Batch]], made: FusedBatch, stages: Sequence[Stage], repeats: int
+) -> RoundTimes:
     """Time the stages over frames of some queries each, and the loop over all of them."""
     check = _agreement(made.frame)
     return take_turns(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Rounds, Target, compared_times
+from eval.benchmark.timing import Comparison, DisagreementError, RoundTimes, Target, compared_times
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
@@ -54,7 +54,7 @@ class RankingShare:
                 ranking.append(ended - embedded - source.seconds)
                 whole.append(ended - started)
                 without_embedding.append(ended - started - embedder.seconds)
-        rounds = Rounds(tuple(ranking), tuple(whole))
+        rounds = RoundTimes(tuple(ranking), tuple(whole))
         shares = (ranked_s / run_s for ranked_s, run_s in zip(ranking, without_embedding, strict=True))
         facts = {
             "messages": self.messages,

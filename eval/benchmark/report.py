@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.benchmark.growth import Curve
-from eval.benchmark.peak_memory import Peak
+from eval.benchmark.peak_memory import IngestPeak
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import environment, write_whole
 
@@ -21,7 +21,7 @@ class Report:
 
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve]
-    peaks: Sequence[Peak]
+    peaks: Sequence[IngestPeak]
 
     @property
     def missed(self) -> list[str]:

@@ -23,7 +23,7 @@ class DisagreementError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class RoundTimes:
     """Seconds of each round, the two sides in the same order."""
 
     ours: tuple[float, ...]
@@ -56,7 +56,7 @@ class Comparison:
     ratio_high: float
     target: Target | None
     """None where the ratio is only reported."""
-    rounds: Rounds
+    rounds: RoundTimes
     facts: Mapping[str, float] = field(default_factory=dict)
     """What else was found out about the two."""
 
@@ -67,7 +67,7 @@ class Comparison:
 
 def take_turns(
     ours: Prepare[_Ours], bare: Prepare[_Bare], check: Callable[[_Ours, _Bare], None], repeats: int
-) -> Rounds:
+) -> RoundTimes:
     """Time both sides `repeats` times, in turns, the first one changing; one round before them warms up.
 
     Args:
@@ -89,7 +89,7 @@ def take_turns(
             if number:
                 seconds[0].append(ours_s)
                 seconds[1].append(bare_s)
-    return Rounds(tuple(seconds[0]), tuple(seconds[1]))
+    return RoundTimes(tuple(seconds[0]), tuple(seconds[1]))
 
 
 def median_seconds(prepare: Prepare[object], repeats: int) -> float:
@@ -102,23 +102,28 @@ def median_seconds(prepare: Prepare[object], repeats: int) -> float:
 
 
 def compared_rates(
-    name: str, unit: str, work: int, rounds: Rounds, target: Target | None, facts: Mapping[str, float] | None = None
+    name: str, unit: str, work: int, rounds: RoundTimes, target: Target | None, facts: Mapping[str, float] | None = None
 ) -> Comparison:
     """Compare how much of `work` each side does a second."""
-    rates = Rounds(tuple(work / s for s in rounds.ours), tuple(work / s for s in rounds.bare))
+    rates = RoundTimes(tuple(work / s for s in rounds.ours), tuple(work / s for s in rounds.bare))
     return _compared(name, unit, rates, rounds, target, facts or {})
 
 
 def compared_times(
-    name: str, unit: str, scale: float, rounds: Rounds, target: Target | None, facts: Mapping[str, float] | None = None
+    name: str,
+    unit: str,
+    scale: float,
+    rounds: RoundTimes,
+    target: Target | None,
+    facts: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Compare how long each side takes; `scale` makes of a round's seconds the unit."""
-    times = Rounds(tuple(scale * s for s in rounds.ours), tuple(scale * s for s in rounds.bare))
+    times = RoundTimes(tuple(scale * s for s in rounds.ours), tuple(scale * s for s in rounds.bare))
     return _compared(name, unit, times, rounds, target, facts or {})
 
 
 def _compared(
-    name: str, unit: str, values: Rounds, rounds: Rounds, target: Target | None, facts: Mapping[str, float]
+    name: str, unit: str, values: RoundTimes, rounds: RoundTimes, target: Target | None, facts: Mapping[str, float]
 ) -> Comparison:
     ours, bare = statistics.median(values.ours), statistics.median(values.bare)
     ratios: Sequence[float] = [mine / theirs for mine, theirs in zip(values.ours, values.bare, strict=True)]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.benchmark.fused import Fused, FusedSizes, Numbers
+from eval.benchmark.fused import FusedBatch, FusedSizes, Numbers
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.fusion.two_pass import TwoPass
@@ -52,7 +52,9 @@ class TwoPassScore(FusedSizes):
             self._compared("two-pass, without words", made, replace(self.fusion, kappa=0.0), repeats, None),
         ]
 
-    def _compared(self, name: str, made: Fused, fusion: TwoPass, repeats: int, target: Target | None) -> Comparison:
+    def _compared(
+        self, name: str, made: FusedBatch, fusion: TwoPass, repeats: int, target: Target | None
+    ) -> Comparison:
         arrays = Arrays.of(made)
         rounds = take_turns(
             lambda: lambda: fusion(made.frame, made.batch),
@@ -79,7 +81,7 @@ class Arrays:
     questions: list[str]
 
     @classmethod
-    def of(cls, made: Fused) -> "Arrays":
+    def of(cls, made: FusedBatch) -> "Arrays":
         def table(column: pl.Expr) -> Numbers:
             numbers: Numbers = made.frame.select(column.cast(pl.Float64).fill_null(0.0)).to_series().to_numpy()
             return numbers.reshape(len(made.batch.queries), -1)

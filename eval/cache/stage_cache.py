@@ -169,12 +169,12 @@ class StageCache:
 
 
 @cache
-def _at_hand(folder: Path, max_bytes: int) -> "_AtHand":
+def _at_hand(folder: Path, max_bytes: int) -> "_RecentValues":
     """One a process, for the points of a sweep each have settings of their own."""
-    return _AtHand(max_bytes)
+    return _RecentValues(max_bytes)
 
 
-class _AtHand:
+class _RecentValues:
     """The values used last, as many as fit."""
 
     def __init__(self, max_bytes: int) -> None:

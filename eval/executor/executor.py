@@ -16,7 +16,7 @@ EXPECTED = (LcmError, OSError, ValueError)
 """What a task raises where something is wrong with its item."""
 
 
-class Failed(NamedTuple):
+class FailedItem(NamedTuple):
     """An item came to no end."""
 
     item: int
@@ -24,7 +24,7 @@ class Failed(NamedTuple):
     reason: str
 
 
-class End(NamedTuple):
+class WorkerEnd(NamedTuple):
     """The last thing that a worker says."""
 
     failure: str | None
@@ -33,14 +33,14 @@ class End(NamedTuple):
 class Executor(Protocol):
     """An `executor` choice: works on items, each in one place from its beginning to its end.
 
-    Laws: every result of every item is given, those of one item in order; an item that fails gives one `Failed` and
+    Laws: every result of every item is given, those of one item in order; an item that fails gives one `FailedItem` and
     stops no other; relative paths mean the same to a worker as to the caller, where it has the caller's folder; closing
     what `map` gives, or an error in it, ends every worker.
     """
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
-    ) -> Generator[_Result | Failed, None, None]:
+    ) -> Generator[_Result | FailedItem, None, None]:
         """Give what `task` gives for each item, as it comes.
 
         Args:

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from eval.executor.executor import EXPECTED, THREAD_COUNTS, End, Failed, reason_of
+from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, reason_of
 from lcm.checks import check_range
 
 _Item = TypeVar("_Item")
@@ -29,7 +29,7 @@ class Local:
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
-    ) -> Generator[_Result | Failed, None, None]:
+    ) -> Generator[_Result | FailedItem, None, None]:
         spawn = multiprocessing.get_context("spawn")
         waiting = list(enumerate(items))[::-1]
         at_work: dict[Connection, tuple[int, BaseProcess]] = {}
@@ -47,7 +47,7 @@ class Local:
                     assert isinstance(connection, Connection)
                     number, process = at_work[connection]
                     said = _heard(connection)
-                    if not isinstance(said, End):
+                    if not isinstance(said, WorkerEnd):
                         yield said
                         continue
                     del at_work[connection]
@@ -57,7 +57,7 @@ class Local:
                     if failure == _NO_WORD:
                         failure = f"its process ended with exit code {process.exitcode}"
                     if failure is not None:
-                        yield Failed(number, failure)
+                        yield FailedItem(number, failure)
         finally:
             for connection, (_, process) in at_work.items():
                 process.terminate()
@@ -72,7 +72,7 @@ def _heard(connection: Connection) -> Any:
     try:
         return connection.recv()
     except EOFError:
-        return End(_NO_WORD)
+        return WorkerEnd(_NO_WORD)
 
 
 def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item) -> None:
@@ -81,11 +81,11 @@ def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], it
     try:
         for result in task(item):
             connection.send(result)
-        connection.send(End(None))
+        connection.send(WorkerEnd(None))
     except BrokenPipeError:
         return
     except EXPECTED as error:
-        connection.send(End(reason_of(error)))
+        connection.send(WorkerEnd(reason_of(error)))
 
 
 @contextmanager

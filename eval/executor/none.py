@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from eval.executor.executor import EXPECTED, Failed, reason_of
+from eval.executor.executor import EXPECTED, FailedItem, reason_of
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -16,9 +16,9 @@ class NoExecutor:
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
-    ) -> Generator[_Result | Failed, None, None]:
+    ) -> Generator[_Result | FailedItem, None, None]:
         for number, item in enumerate(items):
             try:
                 yield from task(item)
             except EXPECTED as error:
-                yield Failed(number, reason_of(error))
+                yield FailedItem(number, reason_of(error))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eval.executor.executor import EXPECTED, THREAD_COUNTS, End, Failed, reason_of
+from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, reason_of
 from lcm.checks import check_range
 from lcm.errors import LcmError
 
@@ -31,8 +31,8 @@ _CARRIED = "LCM_"
 class Ray:
     """Processes that Ray places: a new one for each item, so that its memory is given back.
 
-    A worker that dies, or whose machine does, is a `Failed`, and its item is not tried again. Workers need lcm where
-    they run; what is written there and is to be read here must lie on storage that both see at the same path.
+    A worker that dies, or whose machine does, is a `FailedItem`, and its item is not tried again. Workers need lcm
+    where they run; what is written there and is to be read here must lie on storage that both see at the same path.
     """
 
     address: str | None = None
@@ -49,7 +49,7 @@ class Ray:
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]
-    ) -> Generator[_Result | Failed, None, None]:
+    ) -> Generator[_Result | FailedItem, None, None]:
         with self._connected() as ray:
             worker = ray.remote(num_cpus=self.num_cpus, max_restarts=0, runtime_env=self._environment())(_Worker)
             waiting = deque(enumerate(items))
@@ -65,14 +65,14 @@ class Ray:
                     try:
                         said = ray.get(ready)
                     except ray.exceptions.RayError as error:
-                        said = End(_how_it_died(error))
-                    if not isinstance(said, End):
+                        said = WorkerEnd(_how_it_died(error))
+                    if not isinstance(said, WorkerEnd):
                         at_work[actor.next.remote()] = (number, actor)
                         yield said
                         continue
                     ray.kill(actor)
                     if said.failure is not None:
-                        yield Failed(number, said.failure)
+                        yield FailedItem(number, said.failure)
             finally:
                 for _, actor in at_work.values():
                     ray.kill(actor)
@@ -151,9 +151,9 @@ class _Worker:
 
     def next(self) -> Any:
         try:
-            return next(self._results, End(None))
+            return next(self._results, WorkerEnd(None))
         except EXPECTED as error:
-            return End(reason_of(error) + self._elsewhere)
+            return WorkerEnd(reason_of(error) + self._elsewhere)
 
 
 def _given(task: Callable[[_Item], Iterable[_Result]], item: _Item) -> Iterator[_Result]:

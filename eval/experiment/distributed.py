@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor, Failed
+from eval.executor.executor import Executor, FailedItem
 from eval.executor.none import NoExecutor
 from eval.experiment.workspace import WorkspaceEvaluator, WorkspaceResult
 from eval.measures.measure import Measure, timed
@@ -35,7 +35,7 @@ def evaluate_distributed(
     evaluators = [replace(evaluator, dataset=part) for part in parts]
     with closing(executor.map(evaluate_all, evaluators)) as messages:
         for message in messages:
-            if isinstance(message, Failed):
+            if isinstance(message, FailedItem):
                 at_work = next(one for one in parts[message.item].workspaces if one not in results)
                 raise LcmError(f"workspace {at_work!r} came to no end: {message.reason}")
             results[message.workspace_id] = message

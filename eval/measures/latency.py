@@ -59,7 +59,7 @@ class Latency:
         others = [query for query in reading.queries if query.query_id not in chosen]
         rows = []
         if timed:
-            with _Timed(reading.memory) as memory:
+            with _TimedMemory(reading.memory) as memory:
                 for query in (others or timed)[: self.warmup_queries]:
                     memory.ask(query)
                 rows = [memory.ask(query) for query in timed]
@@ -75,7 +75,7 @@ class Latency:
         }
 
 
-class _Timed:
+class _TimedMemory:
     """A memory whose indexes note how long they take, and whose queries are embedded anew each time."""
 
     def __init__(self, memory: Memory) -> None:

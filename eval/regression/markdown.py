@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eval.regression.comparison import Comparison
 from eval.regression.wording import allowed, changes, headline, interval, number, probability, run_in_words, signed
-from eval.regression.worse_query import Ranked, WorseQuery
+from eval.regression.worse_query import RankedDocument, WorseQuery
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
@@ -78,7 +78,7 @@ def _query(query: WorseQuery) -> Iterator[str]:
     yield "</details>"
 
 
-def _document(ranking: tuple[Ranked, ...], i: int) -> str:
+def _document(ranking: tuple[RankedDocument, ...], i: int) -> str:
     if i >= len(ranking):
         return ""
     found = ranking[i]

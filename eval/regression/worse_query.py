@@ -10,7 +10,7 @@ from eval.regression.side import Side
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedDocument:
     """A document where it stands."""
 
     document_id: str
@@ -28,9 +28,9 @@ class WorseQuery:
     """Messages that are its evidence."""
     values: Mapping[str, tuple[float, float]]
     """Measure -> baseline's and candidate's value, of those that differ."""
-    baseline: tuple[Ranked, ...] | None
+    baseline: tuple[RankedDocument, ...] | None
     """From rank 1 on; None where the ranking is not at hand."""
-    candidate: tuple[Ranked, ...] | None
+    candidate: tuple[RankedDocument, ...] | None
 
 
 def worse_queries(
@@ -74,12 +74,12 @@ def worse_queries(
     )
 
 
-def _ranked(side: Side, query_id: str, evidence: Sequence[str], depth: int) -> tuple[Ranked, ...] | None:
+def _ranked(side: Side, query_id: str, evidence: Sequence[str], depth: int) -> tuple[RankedDocument, ...] | None:
     if side.ranking is None:
         return None
     best = side.ranking.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= depth)).sort("rank")
     relevant = set(evidence)
     return tuple(
-        Ranked(document, not relevant.isdisjoint(sources or ()))
+        RankedDocument(document, not relevant.isdisjoint(sources or ()))
         for document, sources in best.select("document_id", "source_message_ids").iter_rows()
     )

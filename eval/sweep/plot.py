@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.sweep.results import Result, numbers
+from eval.sweep.results import PointResult, numbers
 
 _MOST_LINES = 8
 
 
-def plot(results: Sequence[Result], measures: Sequence[str], path: Path) -> bool:
+def plot(results: Sequence[PointResult], measures: Sequence[str], path: Path) -> bool:
     """Draw what there is to draw.
 
     Args:
@@ -39,13 +39,18 @@ def plot(results: Sequence[Result], measures: Sequence[str], path: Path) -> bool
     return True
 
 
-def _is_grid(results: Sequence[Result], others: Sequence[str]) -> bool:
+def _is_grid(results: Sequence[PointResult], others: Sequence[str]) -> bool:
     """Whether two numbers are all that was swept."""
     return len({tuple(result.settings.get(key) for key in others) for result in results}) == 1
 
 
 def _heat_map(
-    figure: Any, axes: Any, results: Sequence[Result], values: dict[str, list[float]], keys: Sequence[str], measure: str
+    figure: Any,
+    axes: Any,
+    results: Sequence[PointResult],
+    values: dict[str, list[float]],
+    keys: Sequence[str],
+    measure: str,
 ) -> None:
     across, up = (sorted(set(values[key])) for key in keys)
     cells = [[float("nan")] * len(across) for _ in up]
@@ -62,14 +67,14 @@ def _heat_map(
 
 def _lines(
     axes: Any,
-    results: Sequence[Result],
+    results: Sequence[PointResult],
     values: Sequence[float],
     key: str,
     others: Sequence[str],
     measures: Sequence[str],
 ) -> None:
     """A line for each measure, or for each setting of the other keys by the first measure."""
-    grouped: dict[str, list[tuple[float, Result]]] = {}
+    grouped: dict[str, list[tuple[float, PointResult]]] = {}
     for value, result in zip(values, results, strict=True):
         group = " ".join(f"{other}={result.settings.get(other)}" for other in others)
         grouped.setdefault(group, []).append((value, result))

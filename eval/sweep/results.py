@@ -11,7 +11,7 @@ from eval.regression.limit import is_lower_better
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PointResult:
     """What became of a point."""
 
     name: str
@@ -35,13 +35,13 @@ class Result:
         return None if entry is None else entry["value"]
 
 
-def best(results: Sequence[Result], measure: str) -> float | None:
+def best(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value that any point reached."""
     values = [value for value in (result.value(measure) for result in results) if value is not None]
     return None if not values else min(values) if is_lower_better(measure) else max(values)
 
 
-def frame(results: Sequence[Result]) -> pl.DataFrame:
+def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     """One row a point, in order: point, folder, state, error, a column for each swept key and each measure.
 
     A measure has its interval beside it, `recall@10.low` and `recall@10.high`; live queries have
@@ -77,7 +77,7 @@ def numbers(texts: Sequence[str | None]) -> list[float] | None:
     return found if len(found) == len(texts) and all(map(math.isfinite, found)) else None
 
 
-def markdown(results: Sequence[Result], measures: Sequence[str], title: str) -> str:
+def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str) -> str:
     """The table of a sweep; the best of each measure in bold."""
     lines = [f"# {title}", "", f"| | point | {' | '.join(measures)} |", f"|--:|---|{'--:|' * len(measures)}"]
     tops = {name: best(results, name) for name in measures}
@@ -103,7 +103,7 @@ def _in_a_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _total_latency(result: Result) -> Mapping[str, float]:
+def _total_latency(result: PointResult) -> Mapping[str, float]:
     timing = (result.summary or {}).get("timing", {})
     found: Mapping[str, float] = timing.get("latency_ms", {}).get("total", {})
     return found

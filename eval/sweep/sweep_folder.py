@@ -9,7 +9,7 @@ import polars as pl
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_whole
 from eval.regression.limit import is_lower_better
 from eval.sweep.plot import plot
-from eval.sweep.results import Result, best, frame, markdown
+from eval.sweep.results import PointResult, best, frame, markdown
 
 POINTS = "points.parquet"
 TABLE = "sweep.md"
@@ -19,7 +19,7 @@ _LONGEST_TAG = 500
 
 
 def write_sweep(
-    folder: Path, results: Sequence[Result], measures: Sequence[str], wanted: Sequence[Sequence[str]]
+    folder: Path, results: Sequence[PointResult], measures: Sequence[str], wanted: Sequence[Sequence[str]]
 ) -> None:
     """Write the table, the plot and, last, the summary, which says that every point was tried.
 

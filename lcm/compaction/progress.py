@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Progress:
+class CompactionProgress:
     """One run on one conversation, while it is under way."""
 
     window: ContextWindow
@@ -85,7 +85,7 @@ class Progress:
         self.window.note(self.now, "refusal", f"no summary of depth {depth} that is shorter than its source")
 
 
-def report(progress: Progress, tokens_before: int, reason: str) -> CompactionReport:
+def report(progress: CompactionProgress, tokens_before: int, reason: str) -> CompactionReport:
     """Say what a run did; `reason` counts where nothing went wrong."""
     if progress.has_failed_auth:
         reason = f"provider auth failure{' after partial compaction' if progress.made else ''}"

@@ -10,7 +10,7 @@ from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.summary_id import summary_id
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
-from lcm.records.summary import ContextEntry, Shard, Summary
+from lcm.records.summary import ContextEntry, GuidanceShard, Summary
 from lcm.store.guidance import add_shards, admission_scores
 from lcm.store.store import Store
 
@@ -66,7 +66,7 @@ class StoredWindow:
         with self._store.reading() as connection:
             return admission_scores(connection, message_ids)
 
-    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
+    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[GuidanceShard] = ()) -> Summary:
         """Put a summary in the place of entries; one whose id is taken gets the next number.
 
         Raises:
@@ -91,7 +91,7 @@ class StoredWindow:
         )
         return summary
 
-    def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
+    def protect(self, first: int, last: int, shards: Sequence[GuidanceShard]) -> None:
         """Take entries out of the context, each kept as guidance.
 
         Raises:
@@ -152,12 +152,12 @@ class StoredWindow:
             self._read = None
             raise
 
-    def _ordinals(self, start: int, stop: int, shards: Sequence[Shard]) -> set[int]:
+    def _ordinals(self, start: int, stop: int, shards: Sequence[GuidanceShard]) -> set[int]:
         """Of the entries whose messages are kept as guidance."""
         kept = {shard.message_id for shard in shards}
         return {entry.ordinal for entry in self.entries[start:stop] if entry.item_id in kept} if kept else set()
 
-    def _retire(self, ordinals: set[int], shards: Sequence[Shard]) -> None:
+    def _retire(self, ordinals: set[int], shards: Sequence[GuidanceShard]) -> None:
         """Keep messages as guidance, and take them out of the stored context."""
         kept = {shard.message_id for shard in shards}
         standing = {entry.item_id for entry in self._store.context(self._conversation_id)}

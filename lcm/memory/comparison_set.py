@@ -13,7 +13,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Neighbour, Neighbours
 from lcm.records.document import Document
 from lcm.retrieval.vector_index.exact import cosines, to_grid
-from lcm.writing.admission.changes import Annotated, Change, Created, Ended
+from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 
 class ComparisonSet:
@@ -103,12 +103,12 @@ class ComparisonSet:
         """Make changes visible to what is compared next; storing them is another's business."""
         for change in changes:
             match change:
-                case Created(document, vector):
+                case DocumentCreated(document, vector):
                     self._create(document, vector)
-                case Ended(document_id, at):
+                case DocumentEnded(document_id, at):
                     self._has_ended[self._places[document_id]] = True
                     self._documents[document_id] = replace(self.document(document_id), invalidated_at=at)
-                case Annotated(document_id, metadata):
+                case DocumentAnnotated(document_id, metadata):
                     known = self.document(document_id)
                     self._documents[document_id] = replace(known, metadata={**known.metadata, **metadata})
 

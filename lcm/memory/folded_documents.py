@@ -9,7 +9,7 @@ from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.system import System
 from lcm.records.conversation import Message
 from lcm.records.document import Document
-from lcm.records.summary import Shard, Summary
+from lcm.records.summary import GuidanceShard, Summary
 from lcm.store.guidance import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
@@ -33,7 +33,7 @@ class FoldedDocuments:
         with self.live.writing() as changes:
             changes.append(self._write(*self._undocumented()))
 
-    def _undocumented(self) -> tuple[list[Shard], list[Summary]]:
+    def _undocumented(self) -> tuple[list[GuidanceShard], list[Summary]]:
         """The protected messages and the summaries that are to have documents, and have none."""
         store = self.live.store
         with store.reading() as connection:
@@ -42,7 +42,7 @@ class FoldedDocuments:
             found = store.summaries_by_id(ids)
         return shards, [found[summary_id] for summary_id in ids]
 
-    def _write(self, shards: Sequence[Shard], summaries: Sequence[Summary]) -> DocumentChange:
+    def _write(self, shards: Sequence[GuidanceShard], summaries: Sequence[Summary]) -> DocumentChange:
         """Write documents of these, inside the caller's transaction."""
         store, summary_documents = self.live.store, self.system.summary_documents
         documents: list[Document] = []

@@ -16,8 +16,8 @@ from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
 from lcm.retrieval.indexes import Indexes, mean_vector
 from lcm.store.store import Store
-from lcm.writing.admission.changes import Annotated, Created, Ended
-from lcm.writing.admission.intake import Intake, Surroundings
+from lcm.writing.admission.changes import DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import Intake, IntakeContext
 from lcm.writing.new_document import embedded_text, new_document
 
 
@@ -69,7 +69,7 @@ def plan_ingest(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    around = Surroundings(messages, comparison_set(), document_of, embed)
+    around = IntakeContext(messages, comparison_set(), document_of, embed)
     plan = IngestPlan()
     for places in _extractions(candidates):
         taken = intake.take_in(
@@ -83,11 +83,11 @@ def plan_ingest(
             plan.decisions.append(decision)
             for change in changes:
                 match change:
-                    case Created(document, _):
+                    case DocumentCreated(document, _):
                         plan.documents.append(document)
-                    case Ended(document_id, at):
+                    case DocumentEnded(document_id, at):
                         plan.ends.append((document_id, at))
-                    case Annotated(document_id, metadata):
+                    case DocumentAnnotated(document_id, metadata):
                         plan.notes.append((document_id, metadata))
     texts = [embedded_text(document.text, document.content) for document in plan.documents]
     by_text = {embedded_text(c.text, c.content): rows for c, rows in zip(candidates, windows, strict=True)}

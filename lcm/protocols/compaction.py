@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.records.conversation import Message
 from lcm.records.document import Document
-from lcm.records.summary import CompactionReport, ContextEntry, Shard, Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, ContextEntry, GuidanceShard, Summary, SummaryRequest, SummaryResult
 
 
 class Summarizer(Protocol):
@@ -47,7 +47,7 @@ class ContextWindow(Protocol):
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]: ...
 
-    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[Shard] = ()) -> Summary:
+    def replace(self, first: int, last: int, summary: Summary, shards: Sequence[GuidanceShard] = ()) -> Summary:
         """Put a summary in the place of the entries with the ordinals first to last, in the store and here.
 
         Args:
@@ -60,7 +60,7 @@ class ContextWindow(Protocol):
         """
         ...
 
-    def protect(self, first: int, last: int, shards: Sequence[Shard]) -> None:
+    def protect(self, first: int, last: int, shards: Sequence[GuidanceShard]) -> None:
         """Take the entries first to last out of the context: all of them messages, each kept as a shard."""
         ...
 
@@ -143,6 +143,6 @@ class Guidance(Protocol):
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[Shard | None]:
+    ) -> list[GuidanceShard | None]:
         """What is kept of each message; None where nothing must be."""
         ...

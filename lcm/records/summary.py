@@ -106,7 +106,7 @@ class SummaryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class GuidanceShard:
     """A message kept word for word as guidance when compaction takes it out of the context."""
 
     message_id: str

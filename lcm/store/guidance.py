@@ -8,7 +8,7 @@ from lcm.clock import format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
 from lcm.records.document import AuthoredNode
-from lcm.records.summary import Shard
+from lcm.records.summary import GuidanceShard
 
 _SHARD = "m.message_key, c.session_key, g.text, g.created_at, g.protected_by, g.stability, g.provenance, g.tokens"
 _NODE = (
@@ -17,7 +17,7 @@ _NODE = (
 )  # fmt: skip
 
 
-def add_shards(connection: sqlite3.Connection, shards: Sequence[Shard]) -> None:
+def add_shards(connection: sqlite3.Connection, shards: Sequence[GuidanceShard]) -> None:
     """Keep messages as guidance; one that is kept already stays as it is.
 
     Raises:
@@ -47,12 +47,12 @@ def add_shards(connection: sqlite3.Connection, shards: Sequence[Shard]) -> None:
         )
 
 
-def read_shards(connection: sqlite3.Connection) -> list[Shard]:
+def read_shards(connection: sqlite3.Connection) -> list[GuidanceShard]:
     """Every protected message, in the order of protecting."""
     return _read_shards(connection, "TRUE")
 
 
-def read_undocumented_shards(connection: sqlite3.Connection) -> list[Shard]:
+def read_undocumented_shards(connection: sqlite3.Connection) -> list[GuidanceShard]:
     """Those of which there is no document."""
     return _read_shards(
         connection,
@@ -61,7 +61,7 @@ def read_undocumented_shards(connection: sqlite3.Connection) -> list[Shard]:
     )
 
 
-def _read_shards(connection: sqlite3.Connection, condition: str) -> list[Shard]:
+def _read_shards(connection: sqlite3.Connection, condition: str) -> list[GuidanceShard]:
     rows = connection.execute(
         f"""
         SELECT {_SHARD} FROM guidance_shards g JOIN messages m USING (message_id)
@@ -70,7 +70,7 @@ def _read_shards(connection: sqlite3.Connection, condition: str) -> list[Shard]:
         """  # noqa: S608 (our own constants)
     )
     return [
-        Shard(key, conversation, text, parse_instant(at), by, stability, provenance, tokens)
+        GuidanceShard(key, conversation, text, parse_instant(at), by, stability, provenance, tokens)
         for key, conversation, text, at, by, stability, provenance, tokens in rows
     ]
 

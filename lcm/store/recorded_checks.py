@@ -7,7 +7,7 @@ from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part
 from lcm.store.messages import messages_by_key
 from lcm.transcript.large_files import compacted
-from lcm.transcript.parts import Decomposed, decompose, rebuild
+from lcm.transcript.parts import DecomposedMessage, decompose, rebuild
 
 _BATCH = 500
 _OWN_SLOTS = {"content", "tool_calls"}
@@ -72,7 +72,7 @@ def _is_plain(message: Message) -> bool:
     return slots <= _OWN_SLOTS if slots else any(p.metadata.get("source") in _OWN_SOURCES for p in message.parts)
 
 
-def _has_other_parts(message: Message, said: Decomposed) -> bool:
+def _has_other_parts(message: Message, said: DecomposedMessage) -> bool:
     slots = message.envelope["slots"]
     if any("slot" in part.metadata and part.metadata["slot"] not in slots for part in message.parts):
         return False  # calls that were recorded as JSON text: their parts follow from no slot

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lcm.encoding import well_formed
 from lcm.records.conversation import Event
 from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import Session, chat_message, sessions
 
@@ -30,7 +30,7 @@ class ChatReader:
         values = [file.first] if isinstance(file.first, dict) else file.first
         return any(_is_session(value) or _is_telling(value) for value in values)
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         first = [file.first] if isinstance(file.first, dict) else file.first
         known = next((value for value in first if _is_session(value) or _is_message(value)), None)
         if _is_session(known):
@@ -39,24 +39,24 @@ class ChatReader:
         else:
             for line, native in file.values():
                 with file.record(line):
-                    yield Recorded(file.name, chat_message(native, file.name))
+                    yield RecordedItem(file.name, chat_message(native, file.name))
 
 
-def _session(session: Session, file: RecordedFile) -> Iterator[Recorded]:
+def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
     """A session and its messages; its own instant is that of its first message, unless that has one."""
     header = session.header
     conversation_id = native_id(header.get("conversation_id")) or file.name
     session_id = native_id(header.get("session_id")) or conversation_id
     title = well_formed(header["title"]) if isinstance(header.get("title"), str) else None
-    yield Recorded(conversation_id, Event("session", header), title)
+    yield RecordedItem(conversation_id, Event("session", header), title)
     for element in session.elements:
         with file.record(element.line, element.place):
             if element.key == "messages":
                 started_at = recorded_instant(header, ("created_at",)) if element.number == 1 else None
                 said = chat_message(element.value, session_id, started_at)
-                yield Recorded(conversation_id, said, title)
+                yield RecordedItem(conversation_id, said, title)
             else:
-                yield Recorded(conversation_id, Event(well_formed(element.key), element.value), title)
+                yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value), title)
 
 
 def _is_session(value: object) -> bool:

@@ -18,7 +18,7 @@ from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import decompose, enclosed
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
 _SPOKEN = ("user", "assistant")
@@ -45,7 +45,7 @@ class ClaudeCodeReader:
         first = file.first
         return isinstance(first, list) and any(map(_is_record, first))
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         yield from _session(file)
         for path in _agents(file.path):
             agent = RecordedFile(path, strict=file.strict)
@@ -76,7 +76,7 @@ def _notes(told: Path) -> Path:
     return told.with_name(f"{without_ending(told)}.meta.json")
 
 
-def _session(file: RecordedFile) -> Iterator[Recorded]:
+def _session(file: RecordedFile) -> Iterator[RecordedItem]:
     session_id = next(filter(None, map(_session_id, _values(file))), file.name)
     chains, titles = _Chains(session_id), dict[str, str]()
     own_id = ""
@@ -89,13 +89,13 @@ def _session(file: RecordedFile) -> Iterator[Recorded]:
             item = _message(record, session_id) if record.get("type") in _SPOKEN else Event(kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
-            yield Recorded(conversation_id, item, title if conversation_id == session_id else None)
+            yield RecordedItem(conversation_id, item, title if conversation_id == session_id else None)
     about = RecordedFile(_notes(file.path), strict=file.strict)
     if about.path.is_file():
         about.quarantine = file.quarantine
         file.read_along.append(about.path)
         for _, meta in about.values():
-            yield Recorded(own_id or session_id, Event("meta", meta), _agent_title(meta))
+            yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
 
 
 def _message(record: dict[str, Any], session_id: str) -> Message:

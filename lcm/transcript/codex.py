@@ -18,9 +18,9 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.openclaw import kind
-from lcm.transcript.parts import Decomposed, decompose, enclosed
+from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
 from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 _WRAPPERS = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"})
@@ -46,7 +46,7 @@ class CodexReader:
         first = file.first
         return isinstance(first, list) and any(map(_is_record, first))
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         values = (value for _, value in RecordedFile(file.path).values())
         conversation_id = next(filter(None, map(_session_id, values)), file.name)
         title: str | None = None
@@ -55,7 +55,7 @@ class CodexReader:
                 if not isinstance(record, dict):
                     raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
                 title = _title(record) or title
-                yield Recorded(conversation_id, _item(record, conversation_id), title)
+                yield RecordedItem(conversation_id, _item(record, conversation_id), title)
 
 
 def _item(record: dict[str, Any], session_id: str) -> Message | Event:
@@ -81,7 +81,7 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     )
 
 
-def _said(item: dict[str, Any]) -> Decomposed | None:
+def _said(item: dict[str, Any]) -> DecomposedMessage | None:
     """What the item is as a message; None where it is none."""
     named = item.get("type", "message" if "role" in item else "")
     if not isinstance(named, str):
@@ -98,7 +98,7 @@ def _said(item: dict[str, Any]) -> Decomposed | None:
     return None
 
 
-def _told(item: dict[str, Any], named: str) -> Decomposed:
+def _told(item: dict[str, Any], named: str) -> DecomposedMessage:
     role = item.get("role", "assistant" if named == "agent_message" else None)
     if not isinstance(role, str):
         raise TranscriptError("a message item needs a `role`")
@@ -109,9 +109,9 @@ def _told(item: dict[str, Any], named: str) -> Decomposed:
     return decompose(item, role)
 
 
-def _whole(item: dict[str, Any], role: Role, part: Part, content: str = "") -> Decomposed:
+def _whole(item: dict[str, Any], role: Role, part: Part, content: str = "") -> DecomposedMessage:
     """A message of one part whose envelope keeps the item whole."""
-    return Decomposed(role, content, (part,), {"native": item, "slots": {}})
+    return DecomposedMessage(role, content, (part,), {"native": item, "slots": {}})
 
 
 def _call(item: Mapping[str, Any], named: str) -> Part:

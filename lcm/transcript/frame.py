@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Transcript
 from lcm.transcript.parquet import SCHEMA, TranscriptRows, json_value, recorded_row
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.reading import in_pieces, joined
 
 FRAME_SCHEMA: dict[str, pl.DataType] = dict(pl.DataFrame(pa.Table.from_pylist([], SCHEMA)).schema)
@@ -37,7 +37,7 @@ def read_frame(frame: pl.DataFrame, name: str = "frame", workspace_id: str = "de
     return joined(in_pieces(_recorded(frame, name), lambda: 0, workspace_id))
 
 
-def _recorded(frame: pl.DataFrame, name: str) -> Iterator[Recorded]:
+def _recorded(frame: pl.DataFrame, name: str) -> Iterator[RecordedItem]:
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         try:
             yield recorded_row({column: json_value(value) for column, value in row.items()}, name)

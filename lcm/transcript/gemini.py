@@ -17,7 +17,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import Session, document, session_of
 
@@ -44,11 +44,11 @@ class GeminiReader:
         first = file.first
         return _is_session(first) if isinstance(first, dict) else any(_is_session(v) or _is_record(v) for v in first)
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         yield from _session(document(file), file) if isinstance(file.first, dict) else _log(file)
 
 
-def _log(file: RecordedFile) -> Iterator[Recorded]:
+def _log(file: RecordedFile) -> Iterator[RecordedItem]:
     conversation_id, last_lines = _survey(file)
     title: str | None = None
     for line, value in file.values():
@@ -57,9 +57,9 @@ def _log(file: RecordedFile) -> Iterator[Recorded]:
             if _is_session(value):
                 yield from _session(session_of(line, value), file)
             elif last_lines.get(digest(_message_id(value)), line) != line:
-                yield Recorded(conversation_id, Event(_kind(value), value), title)
+                yield RecordedItem(conversation_id, Event(_kind(value), value), title)
             else:
-                yield Recorded(conversation_id, _item(value, conversation_id), title)
+                yield RecordedItem(conversation_id, _item(value, conversation_id), title)
 
 
 def _survey(file: RecordedFile) -> tuple[str, dict[int, int]]:
@@ -72,14 +72,14 @@ def _survey(file: RecordedFile) -> tuple[str, dict[int, int]]:
     return conversation_id or file.name, last_lines
 
 
-def _session(session: Session, file: RecordedFile) -> Iterator[Recorded]:
+def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
     conversation_id, title = _session_id(session.header) or file.name, _title(session.header)
-    yield Recorded(conversation_id, Event("session", session.header), title)
+    yield RecordedItem(conversation_id, Event("session", session.header), title)
     for element in session.elements:
         with file.record(element.line, element.place):
             is_told = element.key in _LISTS
             item = _item(element.value, conversation_id) if is_told else Event(element.key, element.value)
-            yield Recorded(conversation_id, item, title)
+            yield RecordedItem(conversation_id, item, title)
 
 
 def _item(record: object, session_id: str) -> Message | Event:

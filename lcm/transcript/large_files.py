@@ -27,7 +27,7 @@ Explore = Callable[[str, str | None, str | None], str]
 _REASON = "large_tool_result"
 
 
-class _Found(NamedTuple):
+class _LargeText(NamedTuple):
     """A text that could be taken out of a message."""
 
     ordinal: int
@@ -109,7 +109,7 @@ def compacted(message: Message) -> Message:
     return replace(message, content=said.content, parts=said.parts, envelope=envelope)
 
 
-def _texts(message: Message, every_tool_result: bool) -> Iterator[_Found]:
+def _texts(message: Message, every_tool_result: bool) -> Iterator[_LargeText]:
     """The texts of a message that could be taken out, each with its part and its place there."""
     for ordinal, part in enumerate(message.parts):
         if part.metadata.get("slot") != "content":
@@ -117,10 +117,10 @@ def _texts(message: Message, every_tool_result: bool) -> Iterator[_Found]:
         block = part.metadata.get("raw", part.text)
         if _is_result(message, block, every_tool_result):
             if text := _result_text(block):
-                yield _Found(ordinal, 0, f"{_tool_name(part)}.txt", "text/plain", text)
+                yield _LargeText(ordinal, 0, f"{_tool_name(part)}.txt", "text/plain", text)
         elif message.role == "user":
             for position, file in enumerate(file_blocks(_user_text(block))):
-                yield _Found(ordinal, position, file.name, file.mime_type, file.body)
+                yield _LargeText(ordinal, position, file.name, file.mime_type, file.body)
 
 
 def _is_result(message: Message, block: object, every_tool_result: bool) -> bool:

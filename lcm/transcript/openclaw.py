@@ -24,7 +24,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 Branches = Literal["apart", "in_file_order"]
@@ -49,7 +49,7 @@ class OpenClawReader:
         has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
         return any(map(_is_header, first)) or (any(map(_is_entry, first)) and not has_other_header)
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         branches = _Branches(_abandoned(file.path) if self.branches == "apart" else ())
         conversation_id, title, has_header = file.name, None, False
         place = -1
@@ -65,9 +65,9 @@ class OpenClawReader:
                     title = well_formed(entry["name"])
                 if entry.get("type") == "message":
                     message = _message(entry, conversation_id)
-                    yield Recorded(conversation_id + branches.suffix(place, message.message_id), message, title)
+                    yield RecordedItem(conversation_id + branches.suffix(place, message.message_id), message, title)
                 else:
-                    yield Recorded(conversation_id, Event(kind(entry), entry), title)
+                    yield RecordedItem(conversation_id, Event(kind(entry), entry), title)
 
 
 def kind(record: Mapping[str, Any]) -> str:

@@ -32,8 +32,8 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
 from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.parts import Decomposed, decompose
-from lcm.transcript.reader import Recorded
+from lcm.transcript.parts import DecomposedMessage, decompose
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 SCHEMA = pa.schema(
@@ -67,7 +67,7 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 _Json = TypeVar("_Json", list[Any], dict[str, Any])
 
 
-class Written(NamedTuple):
+class FileTotals(NamedTuple):
     """What a file holds."""
 
     conversations: int
@@ -85,7 +85,7 @@ class ParquetReader:
         names = column_names(file) or []
         return all(name in names for name in _REQUIRED)
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         for number, columns, place in _places(file):
             with file.record(number, f"row {number}: "):
                 yield recorded_row(_row(columns, place), file.name)
@@ -102,7 +102,7 @@ def column_names(file: RecordedFile) -> list[str] | None:
     return names
 
 
-def write_parquet(pieces: Iterable[Transcript], path: Path) -> Written:
+def write_parquet(pieces: Iterable[Transcript], path: Path) -> FileTotals:
     """Write transcripts, or their pieces in order, as rows; the file is whole or absent.
 
     Raises:
@@ -134,8 +134,8 @@ class TranscriptRows:
             self._heard[conversation] += len(piece.messages)
 
     @property
-    def written(self) -> Written:
-        return Written(len(self._heard), sum(self._heard.values()), self._events)
+    def written(self) -> FileTotals:
+        return FileTotals(len(self._heard), sum(self._heard.values()), self._events)
 
 
 def _row_groups(rows: Iterator[dict[str, Any]]) -> Iterator[pa.Table]:
@@ -259,7 +259,7 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-def recorded_row(row: dict[str, Any], file_name: str) -> Recorded:
+def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
     """Read a row, its values as `json_value` gives them.
 
     Raises:
@@ -271,7 +271,7 @@ def recorded_row(row: dict[str, Any], file_name: str) -> Recorded:
     if row.get("event_kind") is not None:
         if not isinstance(row["event_kind"], str):
             raise TranscriptError(f"event_kind must be text, got {row['event_kind']!r:.80}")
-        return Recorded(conversation_id, Event(row["event_kind"], _native(row.get("event"))), title)
+        return RecordedItem(conversation_id, Event(row["event_kind"], _native(row.get("event"))), title)
     if not isinstance(row["role"], str):
         raise TranscriptError(f"role must be text, got {row['role']!r:.80}")
     has_original = row.get("parts") is not None or row.get("envelope") is not None
@@ -288,7 +288,7 @@ def recorded_row(row: dict[str, Any], file_name: str) -> Recorded:
         parts=said.parts,
         envelope=said.envelope,
     )
-    return Recorded(conversation_id, message, title)
+    return RecordedItem(conversation_id, message, title)
 
 
 def _id(row: Mapping[str, Any], name: str) -> str:
@@ -299,7 +299,7 @@ def _id(row: Mapping[str, Any], name: str) -> str:
     return native_id(value)
 
 
-def _written(row: Mapping[str, Any]) -> Decomposed:
+def _written(row: Mapping[str, Any]) -> DecomposedMessage:
     """A message with its parts and envelope, as `write_parquet` leaves it."""
     role, content = row["role"], "" if row["content"] is None else row["content"]
     if role not in ROLES:
@@ -309,10 +309,10 @@ def _written(row: Mapping[str, Any]) -> Decomposed:
     parts = tuple(map(_part, _parsed(row, "parts", [])))
     others = {name: value for name, value in row.items() if name not in _WRITTEN}
     envelope = _parsed(row, "envelope", {})
-    return Decomposed(role, content, parts, envelope | {"columns": others} if others else envelope)
+    return DecomposedMessage(role, content, parts, envelope | {"columns": others} if others else envelope)
 
 
-def _foreign(row: dict[str, Any]) -> Decomposed:
+def _foreign(row: dict[str, Any]) -> DecomposedMessage:
     calls = row.get("tool_calls")
     if not isinstance(calls, str):
         return decompose(row)

@@ -27,7 +27,7 @@ _CALL_ID_KEYS: tuple[str, ...] = ("toolCallId", "tool_call_id", "toolUseId", "to
 _TOOL_NAME_KEYS: tuple[str, ...] = ("toolName", "tool_name")
 
 
-class Decomposed(NamedTuple):
+class DecomposedMessage(NamedTuple):
     """What a recorded message becomes."""
 
     role: Role
@@ -38,7 +38,7 @@ class Decomposed(NamedTuple):
     and whether the slot held a list of blocks or a single value."""
 
 
-def decompose(native: Mapping[str, Any], role: str | None = None) -> Decomposed:
+def decompose(native: Mapping[str, Any], role: str | None = None) -> DecomposedMessage:
     """Split a recorded message into its words, its blocks and the rest; `rebuild` undoes it.
 
     Args:
@@ -60,7 +60,7 @@ def decompose(native: Mapping[str, Any], role: str | None = None) -> Decomposed:
     if not slots:
         parts.append(_slotless_part(native))
     rest = {key: None if key in slots else value for key, value in native.items()}
-    return Decomposed(
+    return DecomposedMessage(
         _ROLES.get(said["role"], "assistant"), plain_text(native), tuple(parts), {"native": rest, "slots": slots}
     )
 

@@ -7,7 +7,7 @@ from lcm.records.conversation import Event, Message
 from lcm.transcript.recorded_file import RecordedFile
 
 
-class Recorded(NamedTuple):
+class RecordedItem(NamedTuple):
     """What a reader gives: one message or event, and the conversation that it belongs to."""
 
     conversation_id: str
@@ -34,7 +34,7 @@ class TranscriptReader(Protocol):
         """Say whether the file looks like this format, by `file.first`."""
         ...
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         """Give the messages and events of every conversation, in the order of the file.
 
         A message carries its recorded id, or the empty text where there is none; an event's place is filled in by

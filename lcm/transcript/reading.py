@@ -14,7 +14,7 @@ from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.parquet import ParquetReader
-from lcm.transcript.reader import Recorded, TranscriptReader
+from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader
@@ -69,7 +69,7 @@ def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str 
 
 
 def in_pieces(
-    items: Iterable[Recorded], bytes_read: Callable[[], int], workspace_id: str = "default"
+    items: Iterable[RecordedItem], bytes_read: Callable[[], int], workspace_id: str = "default"
 ) -> Iterator[Transcript]:
     """Name the messages, place the events between them, and bundle both into pieces.
 

@@ -26,7 +26,7 @@ _UNREADABLE = (OSError, EOFError, zlib.error)
 Shape = Literal["lines", "document"]
 
 
-class Quarantined(NamedTuple):
+class QuarantinedLines(NamedTuple):
     """Lines of a file that were not taken in; the file still holds them."""
 
     path: Path
@@ -57,7 +57,7 @@ class RecordedFile:
         self.path = path
         self.strict = strict
         self.name = well_formed(name or without_ending(path))
-        self.quarantine: list[Quarantined] = []
+        self.quarantine: list[QuarantinedLines] = []
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
         self.bytes_read = 0
@@ -69,7 +69,7 @@ class RecordedFile:
         Raises:
             TranscriptError: naming file and line, if the file is read strictly.
         """
-        quarantined = Quarantined(self.path, line, None if to_end else line, reason)
+        quarantined = QuarantinedLines(self.path, line, None if to_end else line, reason)
         if self.strict:
             raise TranscriptError(str(quarantined))
         self.quarantine.append(quarantined)

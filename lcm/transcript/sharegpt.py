@@ -16,7 +16,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, sessions, value_part
 
@@ -50,19 +50,19 @@ class ShareGptReader:
         values = [file.first] if isinstance(file.first, dict) else file.first
         return any(map(_is_session, values))
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
             conversation_id = ids.name(native_id(session.header.get("id")) or file.name)
             title = session.header.get("title")
             title = well_formed(title) if isinstance(title, str) else None
-            yield Recorded(conversation_id, Event("session", session.header), title)
+            yield RecordedItem(conversation_id, Event("session", session.header), title)
             for element in session.elements:
                 with file.record(element.line, element.place):
                     if element.key == "conversations":
-                        yield Recorded(conversation_id, _message(element.value, conversation_id), title)
+                        yield RecordedItem(conversation_id, _message(element.value, conversation_id), title)
                     else:
-                        yield Recorded(conversation_id, Event(well_formed(element.key), element.value), title)
+                        yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value), title)
 
 
 def _is_session(value: object) -> bool:

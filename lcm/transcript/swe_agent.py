@@ -14,7 +14,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.identity import native_id
 from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, Element, chat_message, sessions, value_part
 
@@ -40,19 +40,19 @@ class SweAgentReader:
         values = [file.first] if isinstance(file.first, dict) else file.first
         return any(map(_is_run, values))
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
             conversation_id = ids.name(_name(session.header, file))
-            yield Recorded(conversation_id, Event("session", session.header))
+            yield RecordedItem(conversation_id, Event("session", session.header))
             message_key = next((key for key in _MESSAGE_KEYS if key in session.lists), None)
             for element in session.elements:
                 with file.record(element.line, element.place):
                     if element.key == message_key:
                         for message in _messages(element, conversation_id):
-                            yield Recorded(conversation_id, message)
+                            yield RecordedItem(conversation_id, message)
                     else:
-                        yield Recorded(conversation_id, Event(well_formed(element.key), element.value))
+                        yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value))
 
 
 def _is_run(value: object) -> bool:

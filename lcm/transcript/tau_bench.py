@@ -10,7 +10,7 @@ from typing import Any
 from lcm.encoding import well_formed
 from lcm.records.conversation import Event
 from lcm.transcript.identity import native_id
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import ConversationIds, chat_message, sessions
 
@@ -28,17 +28,17 @@ class TauBenchReader:
         values = [file.first] if isinstance(file.first, dict) else file.first
         return any(map(_is_record, values))
 
-    def read(self, file: RecordedFile) -> Iterator[Recorded]:
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
             conversation_id = ids.name(_name(session.header, file))
-            yield Recorded(conversation_id, Event("session", session.header))
+            yield RecordedItem(conversation_id, Event("session", session.header))
             for element in session.elements:
                 with file.record(element.line, element.place):
                     if element.key == "traj":
-                        yield Recorded(conversation_id, chat_message(element.value, conversation_id))
+                        yield RecordedItem(conversation_id, chat_message(element.value, conversation_id))
                     else:
-                        yield Recorded(conversation_id, Event(well_formed(element.key), element.value))
+                        yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value))
 
 
 def _name(record: Mapping[str, Any], file: RecordedFile) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, AuthoredNode, Candidate, Document
-from lcm.records.summary import Shard
+from lcm.records.summary import GuidanceShard
 
 
 def new_document(candidate: Candidate, sources: Sequence[Message], conversation_id: str) -> Document:
@@ -35,7 +35,7 @@ def new_document(candidate: Candidate, sources: Sequence[Message], conversation_
     )
 
 
-def document_of_shard(shard: Shard, message: Message, scope: str) -> Document:
+def document_of_shard(shard: GuidanceShard, message: Message, scope: str) -> Document:
     """A protected message as a document: it exists since it was protected."""
     candidate = Candidate(
         shard.text,

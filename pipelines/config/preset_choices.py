@@ -22,7 +22,7 @@ class Reference(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredConfig:
     """A configuration as its choices and changes made it."""
 
     config: dict[str, Any]
@@ -31,7 +31,7 @@ class Restored:
     """Group -> the choice that it is, number for number; None where it differs from every one."""
 
 
-def restored(config: Mapping[str, Any], choices: Choices) -> Restored:
+def restored(config: Mapping[str, Any], choices: Choices) -> RestoredConfig:
     """Find the nearest choice of every group, and put its references back where they mean the same.
 
     Args:
@@ -48,7 +48,7 @@ def restored(config: Mapping[str, Any], choices: Choices) -> Restored:
         distance, nearest = by_distance[0]
         exact[group] = nearest if distance == 0 else None
         whole[group] = _referring(group, known[nearest], node, config)
-    return Restored(whole, exact)
+    return RestoredConfig(whole, exact)
 
 
 def _misses(path: str, raw: Any, value: Any, config: Mapping[str, Any]) -> Iterator[int]:

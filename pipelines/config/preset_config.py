@@ -10,11 +10,11 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from eval.experiment.run_folder import config_hash
-from lcm.plugins.settings.reading import Read, applied
+from lcm.plugins.settings.reading import ImportedSettings, applied
 from lcm.plugins.settings.table import Table
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, composition, conf_folder
-from pipelines.config.preset_choices import Choices, Restored, restored
+from pipelines.config.preset_choices import Choices, RestoredConfig, restored
 from pipelines.config.preset_folder import PROTOCOL, escaped
 from pipelines.steps.point import identity
 
@@ -40,7 +40,7 @@ def _composed_once(overrides: tuple[str, ...], pipeline: str) -> dict[str, Any]:
     return OmegaConf.to_container(composition.composed(overrides, pipeline))  # type: ignore[return-value]
 
 
-def restored_choices(config: Mapping[str, Any]) -> tuple[Restored, Choices]:
+def restored_choices(config: Mapping[str, Any]) -> tuple[RestoredConfig, Choices]:
     """A resolved configuration as its choices made it, and the choices that were looked at."""
     groups = [group for group in config if group in conf_folder.groups() and group not in _NO_PART]
     wanted = {group: _like(group, config[group]) for group in groups}
@@ -73,7 +73,7 @@ def _unknown(group: str, names: Collection[str]) -> list[str]:
     return [name for name in names if (group, name) not in _SHIPPED]
 
 
-def plugin_default(table: Table, read: Read) -> tuple[dict[str, Any], list[str]]:
+def plugin_default(table: Table, read: ImportedSettings) -> tuple[dict[str, Any], list[str]]:
     """Our configuration, with references, that does what a plugin does with a configuration; and the choices of it."""
     overrides = [*table.base, *(f"{group}={choice}" for group, choice in read.choices.items())]
     config = with_references(overrides)

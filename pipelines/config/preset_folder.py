@@ -11,7 +11,7 @@ import yaml
 
 from eval.experiment.run_folder import CONFIG, SUMMARY, write_whole
 from lcm.errors import LcmError
-from pipelines.config.preset_choices import Reference, Restored
+from pipelines.config.preset_choices import Reference, RestoredConfig
 
 PROVENANCE = "provenance.json"
 PROTOCOL = ("dataset", "replay", "measures", "arms")
@@ -33,7 +33,7 @@ def check_name(name: str, choices: Mapping[str, Iterable[str]]) -> None:
 
 
 def write_choices(
-    folder: Path, name: str, preset: Restored, groups: Sequence[str], beside: Sequence[str], what: str
+    folder: Path, name: str, preset: RestoredConfig, groups: Sequence[str], beside: Sequence[str], what: str
 ) -> None:
     """Write `system/NAME.yaml`, `experiment/NAME.yaml`, and a file for each group that no choice of ours is.
 

@@ -26,7 +26,7 @@ _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CompareRequest:
     """What was asked for."""
 
     baseline: str
@@ -40,7 +40,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SideSource:
     """A side: a run, or a preset that is to be evaluated."""
 
     name: str
@@ -49,7 +49,7 @@ class Found:
     """The YAML of its `system` choice."""
 
 
-def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, Found]:
+def compared_sides(asked: CompareRequest, into: Path, show: Progress) -> tuple[SideSource, SideSource]:
     """Find both sides, and evaluate what is not measured yet.
 
     Returns:
@@ -74,7 +74,7 @@ def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, 
         require_same_settings(shared or {}, found)  # before an evaluation that could not be compared
         shared = found
         what = " ".join(ours) or "the default configuration"
-        candidate = _evaluated(Found(f"{what} (evaluated now)", into / "candidate"), config, show)
+        candidate = _evaluated(SideSource(f"{what} (evaluated now)", into / "candidate"), config, show)
     elif shared is None:
         shared = building.resolved(_composed(ours, None))
     return tuple(  # type: ignore[return-value]  # two
@@ -83,28 +83,28 @@ def compared_sides(asked: Compared, into: Path, show: Progress) -> tuple[Found, 
     )
 
 
-def _found(which: str, text: str, asked: Compared, into: Path) -> Found:
+def _found(which: str, text: str, asked: CompareRequest, into: Path) -> SideSource:
     path = Path(text)
     if path.is_dir():
         presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
         is_run = (path / SUMMARY).is_file() and read_summary(path).get("kind", "run") == "run"
         if is_run or not presets:
-            return Found(text, path)
+            return SideSource(text, path)
         systems = [preset for preset in presets if preset.parent.name == "system"] or presets
         if len(systems) > 1:
             names = ", ".join(preset.name for preset in systems)
             raise LcmError(f"{which} {text} holds {len(systems)} presets: name one of: {names}")
-        return Found(text, into / which, systems[0])
+        return SideSource(text, into / which, systems[0])
     if path.is_file():
         if path.suffix in (".yaml", ".yml") and path.name != CONFIG:
-            return Found(text, into / which, path)
+            return SideSource(text, into / which, path)
         if path.name in (*_FILES, CONFIG):
-            return Found(text, path.parent)
+            return SideSource(text, path.parent)
         raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
     return _fetched(which, text, asked, into)
 
 
-def _fetched(which: str, text: str, asked: Compared, into: Path) -> Found:
+def _fetched(which: str, text: str, asked: CompareRequest, into: Path) -> SideSource:
     """A run that MLflow knows, by its id or by an alias."""
     from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
 
@@ -124,7 +124,7 @@ def _fetched(which: str, text: str, asked: Compared, into: Path) -> Found:
     return replace(_found(which, str(folder), asked, into), name=f"{text} (MLflow run {run_id[:8]})")
 
 
-def _shared(side: Found) -> dict[str, Any] | None:
+def _shared(side: SideSource) -> dict[str, Any] | None:
     """The configuration of a run; None where only its numbers are at hand."""
     path = side.folder / CONFIG
     return building.resolved(OmegaConf.load(path)) if path.is_file() else None  # type: ignore[arg-type]
@@ -167,9 +167,9 @@ def _preset(preset: Path, folder: Path, shared: Mapping[str, Any]) -> DictConfig
     return _composed([f"hydra.searchpath=['file://{place}']", f"system={name}"], shared)
 
 
-def _evaluated(side: Found, config: DictConfig, show: Progress) -> Found:
+def _evaluated(side: SideSource, config: DictConfig, show: Progress) -> SideSource:
     evaluated(config, side.folder, show)
-    return Found(side.name, side.folder)
+    return SideSource(side.name, side.folder)
 
 
 def _names(overrides: Sequence[str]) -> set[str]:

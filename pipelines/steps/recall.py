@@ -23,7 +23,7 @@ STORE_VARIABLE = "LCM_DATABASE_PATH"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandArguments:
     """A command line: words, settings of the command, and overrides of the configuration."""
 
     words: tuple[str, ...]
@@ -58,7 +58,7 @@ class Asked:
         return value
 
 
-def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> Asked:
+def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> CommandArguments:
     """Tell the words of a command from its settings: KEY=VALUE of a known key or group is one, all else is a word.
 
     Raises:
@@ -79,10 +79,10 @@ def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> Asked:
             raise LcmError(f"no such option: {argument!r}; settings are written KEY=VALUE")
         else:
             words.append(argument)
-    return Asked(tuple(words), settings, tuple(overrides))
+    return CommandArguments(tuple(words), settings, tuple(overrides))
 
 
-def one_word(asked: Asked, what: str, command: str) -> str:
+def one_word(asked: CommandArguments, what: str, command: str) -> str:
     """The one word of a command.
 
     Raises:
@@ -94,7 +94,7 @@ def one_word(asked: Asked, what: str, command: str) -> str:
     return asked.words[0]
 
 
-def no_words(asked: Asked) -> None:
+def no_words(asked: CommandArguments) -> None:
     """Refuse words where a command takes settings alone."""
     if asked.words:
         raise LcmError(f"this command takes KEY=VALUE alone, got {asked.words[0]!r}; a store is named by store=FILE")
@@ -108,7 +108,7 @@ def now() -> datetime:
 
 
 @contextmanager
-def opened_store(asked: Asked) -> Iterator[Store]:
+def opened_store(asked: CommandArguments) -> Iterator[Store]:
     """The store that was named.
 
     Raises:
@@ -124,7 +124,7 @@ def opened_store(asked: Asked) -> Iterator[Store]:
 
 
 @contextmanager
-def opened(asked: Asked) -> Iterator[tuple[Recall, Reader]]:
+def opened(asked: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
     """Recall as configured, on the store that was named.
 
     Raises:

@@ -57,7 +57,7 @@ class TrialConfigs:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class StudySetup:
     """What all trials of a study have in common."""
 
     settings: Study

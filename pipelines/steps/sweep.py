@@ -16,7 +16,7 @@ from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
 from eval.sweep.point_folder import PointFolder
-from eval.sweep.results import Result
+from eval.sweep.results import PointResult
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
@@ -46,7 +46,7 @@ class Point:
     overrides: tuple[str, ...]
 
 
-class Built(NamedTuple):
+class BuiltPoint(NamedTuple):
     """What a point is made of, until it runs."""
 
     config: DictConfig
@@ -104,7 +104,7 @@ def sweep(command: Command) -> int:
     return 0
 
 
-def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, Built]:
+def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, BuiltPoint]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
@@ -115,7 +115,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, Built]:
     compositions = CompositionCache()
     common = set(wanted[0]).intersection(*wanted)
     points: dict[str, Point] = {}
-    checked: dict[Point, Built] = {}
+    checked: dict[Point, BuiltPoint] = {}
     wrong: dict[str, list[str]] = {}
     errors: list[LcmError] = []
     for overrides in wanted:
@@ -131,7 +131,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, Built]:
         else:
             point = Point(point_name(building.resolved(config)), label, overrides)
             if points.setdefault(point.name, point) is point:
-                checked[point] = Built(config, parts)
+                checked[point] = BuiltPoint(config, parts)
     if errors:
         told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
         raise LcmError("; ".join(told)) from errors[0]
@@ -153,7 +153,7 @@ def launched(config: DictConfig, folder: Path) -> None:
 class _Origins:
     """Where the numbers of points come from; each dataset is read once."""
 
-    def __init__(self, checked: Mapping[Point, Built]) -> None:
+    def __init__(self, checked: Mapping[Point, BuiltPoint]) -> None:
         self._checked = checked
         self._datasets: dict[str, Dataset] = {}
 
@@ -200,7 +200,7 @@ def _run_here(
     todo: Sequence[Point],
     n: int,
     folder: Path,
-    checked: dict[Point, Built],
+    checked: dict[Point, BuiltPoint],
     origins: _Origins,
     logs: SweepLog,
     show: Progress,
@@ -250,7 +250,7 @@ def _failed(kept: PointFolder, error: Exception) -> str:
     return reason
 
 
-def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> list[Result]:
+def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> list[PointResult]:
     common = set(points[0].overrides).intersection(*(point.overrides for point in points))
     results = []
     for point in points:
@@ -260,7 +260,7 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
         if summary is None and error is None:
             error = "it was not finished"
         pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
-        results.append(Result(point.name, point.label, {key: value for key, _, value in pairs}, summary, error))
+        results.append(PointResult(point.name, point.label, {key: value for key, _, value in pairs}, summary, error))
     return results
 
 

@@ -20,7 +20,7 @@ from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.point import experiment_of, identity
-from pipelines.steps.search import Search
+from pipelines.steps.search import StudySetup
 from pipelines.views.terminal import progress, say, warn
 
 _TRIALS = "trials"
@@ -30,7 +30,7 @@ class _PrunedError(Exception):
     """What was found in the first folds is enough."""
 
 
-def run_trial(trial: Trial, queue: TrialQueue, search: Search) -> None:
+def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
     """Evaluate a trial, and say in the queue how it ended.
 
     An error of the configuration stops the trial, not the study, and is kept with the trial.
@@ -79,7 +79,7 @@ def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[flo
 
 
 def _evaluated(
-    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: Search
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: StudySetup
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / _TRIALS / str(trial.number)
     kept = PointFolder(folder)
@@ -108,7 +108,7 @@ def _evaluated(
     return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
 
 
-def _run_by_folds(trial: Trial, experiment: Experiment, search: Search, kept: PointFolder) -> Outcome:
+def _run_by_folds(trial: Trial, experiment: Experiment, search: StudySetup, kept: PointFolder) -> Outcome:
     """Run fold by fold, as long as the pruner lets it."""
     measure = search.settings.wanted()[0].measure
     results: dict[str, WorkspaceResult] = {}
@@ -128,7 +128,7 @@ def _run_by_folds(trial: Trial, experiment: Experiment, search: Search, kept: Po
     return experiment.outcome([results[workspace] for workspace in search.dataset.workspaces])
 
 
-def _best_so_far(queue: TrialQueue, search: Search) -> str:
+def _best_so_far(queue: TrialQueue, search: StudySetup) -> str:
     from eval.tuning.selection import best
     from eval.tuning.study_report import finished
 

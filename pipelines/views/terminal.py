@@ -28,7 +28,7 @@ from rich.text import Text
 from eval.experiment import experiment
 from eval.experiment.run_folder import sections
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, SYSTEM_ARM, kind_of
-from eval.sweep.results import Result, best
+from eval.sweep.results import PointResult, best
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
@@ -54,7 +54,7 @@ _PLAIN_EVERY_S = 10.0
 _PIPE_WIDTH = 200
 
 
-class _Patient(Console):
+class _PipeSafeConsole(Console):
     """Goes on silently where its reader has gone, as `head` does: the run is still to be logged."""
 
     def on_broken_pipe(self) -> None:
@@ -63,7 +63,7 @@ class _Patient(Console):
 
 def console() -> Console:
     """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
-    return _Patient(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    return _PipeSafeConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def warn(message: str) -> None:
@@ -207,7 +207,7 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
             _print_table(out, heading, section, names, title)
 
 
-def show_points(results: Sequence[Result], folder: Path) -> None:
+def show_points(results: Sequence[PointResult], folder: Path) -> None:
     """One row for each point of a sweep, the best of each measure marked; a point without measures did not finish."""
     out = console()
     finished = [result.measures for result in results if result.measures is not None]

@@ -6,10 +6,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from eval.batch.replay import Parts, Triggers
+from eval.batch.replay import ReplayParts, Triggers
 from eval.batch.report import read_rows
-from eval.batch.shard_work import Progress, ShardWork, Told
-from eval.batch.sharding import Shard, Source, digest_of
+from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
+from eval.batch.sharding import Shard, TranscriptSource, digest_of
 from eval.benchmark.corpus import native_messages
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.truncate import Truncate
@@ -21,7 +21,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 FILES, MESSAGES = 2, 18
 
 
-def parts() -> Parts:
+def parts() -> ReplayParts:
     compaction = Lossless(
         summarizer=Truncate(max_units=120, aggressive_max_units=60),
         token_estimator=Utf16Units(),
@@ -37,7 +37,7 @@ def parts() -> Parts:
         condensed_target_tokens=50,
         sweep_deadline_seconds=None,
     )
-    return Parts(compaction, MessagePreparer(SessionRules(), Utf16Units(), attrgetter("content")))
+    return ReplayParts(compaction, MessagePreparer(SessionRules(), Utf16Units(), attrgetter("content")))
 
 
 def write_files(folder: Path) -> Shard:
@@ -53,10 +53,12 @@ def write_files(folder: Path) -> Shard:
 def written(folder: Path) -> Shard:
     """The shard of files that are there."""
     paths = sorted(folder.glob("talk*.jsonl"))
-    return Shard(0, tuple(Source(path, path.stem, digest_of(path), path.stat().st_size) for path in paths))
+    return Shard(0, tuple(TranscriptSource(path, path.stem, digest_of(path), path.stat().st_size) for path in paths))
 
 
-def work(into: Path, shard: Shard, triggers: Triggers, make: Callable[[], Parts] = parts) -> list[Progress | Told]:
+def work(
+    into: Path, shard: Shard, triggers: Triggers, make: Callable[[], ReplayParts] = parts
+) -> list[ShardProgress | SourceReport]:
     return list(ShardWork(into, make, triggers)(shard))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.batch.replay import Parts
-from eval.batch.shard_work import Progress, Told
+from eval.batch.replay import ReplayParts
+from eval.batch.shard_work import ShardProgress, SourceReport
 from lcm.errors import ModelError
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest, SummaryResult
@@ -34,14 +34,14 @@ class Unsteady:
         return self.summarizer.summarize([request], incidents=Counter())[0]
 
 
-def unsteady(fails_at: int) -> tuple[Parts, Unsteady]:
+def unsteady(fails_at: int) -> tuple[ReplayParts, Unsteady]:
     steady = parts()
     summarizer = Unsteady(steady.compaction.summarizer, fails_at)
     return steady._replace(compaction=replace(steady.compaction, summarizer=summarizer)), summarizer
 
 
-def failures(said: Sequence[Progress | Told]) -> list[str]:
-    return [failure for one in said if isinstance(one, Told) for failure in one.failures]
+def failures(said: Sequence[ShardProgress | SourceReport]) -> list[str]:
+    return [failure for one in said if isinstance(one, SourceReport) for failure in one.failures]
 
 
 def test_compacted_turn_by_turn_it_comes_to_the_same_whichever_request_failed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from eval.dataset.sample import Sample, bundled_directory
 from lcm.errors import LcmError
 from lcm.writing.admission.amac import FEATURES
 from pipelines import cli
-from pipelines.cli import BAD_INPUT, INTERRUPTED, _Once
+from pipelines.cli import BAD_INPUT, INTERRUPTED, _OncePerReason
 from pipelines.config import building, command_line, composition, conf_folder
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
@@ -361,7 +361,7 @@ def test_a_group_that_is_taken_out_is_named(lcm: Lcm, group: str) -> None:
 
 
 def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:
-    passes = _Once().filter
+    passes = _OncePerReason().filter
 
     def record(name: str, *arguments: str) -> logging.LogRecord:
         return logging.LogRecord(name, logging.WARNING, "", 0, "%s failed: %s", arguments, None)

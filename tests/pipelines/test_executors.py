@@ -9,7 +9,7 @@ import pytest
 from eval.batch.shard_work import ShardWork
 from eval.batch.sharding import Shard
 from eval.dataset.sample import bundled_directory
-from eval.executor.executor import Failed
+from eval.executor.executor import FailedItem
 from eval.executor.none import NoExecutor
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
@@ -102,5 +102,5 @@ def test_ray_writes_the_stores_that_one_process_writes_and_goes_on_with_them(lcm
 def test_a_folder_that_a_worker_does_not_see_is_named(tmp_path: Path) -> None:
     work = ShardWork(tmp_path / "away", lambda: json, "at_end")  # type: ignore[arg-type, return-value]  # never built
     (failed,) = NoExecutor().map(work, [Shard(0, ())])
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FailedItem)
     assert failed.reason.startswith(f"{tmp_path / 'away'} is not there where shard-000 is worked on")

@@ -14,7 +14,7 @@ from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition
 from pipelines.config.preset_config import composed_of, hash_of
-from pipelines.export import Source, read_command
+from pipelines.export import ExportSource, read_command
 from pipelines.steps.point import evaluated, identity
 
 TURNED = {
@@ -31,7 +31,7 @@ TURNED = {
 
 def exported(to: Path, *overrides: str, name: str = "turned", targets: tuple[str, ...] = ("yaml",)) -> dict[str, Any]:
     config = building.resolved(composition.composed(overrides))
-    return export.export(Source(config, {"kind": "overrides", "overrides": list(overrides)}), to, name, targets)
+    return export.export(ExportSource(config, {"kind": "overrides", "overrides": list(overrides)}), to, name, targets)
 
 
 def named(provenance: dict[str, Any], target: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from lcm.compaction.window import StoredWindow
 from lcm.memory.memory import Memory
 from lcm.records.conversation import JournalEntry
-from lcm.records.summary import Shard
+from lcm.records.summary import GuidanceShard
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Lcm
 from tests.support.workspaces import LINES, minute, queries, system, transcript
@@ -21,7 +21,9 @@ def path(tmp_path: Path) -> Path:
         memory.ingest(transcript())
         window = StoredWindow(memory.store, "talk")
         first = window.entries[2].ordinal
-        window.protect(first, first, [Shard("talk:2", "talk", LINES[2], minute(9), "words", 0.5, "session_turn", 9)])
+        window.protect(
+            first, first, [GuidanceShard("talk:2", "talk", LINES[2], minute(9), "words", 0.5, "session_turn", 9)]
+        )
         memory.catch_up()
         for event in ("quality", "guidance", "turn"):
             memory.store.note_compaction("talk", minute(9), event, "fine")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from eval.sweep.results import Result
+from eval.sweep.results import PointResult
 from pipelines.views import terminal
 
 MEASURES = {
@@ -70,8 +70,8 @@ def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureF
     columns(80)
     label = " ".join(f"ranking.stages.stage_{i}.threshold=0.5" for i in range(4))
     points = [
-        Result("a", label, summary={"measures": MEASURES}),
-        Result("b", "fusion.dense_weight=1", error="no model"),
+        PointResult("a", label, summary={"measures": MEASURES}),
+        PointResult("b", "fusion.dense_weight=1", error="no model"),
     ]
     terminal.show_points(points, Path("runs/1"))
     said = capsys.readouterr().out

@@ -12,7 +12,7 @@ from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.prior_context import PriorContext
 from lcm.compaction.clustering.sanitizer import Sanitizer
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
 from lcm.encoding import well_formed
@@ -21,10 +21,10 @@ from lcm.protocols.compaction import Guidance
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
-from lcm.records.summary import ContextEntry, Level, Shard, Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import ContextEntry, GuidanceShard, Level, Summary, SummaryRequest, SummaryResult
 from lcm.transcript.file_references import file_ids_in
 
-SummaryExchange = Generator[SummaryRequest, SummaryResult, "Made | None"]
+SummaryExchange = Generator[SummaryRequest, SummaryResult, "AcceptedSummary | None"]
 Folding = Generator[SummaryRequest, SummaryResult, bool]
 """Whether the cluster left the context."""
 
@@ -34,7 +34,7 @@ class Cluster(NamedTuple):
 
     entries: Sequence[ContextEntry]
     messages: Sequence[Message]
-    shards: Sequence[Shard | None]
+    shards: Sequence[GuidanceShard | None]
     """What is kept of each message word for word."""
     prior: PriorContext
 
@@ -44,11 +44,11 @@ class Cluster(NamedTuple):
         return [message for message, shard in zip(self.messages, self.shards, strict=True) if shard is None]
 
     @property
-    def kept(self) -> list[Shard]:
+    def kept(self) -> list[GuidanceShard]:
         return [shard for shard in self.shards if shard is not None]
 
 
-class Made(NamedTuple):
+class AcceptedSummary(NamedTuple):
     """A summary that is less than its cluster."""
 
     result: SummaryResult
@@ -71,7 +71,7 @@ class ClusterSummary:
     sanitizer: Sanitizer
     rules: VersionedRules
 
-    def fold(self, progress: Progress, cluster: Cluster) -> Folding:
+    def fold(self, progress: CompactionProgress, cluster: Cluster) -> Folding:
         """Replace a cluster of at least two messages, one of them with words, by a summary; where all of it is
         guidance, by its shards alone.
 
@@ -102,7 +102,7 @@ class ClusterSummary:
         said = (self.sanitizer.sanitize(message.content) for message in cluster.folded)
         return bool(cluster.folded) and not any(map(has_words, said))
 
-    def _asked(self, progress: Progress, cluster: Cluster, turns: Sequence[str]) -> SummaryExchange:
+    def _asked(self, progress: CompactionProgress, cluster: Cluster, turns: Sequence[str]) -> SummaryExchange:
         """Climb the ladder up to the first summary that is less than its turns."""
         ladder = self.ladder
         rungs: list[tuple[Rung, Level]] = [
@@ -121,7 +121,7 @@ class ClusterSummary:
             if isinstance(failure, AuthError):
                 raise failure
             if failure is None and has_words(result.text):
-                made = yield from self._preserved(progress, cluster, turns, Made(result, level))
+                made = yield from self._preserved(progress, cluster, turns, AcceptedSummary(result, level))
                 if self._is_less(made.result, cluster):
                     return made
         if failure is not None:
@@ -130,8 +130,8 @@ class ClusterSummary:
         return None
 
     def _preserved(
-        self, progress: Progress, cluster: Cluster, turns: Sequence[str], made: Made
-    ) -> Generator[SummaryRequest, SummaryResult, Made]:
+        self, progress: CompactionProgress, cluster: Cluster, turns: Sequence[str], made: AcceptedSummary
+    ) -> Generator[SummaryRequest, SummaryResult, AcceptedSummary]:
         """The summary; one in the turns' own words where that is too far from what was said."""
         if not self.confidence.is_judging(made.result):
             return made
@@ -141,11 +141,13 @@ class ClusterSummary:
         again = yield self._request(progress, cluster, turns, self.ladder.first, is_extractive=True)
         if again.failure is not None or again.method != EXTRACTIVE:
             return made
-        return Made(again, "fallback", made.result, self.confidence.quality(turns, again.text, progress.incidents))
+        return AcceptedSummary(
+            again, "fallback", made.result, self.confidence.quality(turns, again.text, progress.incidents)
+        )
 
     def _request(
         self,
-        progress: Progress,
+        progress: CompactionProgress,
         cluster: Cluster,
         turns: Sequence[str],
         rung: Rung,
@@ -164,7 +166,7 @@ class ClusterSummary:
             is_extractive=is_extractive,
         )
 
-    def _technicality(self, progress: Progress, cluster: Cluster) -> float:
+    def _technicality(self, progress: CompactionProgress, cluster: Cluster) -> float:
         """The mean admission score of the turns that have one; by the rules of `1.4.4` of all, without one 0."""
         ids = [message.message_id for message in cluster.messages]
         found = progress.window.admission_scores(ids)
@@ -177,7 +179,7 @@ class ClusterSummary:
         covered = [message.message_id for message in cluster.folded]
         return self.counting.is_less(result, tokens, cluster.entries, cluster.messages, covered)
 
-    def _summary(self, progress: Progress, cluster: Cluster, made: Made) -> Summary:
+    def _summary(self, progress: CompactionProgress, cluster: Cluster, made: AcceptedSummary) -> Summary:
         content = well_formed(made.result.text)
         folded = cluster.folded
         ids = tuple(message.message_id for message in folded)
@@ -203,7 +205,7 @@ class ClusterSummary:
             confidence=self.confidence.of(made.result, made.quality),
         )
 
-    def _detail(self, summary: Summary, cluster: Cluster, made: Made) -> str:
+    def _detail(self, summary: Summary, cluster: Cluster, made: AcceptedSummary) -> str:
         """Both confidences and the lineage of a summary, as JSON."""
         quality = made.quality
         said = {

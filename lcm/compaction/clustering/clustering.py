@@ -18,7 +18,7 @@ from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
 from lcm.compaction.clustering.prior_context import PriorContext, made_before, prior_context
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
-from lcm.compaction.progress import Progress, report
+from lcm.compaction.progress import CompactionProgress, report
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
@@ -114,7 +114,7 @@ class Clustering:
     ) -> Work:
         """Compact if the messages between the last summary and the recent tail cost `session_token_budget`, at least
         two of them; 0 = never. What the host counts is not looked at."""
-        progress = Progress(window, now, incidents)
+        progress = CompactionProgress(window, now, incidents)
         before = progress.totals.tokens
         runs = self._runs(window)
         last = next((i for i in range(len(window.entries) - 1, -1, -1) if not window.entries[i].is_message), -1)
@@ -135,7 +135,7 @@ class Clustering:
         target_tokens: int | None = None,
     ) -> Work:
         """Compact all that can be, forced or not; with a target, cluster by cluster until the context fits."""
-        progress = Progress(window, now, incidents)
+        progress = CompactionProgress(window, now, incidents)
         before = progress.totals.tokens
         if target_tokens is not None and before <= target_tokens:
             return report(progress, before, "already under target")
@@ -151,7 +151,9 @@ class Clustering:
             return []
         return [[run[i] for i in places] for run in runs for places in partition(len(run), self.target_cluster_size)]
 
-    def one_pass(self, progress: Progress, target_tokens: int | None = None, tried: set[str] | None = None) -> Passing:
+    def one_pass(
+        self, progress: CompactionProgress, target_tokens: int | None = None, tried: set[str] | None = None
+    ) -> Passing:
         """Try each cluster of the context as it is now once, oldest first, until the context fits.
 
         Args:
@@ -190,7 +192,7 @@ class Clustering:
                 progress.window.settled.add(name)  # asking again would give the same
         return is_changed
 
-    def _passes(self, progress: Progress, target_tokens: int | None) -> Passing:
+    def _passes(self, progress: CompactionProgress, target_tokens: int | None) -> Passing:
         tried: set[str] = set()
         is_changed = False
         while not progress.has_failed_auth:
@@ -220,13 +222,15 @@ class Clustering:
         ]
         return self.tail.select(turns, self.tail_budget_tokens, rules=self.rules).recent
 
-    def _cluster(self, progress: Progress, entries: Sequence[ContextEntry]) -> Cluster:
+    def _cluster(self, progress: CompactionProgress, entries: Sequence[ContextEntry]) -> Cluster:
         messages = progress.window.messages([entry.item_id for entry in entries])
         window = progress.window
         shards = self.guidance.shards(messages, window.conversation_id, progress.now, incidents=progress.incidents)
         return Cluster(entries, messages, shards, self._prior(progress, entries, messages))
 
-    def _prior(self, progress: Progress, entries: Sequence[ContextEntry], messages: Sequence[Message]) -> PriorContext:
+    def _prior(
+        self, progress: CompactionProgress, entries: Sequence[ContextEntry], messages: Sequence[Message]
+    ) -> PriorContext:
         ids = [entry.item_id for entry in progress.totals if not entry.is_message]
         if not ids or not self.prior_context_tokens:
             return PriorContext()
@@ -238,7 +242,7 @@ class Clustering:
         return prior_context(earlier, self.prior_context_tokens, self.summary.counting.estimator)
 
 
-def _decline(progress: Progress, cluster: Cluster) -> None:
+def _decline(progress: CompactionProgress, cluster: Cluster) -> None:
     """Count a cluster of which there is nothing to summarise; once, though it may grow before the next run."""
     if _is_new(progress.window, f"silent {cluster.folded[0].message_id}"):
         progress.incidents["cluster without words: left as it is"] += 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lcm.compaction.guidance.cues import SentenceCues, finding
 from lcm.compaction.guidance.grammar import Rule
 from lcm.compaction.guidance.imperatives import command, command_behind, insists
-from lcm.compaction.guidance.reading import Finding, Modality, Reading
+from lcm.compaction.guidance.reading import GuidanceMatches, Modality, RuleMatch
 from lcm.compaction.guidance.segments import HARD_BREAKS, Segment, segments
 from lcm.compaction.guidance.sentences import sentences
 
@@ -28,13 +28,13 @@ class ClauseRules:
     quotations, and what is said of the past or by somebody else are no rules.
     """
 
-    def read(self, text: str) -> Reading:
-        return Reading(
+    def read(self, text: str) -> GuidanceMatches:
+        return GuidanceMatches(
             tuple(_in_bytes(text, found) for one in sentences(text) for found in _findings(SentenceCues(one)))
         )
 
 
-def _in_bytes(text: str, finding: Finding) -> Finding:
+def _in_bytes(text: str, finding: RuleMatch) -> RuleMatch:
     def width(part: str) -> int:
         return len(part.encode("utf-8", "surrogatepass"))
 
@@ -42,7 +42,7 @@ def _in_bytes(text: str, finding: Finding) -> Finding:
     return finding._replace(start=start, end=start + width(text[finding.start : finding.end]))
 
 
-def _findings(cues: SentenceCues) -> Iterator[Finding]:
+def _findings(cues: SentenceCues) -> Iterator[RuleMatch]:
     if not cues.words or cues.on_sentence("hypothetical"):
         return
     is_condition = bool(re.match(r"should (?!i\b|we\b)[^?]* ,", cues.text))
@@ -72,7 +72,7 @@ def _findings(cues: SentenceCues) -> Iterator[Finding]:
         is_open = is_condition or found_here is not None or bool(cues.known.leads["setting"].match(segment.text))
 
 
-def _read(cues: SentenceCues, segment: Segment, is_open: bool, is_followed: bool) -> Finding | None:
+def _read(cues: SentenceCues, segment: Segment, is_open: bool, is_followed: bool) -> RuleMatch | None:
     idiom, *rules = cues.known.rules
     if segment.connector != ":" and idiom.pattern.match(segment.text):
         return None
@@ -93,7 +93,7 @@ def _read(cues: SentenceCues, segment: Segment, is_open: bool, is_followed: bool
     return _labelled(cues, segment)
 
 
-def _labelled(cues: SentenceCues, segment: Segment) -> Finding | None:
+def _labelled(cues: SentenceCues, segment: Segment) -> RuleMatch | None:
     if not cues.is_labelled:
         return None
     modality: Modality | None = None
@@ -106,7 +106,7 @@ def _labelled(cues: SentenceCues, segment: Segment) -> Finding | None:
     return finding(segment.words, 0, len(segment.words) - 1, modality, "labelled")
 
 
-def _matched(segment: Segment, span: tuple[int, int], rule: Rule) -> Finding:
+def _matched(segment: Segment, span: tuple[int, int], rule: Rule) -> RuleMatch:
     assert rule.modality is not None
     first = segment.text[: span[0]].count(" ")
     last = first + segment.text[span[0] : span[1]].strip().count(" ")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lcm.compaction.guidance.grammar import grammar
-from lcm.compaction.guidance.reading import Finding, Modality
+from lcm.compaction.guidance.reading import Modality, RuleMatch
 from lcm.compaction.guidance.segments import Segment, without_asides
 from lcm.compaction.guidance.sentences import Sentence, Word
 
@@ -45,6 +45,6 @@ class SentenceCues:
         return word in self.known.verbs["conduct"] or word in self.known.verbs["work"] or word == "be"
 
 
-def finding(words: Sequence[Word], first: int, last: int, modality: Modality, rule: str) -> Finding:
+def finding(words: Sequence[Word], first: int, last: int, modality: Modality, rule: str) -> RuleMatch:
     """What the words from the first to the last say, in code points."""
-    return Finding(words[first].start, words[min(last, len(words) - 1)].end, modality, rule)
+    return RuleMatch(words[first].start, words[min(last, len(words) - 1)].end, modality, rule)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from lcm.compaction.guidance.cues import SentenceCues, finding
-from lcm.compaction.guidance.reading import Finding, Modality
+from lcm.compaction.guidance.reading import Modality, RuleMatch
 from lcm.compaction.guidance.segments import Segment
 from lcm.compaction.guidance.sentences import Word
 
@@ -20,7 +20,7 @@ def insists(cues: SentenceCues, segment: Segment) -> bool:
     )
 
 
-def command(cues: SentenceCues, segment: Segment) -> Finding | None:
+def command(cues: SentenceCues, segment: Segment) -> RuleMatch | None:
     """An imperative that holds on and on."""
     words = segment.words
     wanted = cues.known.shapes["wanted"].match(segment.text + " ")
@@ -67,7 +67,7 @@ def command(cues: SentenceCues, segment: Segment) -> Finding | None:
     return _positive(cues, words, i, once, is_wanted)
 
 
-def command_behind(cues: SentenceCues, segment: Segment, is_followed: bool) -> Finding | None:
+def command_behind(cues: SentenceCues, segment: Segment, is_followed: bool) -> RuleMatch | None:
     """An imperative behind a condition that no comma ends."""
     texts = segment.texts
     for i in range(3, len(texts) - 1):
@@ -86,7 +86,7 @@ def command_behind(cues: SentenceCues, segment: Segment, is_followed: bool) -> F
     return None
 
 
-def _negative(cues: SentenceCues, words: Sequence[Word], i: int, texts: list[str], once: bool) -> Finding | None:
+def _negative(cues: SentenceCues, words: Sequence[Word], i: int, texts: list[str], once: bool) -> RuleMatch | None:
     j = i + (2 if texts[i] == "do" else 1)
     while j < len(texts) and texts[j] in ("ever", "even", "just", "simply", "also", "under", "to", "always", "please"):
         j += 1
@@ -105,7 +105,7 @@ def _negative(cues: SentenceCues, words: Sequence[Word], i: int, texts: list[str
     return finding(words, i, j, "forbidden", "negative_imperative")
 
 
-def _positive(cues: SentenceCues, words: Sequence[Word], i: int, once: bool, is_wanted: bool) -> Finding | None:
+def _positive(cues: SentenceCues, words: Sequence[Word], i: int, once: bool, is_wanted: bool) -> RuleMatch | None:
     rest = [word.text for word in words[i:]]
     said = " ".join(rest)
     if match := cues.known.shapes["avoidance_phrase"].match(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lcm.records.conversation import Message
-from lcm.records.summary import Shard
+from lcm.records.summary import GuidanceShard
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,5 +15,5 @@ class NoGuidance:
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[Shard | None]:
+    ) -> list[GuidanceShard | None]:
         return [None] * len(messages)

@@ -9,17 +9,17 @@ from typing import Any, Literal, NamedTuple
 
 from lcm.checks import check_range
 from lcm.compaction.guidance.booster import has_surface_hint, similarities
-from lcm.compaction.guidance.reading import Frame
+from lcm.compaction.guidance.reading import PhraseRules
 from lcm.protocols.models import Embedder
 from lcm.records.conversation import Message
-from lcm.records.summary import Shard
+from lcm.records.summary import GuidanceShard
 from lcm.transcript.recorded_metadata import recorded
 
 CHARACTERS_PER_TOKEN = 4
 _UNSAID = object()
 
 
-class Verdict(NamedTuple):
+class ProtectionVerdict(NamedTuple):
     """Why a message is protected, or not."""
 
     stability: float
@@ -49,7 +49,7 @@ class ProtectedGuidance:
     Source: libravdb memory 1.3.17; numbers, roles, prototypes and failure rules 1.4.4.
     """
 
-    frame: Frame
+    frame: PhraseRules
     stability_threshold: float = 0.35
     user_stability: float = 0.5
     assistant_stability: float = 0.25
@@ -71,11 +71,11 @@ class ProtectedGuidance:
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[Shard | None]:
+    ) -> list[GuidanceShard | None]:
         return [
             None
             if verdict.protected_by is None
-            else Shard(
+            else GuidanceShard(
                 message_id=message.message_id,
                 conversation_id=conversation_id,
                 text=message.content.strip(),
@@ -88,7 +88,7 @@ class ProtectedGuidance:
             for message, verdict in zip(messages, self.verdicts(messages, incidents=incidents), strict=True)
         ]
 
-    def verdicts(self, messages: Sequence[Message], *, incidents: Counter[str]) -> list[Verdict]:
+    def verdicts(self, messages: Sequence[Message], *, incidents: Counter[str]) -> list[ProtectionVerdict]:
         """Judge messages; those that need the embedder are embedded in one call."""
         verdicts = [self._by_words(message) for message in messages]
         doubtful = [i for i, verdict in enumerate(verdicts) if verdict.has_hint]
@@ -100,14 +100,14 @@ class ProtectedGuidance:
             verdicts[i] = verdicts[i]._replace(similarity=similarity, is_boosted=boosted)
         return verdicts
 
-    def _by_words(self, message: Message) -> Verdict:
+    def _by_words(self, message: Message) -> ProtectionVerdict:
         text = message.content.strip()
         stability = self._stability(message)
         is_stable = stability >= self.stability_threshold
         if not text or not is_stable:
-            return Verdict(stability, is_stable=False)
+            return ProtectionVerdict(stability, is_stable=False)
         by_words = self.frame.read(text).is_guidance
-        return Verdict(stability, is_stable, by_words, not by_words and has_surface_hint(text))
+        return ProtectionVerdict(stability, is_stable, by_words, not by_words and has_surface_hint(text))
 
     def _stability(self, message: Message) -> float:
         said = recorded(message, "stability_weight", _UNSAID)

@@ -8,7 +8,7 @@ Modality = Literal["obligation", "forbidden", "permitted"]
 MASK_BITS: dict[Modality, int] = {"obligation": 2, "forbidden": 4, "permitted": 8}
 
 
-class Finding(NamedTuple):
+class RuleMatch(NamedTuple):
     """One mark of a rule."""
 
     start: int
@@ -21,10 +21,10 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GuidanceMatches:
     """Everything that was found, in the order of finding."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RuleMatch, ...] = ()
 
     @property
     def mask(self) -> int:
@@ -44,10 +44,10 @@ class Reading:
         return self.findings[0].modality if self.findings else None
 
 
-class Frame(Protocol):
+class PhraseRules(Protocol):
     """A set of rules that finds guidance in words alone.
 
     Laws: deterministic; the offsets lie within the text; nothing is found in the empty text.
     """
 
-    def read(self, text: str) -> Reading: ...
+    def read(self, text: str) -> GuidanceMatches: ...

@@ -8,7 +8,7 @@ from importlib import resources
 
 import yaml
 
-from lcm.compaction.guidance.reading import Finding, Modality, Reading
+from lcm.compaction.guidance.reading import GuidanceMatches, Modality, RuleMatch
 
 _WORD = re.compile(rb"[A-Za-z]+")
 _SENTENCE_ENDS = b"\n.!?:;"
@@ -30,8 +30,8 @@ class ByteScanner:
     Source: libravdb memory 1.4.4.
     """
 
-    def read(self, text: str) -> Reading:
-        return Reading(tuple(_Scan(text.encode("utf-8", "surrogatepass")).findings()))
+    def read(self, text: str) -> GuidanceMatches:
+        return GuidanceMatches(tuple(_Scan(text.encode("utf-8", "surrogatepass")).findings()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Scan:
         self.starts = [match.start() for match in found]
         self.ends = [match.end() for match in found]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[RuleMatch]:
         you: int | None = None
         is_set_up = False
         for i, word in enumerate(self.words):
@@ -102,7 +102,7 @@ class _Scan:
             yield from self._set_up_imperative(i, is_set_up)
             is_set_up = is_set_up or self._sets_up(i)
 
-    def _modal(self, i: int) -> Iterator[Finding]:
+    def _modal(self, i: int) -> Iterator[RuleMatch]:
         word, after = self.words[i], self._word(i + 1)
         if self._word(i + 2 if after == "to" else i + 1) in self.known.narrative_verbs:
             return
@@ -115,7 +115,7 @@ class _Scan:
         elif word in ("never", "cannot") or (word == "can" and after == "not"):
             yield self._finding(i, i, "forbidden", "you_modal")
 
-    def _structure(self, i: int) -> Iterator[Finding]:
+    def _structure(self, i: int) -> Iterator[RuleMatch]:
         if self.words[i] in self.known.labels:
             for last in (i, i + 1):
                 if last + 1 < len(self.words) and b":" in self._between(last):
@@ -141,7 +141,7 @@ class _Scan:
                     yield self._finding(j, j, "obligation", "every")
                     return
 
-    def _imperative(self, i: int) -> Iterator[Finding]:
+    def _imperative(self, i: int) -> Iterator[RuleMatch]:
         word, after = self.words[i], self._word(i + 1)
         if word in ("always", "please", "strictly") and after in self.known.verbs:
             yield self._finding(i, i, "obligation", "adverb")
@@ -175,7 +175,7 @@ class _Scan:
             and (third in self.known.verbs or third == "every")
         )
 
-    def _consequence(self, i: int) -> Iterator[Finding]:
+    def _consequence(self, i: int) -> Iterator[RuleMatch]:
         """The first imperative behind a comma, semicolon or colon, at most 14 words on, in any sentence."""
         for j in range(i + 1, min(i + 1 + _CONDITION_REACH, len(self.words))):
             mark = self._mark_before(j, b" \t\r\n")
@@ -193,7 +193,7 @@ class _Scan:
                 yield self._finding(j, j, "obligation", "if_verb")
                 return
 
-    def _third_person(self, i: int) -> Iterator[Finding]:
+    def _third_person(self, i: int) -> Iterator[RuleMatch]:
         last = i if self.words[i] in self.known.subjects else None
         if any(tuple(self.words[i : i + len(phrase)]) == phrase for phrase in self.known.phrase_subjects):
             last = i + 1
@@ -205,7 +205,7 @@ class _Scan:
                 yield self._finding(j, j, "obligation", "third_person")
                 return
 
-    def _set_up_imperative(self, i: int, is_set_up: bool) -> Iterator[Finding]:
+    def _set_up_imperative(self, i: int, is_set_up: bool) -> Iterator[RuleMatch]:
         is_verb = self.words[i] in self.known.verbs
         if is_set_up and is_verb and not self._is_metatext(i):
             yield self._finding(i, i, "obligation", "set_up")
@@ -246,5 +246,5 @@ class _Scan:
             place -= 1
         return self.text[place] if place >= 0 else None
 
-    def _finding(self, first: int, last: int, modality: Modality, rule: str) -> Finding:
-        return Finding(self.starts[first], self.ends[last], modality, rule)
+    def _finding(self, first: int, last: int, modality: Modality, rule: str) -> RuleMatch:
+        return RuleMatch(self.starts[first], self.ends[last], modality, rule)

@@ -22,7 +22,7 @@ _UNITS_PER_TOKEN = 4
 _WARN_FROM = 1.5
 
 
-class Pressed(NamedTuple):
+class EscalationResult(NamedTuple):
     """A summary, how hard it had to be pressed for, and the last answer of the summarizer, if it was asked."""
 
     text: str
@@ -41,7 +41,7 @@ class Escalation:
 
     def press(
         self, source: str, depth: int, previous: str | None = None, limit_tokens: int | None = None
-    ) -> Generator[SummaryRequest, SummaryResult, Pressed]:
+    ) -> Generator[SummaryRequest, SummaryResult, EscalationResult]:
         """Ask plainly; if the answer is as long as the source, tightly; if that is too, cut the source.
 
         An empty answer is not asked for again. An answer longer than the target times the overage factor is cut there.
@@ -57,7 +57,7 @@ class Escalation:
         source = trim(source)
         size = self._count(source)
         if not source:
-            return Pressed("[Truncated from 0 tokens]", "fallback", None)
+            return EscalationResult("[Truncated from 0 tokens]", "fallback", None)
         too_long = max(1, size if limit_tokens is None else min(size, limit_tokens))
         request = SummaryRequest(source, self._requested(size, depth, is_aggressive=False), depth, previous)
         result = yield request
@@ -67,8 +67,8 @@ class Escalation:
             result = yield replace(request, target_tokens=target, is_aggressive=True)
             text, level = _words(result), "aggressive"
         if not text or self._count(text) >= too_long:
-            return Pressed(self._fallback(source, size, limit_tokens), "fallback", result)
-        return self._capped(Pressed(text, level, result), depth)  # type: ignore[arg-type]  # one of LEVELS
+            return EscalationResult(self._fallback(source, size, limit_tokens), "fallback", result)
+        return self._capped(EscalationResult(text, level, result), depth)  # type: ignore[arg-type]  # one of LEVELS
 
     def _requested(self, size: int, depth: int, *, is_aggressive: bool) -> int:
         return requested_tokens(size, depth, is_aggressive, self.leaf_target_tokens, self.condensed_target_tokens)
@@ -82,7 +82,7 @@ class Escalation:
             return first_units(source, _FALLBACK_UNITS, "kept") + mark
         return self._cut(first_units(source, _FALLBACK_UNITS, "kept"), mark, limit_tokens - 1) or ""
 
-    def _capped(self, pressed: Pressed, depth: int) -> Pressed:
+    def _capped(self, pressed: EscalationResult, depth: int) -> EscalationResult:
         target = self.condensed_target_tokens if depth else self.leaf_target_tokens
         size, most = self._count(pressed.text), math.ceil(target * self.summary_max_overage_factor)
         if size > math.ceil(_WARN_FROM * target):
@@ -91,7 +91,7 @@ class Escalation:
             return pressed
         marks = (f"\n[Capped from {size} tokens to ~{most}]", f"\n[Capped to ~{most}]", "\n[Capped]", "")
         cuts = (self._cut(pressed.text, mark, most) for mark in marks)
-        return Pressed(next((cut for cut in cuts if cut is not None), ""), "capped", pressed.result)
+        return EscalationResult(next((cut for cut in cuts if cut is not None), ""), "capped", pressed.result)
 
     def _cut(self, text: str, mark: str, most_tokens: int) -> str | None:
         """The beginning of a text with the mark behind it, within the tokens; None where the mark alone is too long."""

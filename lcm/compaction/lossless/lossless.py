@@ -12,7 +12,7 @@ from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
-from lcm.compaction.progress import Progress, report
+from lcm.compaction.progress import CompactionProgress, report
 from lcm.protocols.compaction import ContextWindow, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
@@ -104,7 +104,7 @@ class Lossless:
         self, window: ContextWindow, now: datetime, live_tokens: int = 0, *, incidents: Counter[str]
     ) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
-        progress = Progress(window, now, incidents, self.sweep_deadline_seconds)
+        progress = CompactionProgress(window, now, incidents, self.sweep_deadline_seconds)
         before = self.modes.passes.weighed(progress).tokens
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
@@ -132,7 +132,7 @@ class Lossless:
         """Sweep if the context is over the threshold or `is_forced`; with a target, sweep until the context fits."""
         has_target = target_tokens is not None
         deadline = self.until_under_deadline_seconds if has_target else self.sweep_deadline_seconds
-        progress = Progress(window, now, incidents, deadline)
+        progress = CompactionProgress(window, now, incidents, deadline)
         totals = self.modes.passes.weighed(progress)
         before = totals.tokens
         if self.breaker.is_open(now):
@@ -150,7 +150,7 @@ class Lossless:
         self._settle(progress)
         return _report(progress, before, "nothing to compact" if is_forced else "live context still exceeds target")
 
-    def _settle(self, progress: Progress) -> None:
+    def _settle(self, progress: CompactionProgress) -> None:
         if progress.has_failed_auth:
             self.breaker.refuse(progress.now)
         elif progress.made:
@@ -184,7 +184,9 @@ class Lossless:
         return Modes(limits, passes, self.incremental_max_depth)
 
 
-def _report(progress: Progress, tokens_before: int, reason: str, *, is_reason_final: bool = False) -> CompactionReport:
+def _report(
+    progress: CompactionProgress, tokens_before: int, reason: str, *, is_reason_final: bool = False
+) -> CompactionReport:
     """Say what was done; the reason given counts where nothing was, and nothing went wrong."""
     if progress.is_late:
         reason = "time limit"

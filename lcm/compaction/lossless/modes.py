@@ -18,7 +18,7 @@ from lcm.compaction.lossless.planning import (
     tail_start,
     threshold_trigger,
 )
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import CompactionProgress
 from lcm.records.summary import SummaryRequest, SummaryResult
 
 Going = Generator[SummaryRequest, SummaryResult, None]
@@ -34,7 +34,7 @@ class Modes:
     passes: Passes
     incremental_max_depth: int
 
-    def one_leaf(self, progress: Progress, *, is_forced: bool = False, previous: str | None = None) -> Going:
+    def one_leaf(self, progress: CompactionProgress, *, is_forced: bool = False, previous: str | None = None) -> Going:
         """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.
 
         Does nothing unless forced or triggered.
@@ -62,7 +62,7 @@ class Modes:
             if progress.totals.tokens >= before:
                 return
 
-    def sweep(self, progress: Progress, *, is_forced: bool = False, is_hard: bool = False) -> Going:
+    def sweep(self, progress: CompactionProgress, *, is_forced: bool = False, is_hard: bool = False) -> Going:
         """Make leaves of all raw messages before the fresh tail, then condense, shallowest first.
 
         Does nothing unless forced or triggered. Unless forced it ends as soon as the context is below the threshold.
@@ -80,7 +80,7 @@ class Modes:
             yield from self._condensed(progress, least, is_forced=is_forced, is_hard=is_hard)
 
     def until_under(
-        self, progress: Progress, target_tokens: float | None = None, live_tokens: float | None = None
+        self, progress: CompactionProgress, target_tokens: float | None = None, live_tokens: float | None = None
     ) -> Generator[SummaryRequest, SummaryResult, bool]:
         """Sweep, at most ten times, until the context is no larger than the target.
 
@@ -113,7 +113,9 @@ class Modes:
             size = min(size, after)
         return progress.totals.tokens <= target
 
-    def _leaves(self, progress: Progress, *, is_forced: bool) -> Generator[SummaryRequest, SummaryResult, int]:
+    def _leaves(
+        self, progress: CompactionProgress, *, is_forced: bool
+    ) -> Generator[SummaryRequest, SummaryResult, int]:
         """Returns the fewest tokens that the context had."""
         totals = self.passes.weighed(progress)
         tail, place, previous, least = self._tail(totals), 0, None, totals.tokens
@@ -138,7 +140,7 @@ class Modes:
             place, previous = leaf.chunk.start + 1, summary.content
         return least
 
-    def _condensed(self, progress: Progress, least: int, *, is_forced: bool, is_hard: bool) -> Going:
+    def _condensed(self, progress: CompactionProgress, least: int, *, is_forced: bool, is_hard: bool) -> Going:
         totals = self.passes.weighed(progress)
         tail, depth, place = self._tail(totals), 0, 0
         while not progress.is_over:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
-from lcm.compaction.lossless.escalation import Escalation, Pressed
+from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.compaction.lossless.planning import Chunk, Limits, leaf_chunk, leaf_from
-from lcm.compaction.lossless.source_text import Source, has_words, source_of_messages, source_of_summaries
-from lcm.compaction.progress import Progress
+from lcm.compaction.lossless.source_text import ChunkText, has_words, source_of_messages, source_of_summaries
+from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summary_id import summary_id
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
@@ -31,7 +31,7 @@ _LEAF_PREVIOUS = 2
 _NEAR = 4
 
 
-class Leaf(NamedTuple):
+class LeafChunk(NamedTuple):
     """Raw messages that are to become a leaf summary."""
 
     chunk: Chunk
@@ -57,7 +57,7 @@ class Passes:
     token_estimator: TokenEstimator
     timezone: str
 
-    def weighed(self, progress: Progress) -> ContextTotals:
+    def weighed(self, progress: CompactionProgress) -> ContextTotals:
         """The context, with the words of entries counted whose tokens are not stored."""
         totals = progress.totals
         if unweighed := totals.unweighed:
@@ -68,7 +68,9 @@ class Passes:
             totals.weigh(dict(zip(words, self.token_estimator.count(list(words.values())), strict=True)))
         return totals
 
-    def next_leaf(self, progress: Progress, tail: int, start: int = 0, *, is_forced: bool = False) -> Leaf | None:
+    def next_leaf(
+        self, progress: CompactionProgress, tail: int, start: int = 0, *, is_forced: bool = False
+    ) -> LeafChunk | None:
         """Find the oldest raw messages to summarise, from a place on; there are words among them.
 
         A chunk without words takes in what follows, until someone says something; a run without words stays as it is.
@@ -84,14 +86,14 @@ class Passes:
                 if has_words(messages, self.limits.rules):
                     entries = totals[chunk.start : start]
                     whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
-                    return Leaf(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
+                    return LeafChunk(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
                 if start >= tail or not totals[start].is_message:
                     totals.silence = (first, totals[start - 1].ordinal)
                     break
                 begin, start = start, leaf_from(totals, self.limits, start, tail).stop
         return None
 
-    def previous_of_leaf(self, progress: Progress, start: int) -> str | None:
+    def previous_of_leaf(self, progress: CompactionProgress, start: int) -> str | None:
         """The last two summaries before a place."""
         totals = progress.totals
         before = (place for place in range(start - 1, -1, -1) if not totals[place].is_message)
@@ -99,7 +101,7 @@ class Passes:
         words = (trim(summary.content) for summary in progress.window.summaries(ids[::-1]))
         return "\n\n".join(text for text in words if text) or None
 
-    def leaf(self, progress: Progress, leaf: Leaf, previous: str | None) -> Made:
+    def leaf(self, progress: CompactionProgress, leaf: LeafChunk, previous: str | None) -> Made:
         """Summarise raw messages."""
         source = source_of_messages(leaf.messages, self.limits.rules, self.timezone)
         said_at = [message.created_at or EPOCH for message in leaf.messages]
@@ -107,7 +109,7 @@ class Passes:
         lineage = Lineage(min(said_at), max(said_at), 0, 0, tokens)
         return (yield from self._made(progress, leaf.chunk, source, previous, lineage))
 
-    def condense(self, progress: Progress, chunk: Chunk) -> Made:
+    def condense(self, progress: CompactionProgress, chunk: Chunk) -> Made:
         """Summarise summaries of one depth."""
         sources = progress.window.summaries([entry.item_id for entry in chunk.entries])
         source = source_of_summaries(sources, self.timezone)
@@ -121,7 +123,7 @@ class Passes:
         previous = self._previous_of_condensed(progress, chunk)
         return (yield from self._made(progress, chunk, source, previous, lineage))
 
-    def _previous_of_condensed(self, progress: Progress, chunk: Chunk) -> str | None:
+    def _previous_of_condensed(self, progress: CompactionProgress, chunk: Chunk) -> str | None:
         """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
         never find any: they look for leaves before the oldest leaf."""
         if self.limits.rules == "original" or chunk.depth != 1:
@@ -129,7 +131,9 @@ class Passes:
         near = [entry for entry in progress.totals[max(0, chunk.start - _NEAR) : chunk.start] if entry.depth == 1]
         return trim(progress.window.summaries([near[-1].item_id])[0].content) or None if near else None
 
-    def _made(self, progress: Progress, chunk: Chunk, source: Source, previous: str | None, lineage: Lineage) -> Made:
+    def _made(
+        self, progress: CompactionProgress, chunk: Chunk, source: ChunkText, previous: str | None, lineage: Lineage
+    ) -> Made:
         limit = None if self.limits.rules == "original" else sum(entry.tokens for entry in chunk.entries)
         try:
             pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit)
@@ -142,7 +146,9 @@ class Passes:
             progress.fail(failure)
             return None
 
-    def _summary(self, progress: Progress, chunk: Chunk, source: Source, pressed: Pressed, lineage: Lineage) -> Summary:
+    def _summary(
+        self, progress: CompactionProgress, chunk: Chunk, source: ChunkText, pressed: EscalationResult, lineage: Lineage
+    ) -> Summary:
         content = well_formed(pressed.text)
         made_by = None if pressed.level == "fallback" else pressed.result
         return Summary(

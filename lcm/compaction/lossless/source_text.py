@@ -17,7 +17,7 @@ _ARGUMENT_UNITS = 200
 _RESULT_UNITS = 400
 
 
-class Source(NamedTuple):
+class ChunkText(NamedTuple):
     """The text of a chunk."""
 
     text: str
@@ -25,7 +25,7 @@ class Source(NamedTuple):
     """The files that it names, each once, in order."""
 
 
-def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> Source:
+def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> ChunkText:
     """Messages as text: `[time]`, a line break and the words of each, with blank lines between them.
 
     `corrected`: who speaks stands behind the time, tool calls follow as lines with their arguments cut short, results
@@ -41,7 +41,7 @@ def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str)
     )
     named = (words if rules == "original" else message.content for message, words in said)
     file_ids = tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words)))
-    return Source(text, file_ids)
+    return ChunkText(text, file_ids)
 
 
 def has_words(messages: Sequence[Message], rules: Rules) -> bool:
@@ -49,7 +49,7 @@ def has_words(messages: Sequence[Message], rules: Rules) -> bool:
     return any(trim(_words(message, rules)) for message in messages)
 
 
-def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> Source:
+def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> ChunkText:
     """Summaries as text: `[from - to]`, a line break and the words of each, with blank lines between them."""
     text = "\n\n".join(
         f"[{prompt_time(summary.earliest_at or summary.created_at, timezone)} - "
@@ -58,7 +58,7 @@ def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> Source:
     )
     # A file that only a source's own sources name is known by its file_ids alone.
     known = tuple(file_id for summary in summaries for file_id in (*summary.file_ids, *file_ids_in(summary.content)))
-    return Source(text, tuple(dict.fromkeys(known)))
+    return ChunkText(text, tuple(dict.fromkeys(known)))
 
 
 def _words(message: Message, rules: Rules) -> str:

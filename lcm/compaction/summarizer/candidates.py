@@ -17,7 +17,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class CandidateSentences:
     """Sentences in the order of the source, as numbers; shapes (n,) but for the vectors."""
 
     vectors: Vectors
@@ -46,7 +46,7 @@ class Candidates:
     """Of each content word: how many sentences hold it."""
 
 
-def candidates(sentences: Sequence[Sentence], vectors: Vectors, tokens_per_unit: float) -> Candidates:
+def candidates(sentences: Sequence[Sentence], vectors: Vectors, tokens_per_unit: float) -> CandidateSentences:
     """Count what selection needs.
 
     Args:
@@ -64,7 +64,7 @@ def candidates(sentences: Sequence[Sentence], vectors: Vectors, tokens_per_unit:
         uses.update(own)
         ids += own
         rows += [row] * len(own)
-    return Candidates(
+    return CandidateSentences(
         vectors=vectors,
         places=np.array([sentence.place for sentence in sentences], np.int64),
         turns=_numbered(sentence.turn for sentence in sentences),

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.candidates import Candidates, Floats, candidates, content_words
+from lcm.compaction.summarizer.candidates import CandidateSentences, Floats, candidates, content_words
 from lcm.compaction.summarizer.file_operations import file_operations, files_line
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer
-from lcm.compaction.summarizer.passages import Sentence, Source, read_source
-from lcm.compaction.summarizer.selection import Weights, representation, select
+from lcm.compaction.summarizer.passages import Passages, Sentence, read_source
+from lcm.compaction.summarizer.selection import SentenceWeights, representation, select
 from lcm.errors import LcmError
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Embedder, TokenEstimator, Vectors
@@ -97,7 +97,7 @@ class Extractive:
         ]
 
     def _summary(
-        self, request: SummaryRequest, source: Source, previous: Sequence[Sentence], vectors: Vectors
+        self, request: SummaryRequest, source: Passages, previous: Sequence[Sentence], vectors: Vectors
     ) -> SummaryResult:
         """Summarise one source; the vectors are those of its sentences, then those of the previous summary's."""
         if not source.sentences:
@@ -137,7 +137,7 @@ class Extractive:
             footer_tokens = max(least_footer, math.floor(_FOOTER_SHARE * budget))
         return list(dict.fromkeys([(files, footer_tokens), (files, 0), ("", 0)]))
 
-    def _known(self, pool: Candidates, previous: Sequence[Sentence], said: Vectors) -> tuple[Floats, Floats]:
+    def _known(self, pool: CandidateSentences, previous: Sequence[Sentence], said: Vectors) -> tuple[Floats, Floats]:
         """How much of each content word, and of each sentence, the previous summary says."""
         words = {word for sentence in previous for word in content_words(sentence.text)[1]}
         known = np.array([word in words for word in pool.words], np.float64)
@@ -165,8 +165,8 @@ class Extractive:
             return text[:low]
         return (text[:low].rsplit(maxsplit=1)[0] if len(text[:low].split()) > 1 else text[:low]).rstrip()
 
-    def _weights(self) -> Weights:
-        return Weights(**{each.name: getattr(self, each.name) for each in fields(Weights)})
+    def _weights(self) -> SentenceWeights:
+        return SentenceWeights(**{each.name: getattr(self, each.name) for each in fields(SentenceWeights)})
 
     def _tokens(self, text: str) -> int:
         return self.token_estimator.count([text])[0]

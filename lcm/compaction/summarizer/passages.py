@@ -51,7 +51,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Passages:
     """Sentences to choose from, and what earlier summaries said that they left out."""
 
     sentences: tuple[Sentence, ...]
@@ -59,7 +59,7 @@ class Source:
     """What stands behind `Expand for details about: `, in order."""
 
 
-def read_source(text: str) -> Source:
+def read_source(text: str) -> Passages:
     """Read a source.
 
     A time is `[2026-01-01 00:05 UTC]`, or a range of two, at the beginning of a line: it holds until the next. A
@@ -94,7 +94,7 @@ def read_source(text: str) -> Source:
             found += [Sentence(p, turn, place, not is_indented and _is_prose(p), speaker, now) for p in pieces]
             is_first = False
             place += 1
-    return Source(tuple(found), tuple(footers))
+    return Passages(tuple(found), tuple(footers))
 
 
 def _is_prose(sentence: str) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lcm.compaction.summarizer.candidates import Candidates, Floats
+from lcm.compaction.summarizer.candidates import CandidateSentences, Floats
 from lcm.protocols.models import Vectors
 
 _DECIMALS = 6  # float32 sums differ below them from machine to machine: a tie must stay one
@@ -12,7 +12,7 @@ _FULL_WORDS = 8  # from so many words on a sentence is as full as any
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class SentenceWeights:
     """What a sentence gains in the choice, and loses."""
 
     centrality: float
@@ -35,7 +35,11 @@ def centroid(vectors: Vectors, weights: Floats) -> Vectors:
 
 
 def select(
-    candidates: Candidates, weights: Weights, budget: float, known_words: Floats, known_similarity: Floats
+    candidates: CandidateSentences,
+    weights: SentenceWeights,
+    budget: float,
+    known_words: Floats,
+    known_similarity: Floats,
 ) -> list[int]:
     """Choose sentence by sentence the one of highest value that fits into what is left of the budget.
 
@@ -93,7 +97,7 @@ def select(
         similarity = np.maximum(similarity, np.einsum("nd,d->n", c.vectors, c.vectors[row]))
 
 
-def representation(candidates: Candidates, weights: Weights, chosen: list[int]) -> float:
+def representation(candidates: CandidateSentences, weights: SentenceWeights, chosen: list[int]) -> float:
     """Say how well rows stand for all: max(0, cosine of the two centroids) · share of the content words' weight.
 
     In [0, 1]; 1 where all rows are chosen.

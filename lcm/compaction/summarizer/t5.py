@@ -14,7 +14,7 @@ import numpy as np
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import has_words
-from lcm.compaction.summarizer.t5_decoding import Beams, Greedy, Search, decode
+from lcm.compaction.summarizer.t5_decoding import BeamSearch, DecodingSearch, GreedySearch, decode
 from lcm.compaction.summarizer.t5_files import T5Files
 from lcm.compaction.summarizer.t5_model import Floats, T5Model
 from lcm.compaction.summarizer.t5_windows import windows
@@ -32,7 +32,7 @@ _CLOSE_CALL_NATS = 1e-4
 """Padding and batch-mates move a sum of logits by about a hundredth of it."""
 
 
-class _Opened:
+class _LazyModel:
     """The model once it is open, or why it cannot be; travels empty."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class _Window(NamedTuple):
     """Its summary is the result."""
 
 
-class _Written(NamedTuple):
+class _WindowSummary(NamedTuple):
     """A window's summary."""
 
     text: str
@@ -97,7 +97,7 @@ class T5:
     """Rows decoded at once, a row a beam. Results do not depend on it."""
     threads: int | None = None
     """None = one a processor. Results do not depend on it."""
-    _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
+    _opened: _LazyModel = field(default_factory=_LazyModel, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, precision=("int8", "fp32"))
@@ -115,7 +115,7 @@ class T5:
             return [self._failed(failure)] * len(requests)
         results: dict[int, SummaryResult] = {}
         readings = [self._reading(model, request, incidents) for request in requests]
-        summaries: dict[int, list[_Written]] = {}
+        summaries: dict[int, list[_WindowSummary]] = {}
         while len(results) < len(requests):
             asked: dict[int, list[_Window]] = {}
             for i, reading in enumerate(readings):
@@ -137,7 +137,7 @@ class T5:
 
     def _reading(
         self, model: T5Model, request: SummaryRequest, incidents: Counter[str]
-    ) -> Generator[list[_Window], list[_Written], SummaryResult]:
+    ) -> Generator[list[_Window], list[_WindowSummary], SummaryResult]:
         """Gives the windows of one request, round by round, and is sent their summaries."""
         text = well_formed(request.text)
         if not text.strip():
@@ -166,19 +166,19 @@ class T5:
             return self._failed(ModelError(f"{self._name} gives values that are not finite for {text[:60]!r}"))
         return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=summary.tokens)
 
-    def _write(self, model: T5Model, asked: Sequence[_Window]) -> list[_Written]:
+    def _write(self, model: T5Model, asked: Sequence[_Window]) -> list[_WindowSummary]:
         """Summarise windows in batches of like length, the longest first; a result for each, in order."""
         size = 1 if self.precision == "int8" else max(1, self.batch_size // self.beams)
         size = max(1, min(size, math.ceil(len(asked) / model.thread_count)))
         order = sorted(range(len(asked)), key=lambda i: -len(asked[i].ids))
         batches = [order[begin : begin + size] for begin in range(0, len(order), size)]
-        written: dict[int, _Written] = {}
+        written: dict[int, _WindowSummary] = {}
         found = model.threads.map(lambda batch: self._write_batch(model, [asked[i] for i in batch]), batches)
         for batch, summaries in zip(batches, found, strict=True):
             written.update(zip(batch, summaries, strict=True))
         return [written[i] for i in range(len(asked))]
 
-    def _write_batch(self, model: T5Model, batch: Sequence[_Window]) -> list[_Written]:
+    def _write_batch(self, model: T5Model, batch: Sequence[_Window]) -> list[_WindowSummary]:
         encoded = [model.encode(window.ids) for window in batch]
         searches = [self._search(model, window) for window in batch]
         decode(model, encoded, searches)
@@ -191,10 +191,10 @@ class T5:
             for window, states, search in zip(batch, encoded, searches, strict=True)
         ]
 
-    def _search(self, model: T5Model, window: _Window) -> Search:
+    def _search(self, model: T5Model, window: _Window) -> DecodingSearch:
         if self.beams == 1:
-            return Greedy(window.limit, model.end_ids)
-        return Beams(self.beams, self.length_penalty, window.limit, model.end_ids)
+            return GreedySearch(window.limit, model.end_ids)
+        return BeamSearch(self.beams, self.length_penalty, window.limit, model.end_ids)
 
     def _open(self) -> T5Model:
         opened = self._opened
@@ -222,9 +222,9 @@ class T5:
         return f"{folder.resolve().name if folder.is_dir() else self.model}-{self.precision}"
 
 
-def _written(model: T5Model, window: _Window, encoded: Floats, tokens: list[int]) -> _Written:
+def _written(model: T5Model, window: _Window, encoded: Floats, tokens: list[int]) -> _WindowSummary:
     ids = tokens[:-1] if tokens[-1] in model.end_ids else tokens
     text = model.tokenizer.decode(ids, skip_special_tokens=True).strip()
     if not window.is_last or not text:
-        return _Written(text, 0.0, len(ids))
-    return _Written(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))), len(ids))
+        return _WindowSummary(text, 0.0, len(ids))
+    return _WindowSummary(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))), len(ids))

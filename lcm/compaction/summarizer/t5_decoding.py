@@ -9,7 +9,7 @@ import numpy as np
 from lcm.compaction.summarizer.t5_model import Floats, T5Model, log_totals
 
 
-class Search(Protocol):
+class DecodingSearch(Protocol):
     """The search for one text's summary, told of the logits step by step."""
 
     is_done: bool
@@ -28,7 +28,7 @@ class Search(Protocol):
         ...
 
 
-class Greedy:
+class GreedySearch:
     """The likeliest token at each step, up to the end token or `limit` tokens."""
 
     def __init__(self, limit: int, end_ids: frozenset[int]) -> None:
@@ -57,7 +57,7 @@ class _Beam(NamedTuple):
     tokens: list[int]
 
 
-class Beams:
+class BeamSearch:
     """Beam search with the choices of transformers' (4.57): early_stopping false, no sampling, no penalties.
 
     A finished text of n tokens scores Σ log p / n ** length_penalty. The search ends when as many are finished as there
@@ -127,7 +127,7 @@ class Beams:
         self.margin = min([self.margin, *(abs(one - other) for one, other in pairwise(scores))])
 
 
-def decode(model: T5Model, encoded: Sequence[Floats], searches: Sequence[Search]) -> None:
+def decode(model: T5Model, encoded: Sequence[Floats], searches: Sequence[DecodingSearch]) -> None:
     """Drive the searches to their ends side by side, one for each encoded text; a finished one leaves the batch."""
     longest = max(map(len, encoded))
     hidden = np.zeros((len(encoded), longest, encoded[0].shape[1]), np.float32)
@@ -149,7 +149,7 @@ def decode(model: T5Model, encoded: Sequence[Floats], searches: Sequence[Search]
         logits, past = model.next_step(ids, mask, past)
 
 
-def _advance(searches: Sequence[Search], owners: Sequence[int], logits: Floats) -> Iterator[tuple[int, int]]:
+def _advance(searches: Sequence[DecodingSearch], owners: Sequence[int], logits: Floats) -> Iterator[tuple[int, int]]:
     """Show each search its rows; gives the rows that are continued, and whose they are."""
     begin = 0
     while begin < len(owners):

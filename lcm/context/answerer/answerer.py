@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lcm.context.recall.describe import DescribedFile, DescribedSummary
-from lcm.context.recall.expansion import Expanded, ReachedMessage
+from lcm.context.recall.expansion import ExpansionResult, ReachedMessage
 from lcm.protocols.models import TokenEstimator
 
 
@@ -41,7 +41,7 @@ class Answer:
     """Not everything could be read, or the answer was cut."""
 
 
-class Lent(Protocol):
+class GrantedReader(Protocol):
     """A reader that is confined to a grant; whatever it reads is taken off that."""
 
     @property
@@ -61,7 +61,7 @@ class Lent(Protocol):
         depth: int | None = None,
         token_cap: int | None = None,
         has_messages: bool = False,
-    ) -> Expanded: ...
+    ) -> ExpansionResult: ...
 
     def messages(self, numbers: Sequence[int]) -> list[ReachedMessage]: ...
 
@@ -69,7 +69,7 @@ class Lent(Protocol):
 class Answerer(Protocol):
     """Laws: reads through its reader alone; at most `max_tokens`; cites nothing that it was not shown."""
 
-    def answer(self, question: Question, reader: Lent) -> Answer:
+    def answer(self, question: Question, reader: GrantedReader) -> Answer:
         """Answer a question.
 
         Raises:

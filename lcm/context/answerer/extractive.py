@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lcm.checks import check_range
 from lcm.compaction.summarizer.sentences import sentences
-from lcm.context.answerer.answerer import Answer, Lent, Question
+from lcm.context.answerer.answerer import Answer, GrantedReader, Question
 from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import ReachedMessage
 from lcm.errors import GrantError
@@ -24,7 +24,7 @@ _STOP_WORDS = load_stop_words("english")
 _CJK_WINDOW = 2
 
 
-class Source(NamedTuple):
+class ReadText(NamedTuple):
     """A text that was read."""
 
     summary_id: str
@@ -61,7 +61,7 @@ class Extractive:
         check_range(self, "k1", ge=0)
         check_range(self, "b", ge=0, le=1)
 
-    def answer(self, question: Question, reader: Lent) -> Answer:
+    def answer(self, question: Question, reader: GrantedReader) -> Answer:
         wanted = set(_words(question.prompt)) or set(_words(question.prompt, drops=False))
         sources, read, is_truncated = _read(question, wanted, reader)
         best = self._best([source.text for source in sources], wanted)
@@ -109,7 +109,7 @@ class Extractive:
         return list(unique.values())[: self.max_sentences]
 
 
-def _read(question: Question, wanted: set[str], reader: Lent) -> tuple[list[Source], int, bool]:
+def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[list[ReadText], int, bool]:
     """What was read, how many summaries were expanded, and whether something did not fit."""
     sources = _said(reader.messages(question.messages)) if question.messages else []
     is_truncated = len(sources) < len(question.messages)
@@ -136,13 +136,13 @@ def _read(question: Question, wanted: set[str], reader: Lent) -> tuple[list[Sour
         is_truncated = is_truncated or found.is_truncated
         for root in found.roots:
             for child in root.children:
-                sources.append(Source(child.summary_id, None, child.content, child.tokens))
+                sources.append(ReadText(child.summary_id, None, child.content, child.tokens))
                 queue(child.summary_id, child.content)
             sources += _said(root.messages)
     return sources, read, is_truncated or bool(waiting)
 
 
-def _described(summary_id: str, reader: Lent) -> Source | None:
+def _described(summary_id: str, reader: GrantedReader) -> ReadText | None:
     """The summary's own words; None where they do not fit."""
     try:
         described = reader.describe(summary_id)
@@ -151,11 +151,11 @@ def _described(summary_id: str, reader: Lent) -> Source | None:
         return None
     assert isinstance(described, DescribedSummary)
     content = described.summary.content
-    return Source(summary_id, None, content, _tokens(reader.token_estimator, content))
+    return ReadText(summary_id, None, content, _tokens(reader.token_estimator, content))
 
 
-def _said(messages: Sequence[ReachedMessage]) -> list[Source]:
-    return [Source(said.leaf_id, said.number, said.content, said.tokens) for said in messages]
+def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:
+    return [ReadText(said.leaf_id, said.number, said.content, said.tokens) for said in messages]
 
 
 def _sentences(texts: Sequence[str]) -> Iterator[_Sentence]:

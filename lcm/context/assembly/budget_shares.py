@@ -29,7 +29,7 @@ class OversizedHardError(LcmError):
         self.budget_tokens = budget_tokens
 
 
-class Costs(NamedTuple):
+class AuthoredCosts(NamedTuple):
     """What authored blocks take, in authored order."""
 
     shown: Sequence[float]
@@ -84,7 +84,7 @@ class BudgetShares:
         self,
         memory_tokens: float,
         hard: Sequence[float],
-        soft: Costs,
+        soft: AuthoredCosts,
         turns: Sequence[Turn],
         tail: RecentTail,
         rules: VersionedRules = "corrected",

@@ -5,13 +5,13 @@ Source: lossless-claw 0.6.3; that pieces of one turn are joined is ours.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from lcm.context.assembly.pairing import Placed, paired
+from lcm.context.assembly.pairing import PairedMessage, paired
 from lcm.context.assembly.runtime_message import call_id_of, result_id_of
 from lcm.records.rules import Rules
 from lcm.transcript.rendering.blocks import CALL_TYPES
 
 
-def pruned(chosen: Sequence[Placed], tail: Collection[int]) -> list[Placed]:
+def pruned(chosen: Sequence[PairedMessage], tail: Collection[int]) -> list[PairedMessage]:
     """Leave out what cannot stand: calls of items outside the tail whose results were not chosen, and the assistant's
     messages that are empty. Words of an assistant become a block."""
     results = {result_id_of(placed.message) for placed in chosen}
@@ -20,12 +20,12 @@ def pruned(chosen: Sequence[Placed], tail: Collection[int]) -> list[Placed]:
     return [placed for placed in blocked if placed.message["role"] != "assistant" or placed.message["content"]]
 
 
-def cleaned(kept: Sequence[Placed], rules: Rules) -> list[Placed]:
+def cleaned(kept: Sequence[PairedMessage], rules: Rules) -> list[PairedMessage]:
     """Join the pieces of each turn, and pair its calls with their results."""
     return paired(list(_turns(kept)), rules)
 
 
-def _with_answered_calls(placed: Placed, results: Collection[str]) -> Placed:
+def _with_answered_calls(placed: PairedMessage, results: Collection[str]) -> PairedMessage:
     message = placed.message
     if message["role"] != "assistant" or isinstance(message["content"], str):
         return placed
@@ -40,19 +40,21 @@ def _is_unanswered(block: object, results: Collection[str]) -> bool:
     return bool(call_id) and call_id not in results
 
 
-def _with_blocks(placed: Placed) -> Placed:
+def _with_blocks(placed: PairedMessage) -> PairedMessage:
     message = placed.message
     if message["role"] != "assistant" or not isinstance(message["content"], str) or not message["content"]:
         return placed
     return placed._replace(message={**message, "content": [{"type": "text", "text": message["content"]}]})
 
 
-def _turns(kept: Iterable[Placed]) -> Iterable[Placed]:
-    waiting: Placed | None = None
+def _turns(kept: Iterable[PairedMessage]) -> Iterable[PairedMessage]:
+    waiting: PairedMessage | None = None
     for placed in kept:
         if waiting is not None and waiting.turn and waiting.turn == placed.turn:
             content = [*waiting.message["content"], *placed.message["content"]]
-            waiting = Placed({**waiting.message, "content": content}, (*waiting.pieces, *placed.pieces), placed.turn)
+            waiting = PairedMessage(
+                {**waiting.message, "content": content}, (*waiting.pieces, *placed.pieces), placed.turn
+            )
         else:
             if waiting is not None:
                 yield waiting

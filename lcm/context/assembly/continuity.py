@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.recent_tail import RecentTail
-from lcm.context.assembly.budget_shares import BudgetShares, Costs, Shares
-from lcm.context.assembly.memory_header import Remembered, header, line_text, message_text, sections
+from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, Shares
+from lcm.context.assembly.memory_header import MemoryText, header, line_text, message_text, sections
 from lcm.context.assembly.pricing import Price, Pricing
-from lcm.context.assembly.recall_choice import Chosen, RecallChoice, RecallRules, Room
+from lcm.context.assembly.recall_choice import ChosenDocument, RecallBudget, RecallChoice, RecallRules
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
 from lcm.protocols.context import Ask
 from lcm.protocols.models import TokenEstimator
@@ -100,11 +100,11 @@ class Continuity:
         return [message.message_id for message in turns.messages[shares.tail.recent :]]
 
 
-class _Shown(NamedTuple):
+class _WordedItem(NamedTuple):
     """One item of a context, and how it is worded."""
 
     item: ContextItem
-    remembered: Remembered
+    remembered: MemoryText
 
 
 class _Packing:
@@ -132,7 +132,9 @@ class _Packing:
         key = budget_tokens, is_dream
         if key not in self._shared:
             memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
-            soft = Costs([price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices])
+            soft = AuthoredCosts(
+                [price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices]
+            )
             hard = [price.shown for price in self._hard_prices]
             rules = self._rules
             self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules)
@@ -175,7 +177,7 @@ class _Packing:
         if shares.degraded:
             return RecallChoice()
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
-        room = Room(shares.memory_tokens, shares.left_tokens, guidance_tokens)
+        room = RecallBudget(shares.memory_tokens, shares.left_tokens, guidance_tokens)
         rules = RecallRules(self._pricing, self._rules.recovery)
         if is_dream:
             return rules.dreams(ask.recalled, room)
@@ -187,25 +189,25 @@ class _Packing:
         instants = [message.created_at for message in self._turns.messages if message.created_at is not None]
         return instants[-1] if instants else EPOCH
 
-    def _authored(self, nodes: Sequence[AuthoredNode], prices: Sequence[Price]) -> list[_Shown]:
+    def _authored(self, nodes: Sequence[AuthoredNode], prices: Sequence[Price]) -> list[_WordedItem]:
         found = []
         for node, price in zip(nodes, prices, strict=False):
             one = _as_remembered(node)
             item = ContextItem(
                 "document", node.node_id, self._text(one), int(price.shown), context_tier=one.context_tier
             )
-            found.append(_Shown(item, one))
+            found.append(_WordedItem(item, one))
         return found
 
-    def _turn(self, turns: TailTurns, place: int, words: str) -> _Shown:
+    def _turn(self, turns: TailTurns, place: int, words: str) -> _WordedItem:
         message = turns.messages[place]
-        one = Remembered("tail", message.content, message.role, message.created_at)
+        one = MemoryText("tail", message.content, message.role, message.created_at)
         text = self._text(one) if self._is_twice else words
         tokens = int(turns[place].tokens)
         item = ContextItem("message", message.message_id, text, tokens, in_tail=True, context_tier="tail")
-        return _Shown(item, one)
+        return _WordedItem(item, one)
 
-    def _document(self, chosen: Chosen) -> _Shown:
+    def _document(self, chosen: ChosenDocument) -> _WordedItem:
         one = chosen.remembered
         item = ContextItem(
             "document",
@@ -215,14 +217,14 @@ class _Packing:
             context_tier=one.context_tier,
             source_message_ids=chosen.one.source_message_ids,
         )
-        return _Shown(item, one)
+        return _WordedItem(item, one)
 
-    def _text(self, one: Remembered) -> str:
+    def _text(self, one: MemoryText) -> str:
         return message_text(one) if self._is_twice else line_text(one)
 
 
-def _as_remembered(node: AuthoredNode) -> Remembered:
-    return Remembered("hard" if node.tier == "hard" else "soft", node.text)
+def _as_remembered(node: AuthoredNode) -> MemoryText:
+    return MemoryText("hard" if node.tier == "hard" else "soft", node.text)
 
 
 def _notes(shares: Shares, choice: RecallChoice) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from lcm.checks import check_choice, check_range
 from lcm.context.assembly.clean_up import cleaned, pruned
 from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
 from lcm.context.assembly.guidance import guidance
-from lcm.context.assembly.pairing import Piece, Placed
+from lcm.context.assembly.pairing import PairedMessage, Piece
 from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
 from lcm.context.assembly.shown_items import ShownItems
@@ -150,7 +150,7 @@ class _Choice:
         return self._shown[place].tokens
 
 
-def _texts(standing: Sequence[Placed], shown: set[Piece]) -> dict[int, str]:
+def _texts(standing: Sequence[PairedMessage], shown: set[Piece]) -> dict[int, str]:
     """What each item says, of its messages that are shown."""
     said: dict[int, list[str]] = {}
     for placed in standing:

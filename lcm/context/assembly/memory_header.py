@@ -43,7 +43,7 @@ _SECTION_OF: dict[ContextTier, Section] = {
 }  # fmt: skip
 
 
-class Remembered(NamedTuple):
+class MemoryText(NamedTuple):
     """What is to be shown, and by which right."""
 
     context_tier: ContextTier
@@ -53,7 +53,7 @@ class Remembered(NamedTuple):
     said_at: datetime | None = None
 
 
-class Line(NamedTuple):
+class SectionLine(NamedTuple):
     """One entry of a section."""
 
     label: str
@@ -70,23 +70,23 @@ def entry(text: str, role: str, source: Literal["session", "recalled"]) -> str:
     return f'<entry role="{told.translate(_ATTRIBUTE)}" source="{source}">{text.translate(_TEXT)}</entry>'
 
 
-def message_text(one: Remembered) -> str:
+def message_text(one: MemoryText) -> str:
     """What a message of its own says of it: authored text as it is, everything else as an entry."""
     if one.context_tier in ("hard", "soft"):
         return one.text
     return entry(one.text, one.role, "session" if one.context_tier == "tail" else "recalled")
 
 
-def line_text(one: Remembered) -> str:
+def line_text(one: MemoryText) -> str:
     """What its section says of it: guidance, too, word for word."""
     if one.context_tier in ("hard", "soft", "guidance"):
         return verbatim(one.text)
     return message_text(one)
 
 
-def sections(shown: Sequence[Remembered]) -> dict[Section, list[Line]]:
+def sections(shown: Sequence[MemoryText]) -> dict[Section, list[SectionLine]]:
     """Sort what is shown into its sections: the tail by time, what has none first; the others in the order given."""
-    found: dict[Section, list[Remembered]] = {section: [] for section in SECTIONS}
+    found: dict[Section, list[MemoryText]] = {section: [] for section in SECTIONS}
     for one in shown:
         found[_SECTION_OF[one.context_tier]].append(one)
     found["recent_session_tail"].sort(key=lambda one: one.said_at or EPOCH)
@@ -102,9 +102,9 @@ def verbatim(text: str) -> str:
     return _OWN_TAGS.sub("&lt;", text)
 
 
-def line(section: Section, number: int, body: str) -> Line:
+def line(section: Section, number: int, body: str) -> SectionLine:
     """Label an entry; `number` counts from 1 within its section."""
-    return Line(f"{LABELS[section]}{number}", body)
+    return SectionLine(f"{LABELS[section]}{number}", body)
 
 
 def opening(section: Section) -> str:
@@ -115,7 +115,7 @@ def closing(section: Section) -> str:
     return f"</{section}>\n"
 
 
-def header(held: Mapping[Section, Sequence[Line]], degraded: Sequence[str] = ()) -> str:
+def header(held: Mapping[Section, Sequence[SectionLine]], degraded: Sequence[str] = ()) -> str:
     """Give the sections that hold something, in their order; `degraded` says why there is no more."""
     return "".join(_pieces(held, degraded))
 
@@ -124,7 +124,7 @@ def notice(degraded: Sequence[str]) -> str:
     return f"{_NOTICE}{'; '.join(degraded)}.\n" if degraded else ""
 
 
-def _pieces(held: Mapping[Section, Sequence[Line]], degraded: Sequence[str]) -> Iterator[str]:
+def _pieces(held: Mapping[Section, Sequence[SectionLine]], degraded: Sequence[str]) -> Iterator[str]:
     yield notice(degraded)
     for section in SECTIONS:
         if lines := held.get(section):

@@ -17,7 +17,7 @@ Piece = tuple[int, int]
 """The place of an item, and that of the message within it."""
 
 
-class Placed(NamedTuple):
+class PairedMessage(NamedTuple):
     """A message, and the pieces of items that it was made of; none where it was made up."""
 
     message: RuntimeMessage
@@ -25,7 +25,7 @@ class Placed(NamedTuple):
     turn: str = ""
 
 
-def paired(messages: Sequence[Placed], rules: Rules) -> list[Placed]:
+def paired(messages: Sequence[PairedMessage], rules: Rules) -> list[PairedMessage]:
     """Pair calls with results.
 
     A result without a call is dropped. A call without a result is answered by an error; calls of an assistant that
@@ -39,8 +39,8 @@ def paired(messages: Sequence[Placed], rules: Rules) -> list[Placed]:
     return _strict(messages) if rules == "corrected" else _lenient(messages)
 
 
-def _strict(messages: Sequence[Placed]) -> list[Placed]:
-    answers: dict[tuple[int, str], Placed] = {}
+def _strict(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    answers: dict[tuple[int, str], PairedMessage] = {}
     open_calls: dict[str, list[int]] = {}
     for place, placed in enumerate(messages):
         if _is_result(placed):
@@ -50,7 +50,7 @@ def _strict(messages: Sequence[Placed]) -> list[Placed]:
         elif not _is_broken_off(placed):
             for call_id in dict(calls_of(placed.message)):
                 open_calls.setdefault(call_id, []).append(place)
-    whole: list[Placed] = []
+    whole: list[PairedMessage] = []
     for place, placed in enumerate(messages):
         if _is_result(placed):
             continue
@@ -64,8 +64,8 @@ def _strict(messages: Sequence[Placed]) -> list[Placed]:
     return whole
 
 
-def _lenient(messages: Sequence[Placed]) -> list[Placed]:
-    whole: list[Placed] = []
+def _lenient(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    whole: list[PairedMessage] = []
     answered: set[str] = set()
     is_changed = False
     place = 0
@@ -103,14 +103,14 @@ def _lenient(messages: Sequence[Placed]) -> list[Placed]:
 class _Span(NamedTuple):
     """What stands between an assistant's message and the next."""
 
-    results: dict[str, Placed]
-    others: list[Placed]
+    results: dict[str, PairedMessage]
+    others: list[PairedMessage]
     has_dropped: bool
 
     @classmethod
-    def of(cls, messages: Iterable[Placed], called: set[str], answered: set[str]) -> "_Span":
-        results: dict[str, Placed] = {}
-        others: list[Placed] = []
+    def of(cls, messages: Iterable[PairedMessage], called: set[str], answered: set[str]) -> "_Span":
+        results: dict[str, PairedMessage] = {}
+        others: list[PairedMessage] = []
         has_dropped = False
         for placed in messages:
             if not _is_result(placed):
@@ -122,20 +122,20 @@ class _Span(NamedTuple):
         return cls(results, others, has_dropped)
 
 
-def _next_assistant(messages: Sequence[Placed], first: int) -> int:
+def _next_assistant(messages: Sequence[PairedMessage], first: int) -> int:
     later = range(first, len(messages))
     return next((place for place in later if messages[place].message["role"] == "assistant"), len(messages))
 
 
-def _is_result(placed: Placed) -> bool:
+def _is_result(placed: PairedMessage) -> bool:
     return bool(placed.message["role"] == "toolResult")
 
 
-def _is_broken_off(placed: Placed) -> bool:
+def _is_broken_off(placed: PairedMessage) -> bool:
     return placed.message.get("stopReason") in ("error", "aborted")
 
 
-def _reasoning_first(placed: Placed) -> Placed:
+def _reasoning_first(placed: PairedMessage) -> PairedMessage:
     """Put reasoning before the one function call of a message that holds nothing else; OpenAI refuses another order."""
     blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
     kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
@@ -148,7 +148,7 @@ def _reasoning_first(placed: Placed) -> Placed:
     return placed._replace(message={**placed.message, "content": [blocks[at] for at in order]})
 
 
-def _made_up(call_id: str, name: str) -> Placed:
+def _made_up(call_id: str, name: str) -> PairedMessage:
     text = [{"type": "text", "text": NO_RESULT}]
     answer = {"role": "toolResult", "toolCallId": call_id, "toolName": name or "unknown", "content": text}
-    return Placed({**answer, "isError": True})
+    return PairedMessage({**answer, "isError": True})

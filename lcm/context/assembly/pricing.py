@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lcm.context.assembly.memory_header import Remembered, Section, closing, line, line_text, message_text, opening
+from lcm.context.assembly.memory_header import MemoryText, Section, closing, line, line_text, message_text, opening
 from lcm.protocols.models import TokenEstimator
 
 
@@ -31,7 +31,7 @@ class Pricing:
     def prices(
         self,
         section: Section,
-        ones: Sequence[Remembered],
+        ones: Sequence[MemoryText],
         *,
         before: int = 0,
         counted: Sequence[int] = (),

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
-from lcm.context.assembly.memory_header import Remembered
+from lcm.context.assembly.memory_header import MemoryText
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.protocols.retrieval import Recovery, Signals
 from lcm.records.context import ContextTier
@@ -19,25 +19,25 @@ _SPOKEN = ("message", "guidance")
 """Kinds of documents that somebody said."""
 
 
-class Chosen(NamedTuple):
+class ChosenDocument(NamedTuple):
     """A recalled document that is shown."""
 
     one: Recalled
-    remembered: Remembered
+    remembered: MemoryText
     tokens: float
 
 
 class RecallChoice(NamedTuple):
     """What is shown of an answer, and how much was kept for what was recovered."""
 
-    guidance: Sequence[Chosen] = ()
-    recalled: Sequence[Chosen] = ()
-    recovered: Sequence[Chosen] = ()
+    guidance: Sequence[ChosenDocument] = ()
+    recalled: Sequence[ChosenDocument] = ()
+    recovered: Sequence[ChosenDocument] = ()
     signals: Signals = Signals(False, False, False, False)
     reserve_tokens: int = 0
 
 
-class Room(NamedTuple):
+class RecallBudget(NamedTuple):
     """What there is for an answer, in tokens."""
 
     memory_tokens: float
@@ -54,7 +54,7 @@ class RecallRules(NamedTuple):
     pricing: Pricing
     recovery: Recovery
 
-    def dreams(self, answer: Sequence[Recalled], room: Room) -> RecallChoice:
+    def dreams(self, answer: Sequence[Recalled], room: RecallBudget) -> RecallChoice:
         """Choose for a question about dreams: nothing but dreams answers it."""
         dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
         return RecallChoice(recalled=self._prefix(dreams, "recalled", room.left_tokens))
@@ -63,7 +63,7 @@ class RecallRules(NamedTuple):
         self,
         prompt: str,
         answer: Sequence[Recalled],
-        room: Room,
+        room: RecallBudget,
         tail_ids: Collection[str],
         now: datetime,
         *,
@@ -98,7 +98,9 @@ class RecallRules(NamedTuple):
         recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), min(reserve, left), len(recalled), now)
         return RecallChoice(guidance, recalled, recovered, signals, reserve)
 
-    def _prefix(self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float) -> list[Chosen]:
+    def _prefix(
+        self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float
+    ) -> list[ChosenDocument]:
         if not ones or budget_tokens <= 0:
             return []
         is_guidance = context_tier == "guidance"
@@ -109,7 +111,7 @@ class RecallRules(NamedTuple):
 
     def _recovered(
         self, prompt: str, ones: Sequence[Recalled], budget_tokens: float, before: int, now: datetime
-    ) -> list[Chosen]:
+    ) -> list[ChosenDocument]:
         if not ones or budget_tokens <= 0:
             return []
         shown = [remembered(one, is_recovered=True) for one in ones]
@@ -135,17 +137,19 @@ def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[R
             yield one
 
 
-def remembered(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> Remembered:
+def remembered(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
     """A document as it is shown; one that nobody said has no role."""
     context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
     role = one.role if one.kind in _SPOKEN else ""
     if not role and one.kind in _SPOKEN and one.scope_class == "durable":
         role = "user"
-    return Remembered(context_tier, one.text, role, one.created_at)
+    return MemoryText(context_tier, one.text, role, one.created_at)
 
 
-def _chosen(ones: Sequence[Recalled], shown: Sequence[Remembered], prices: Sequence[Price]) -> list[Chosen]:
-    return [Chosen(one, as_shown, price.packed) for one, as_shown, price in zip(ones, shown, prices, strict=True)]
+def _chosen(ones: Sequence[Recalled], shown: Sequence[MemoryText], prices: Sequence[Price]) -> list[ChosenDocument]:
+    return [
+        ChosenDocument(one, as_shown, price.packed) for one, as_shown, price in zip(ones, shown, prices, strict=True)
+    ]
 
 
 def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
@@ -153,5 +157,5 @@ def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
     return one.text, one.source_message_ids or one.document_id
 
 
-def _tokens(chosen: Iterable[Chosen]) -> float:
+def _tokens(chosen: Iterable[ChosenDocument]) -> float:
     return sum(one.tokens for one in chosen)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 from zoneinfo import ZoneInfo
 
-from lcm.context.assembly.pairing import Placed
+from lcm.context.assembly.pairing import PairedMessage
 from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
@@ -17,10 +17,10 @@ _AHEAD = 64
 """How many items are made at once, so that an estimator gets batches."""
 
 
-class Shown(NamedTuple):
+class ShownItem(NamedTuple):
     """An item as it would be shown, before anything is left out or repaired."""
 
-    messages: tuple[Placed, ...]
+    messages: tuple[PairedMessage, ...]
     costed: str
     """What its tokens are counted from."""
     tokens: int
@@ -41,12 +41,12 @@ class ShownItems:
         self.items = items
         self._estimator = estimator
         self._zone = zone
-        self._shown: dict[int, Shown] = {}
+        self._shown: dict[int, ShownItem] = {}
 
     def __len__(self) -> int:
         return len(self.items)
 
-    def __getitem__(self, place: int) -> Shown:
+    def __getitem__(self, place: int) -> ShownItem:
         if place not in self._shown:
             self.make(range(max(0, place + 1 - _AHEAD), place + 1))  # contexts are filled from the newest item back
         return self._shown[place]
@@ -81,14 +81,16 @@ class ShownItems:
         costed = ["\n".join(costed_text(placed.message) for placed in said) for said in messages]
         counts = self._estimator.count(costed)
         for place, said, text, tokens in zip(places, messages, costed, counts, strict=True):
-            self._shown[place] = Shown(said, text, tokens)
+            self._shown[place] = ShownItem(said, text, tokens)
 
-    def _placed(self, place: int) -> tuple[Placed, ...]:
+    def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
         if isinstance(item, Summary):
-            return (Placed({"role": "user", "content": summary_text(item, self._zone)}, ((place, 0),)),)
+            return (PairedMessage({"role": "user", "content": summary_text(item, self._zone)}, ((place, 0),)),)
         turn = turn_of(item)
-        return tuple(Placed(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item)))
+        return tuple(
+            PairedMessage(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item))
+        )
 
 
 def summary_text(summary: Summary, zone: ZoneInfo) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.guidance.reading import Frame
+from lcm.compaction.guidance.reading import PhraseRules
 from lcm.context.authored.front_matter import is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
 from lcm.context.authored.selection import SelectedFile, selected_files
@@ -27,7 +27,7 @@ class AuthoredFiles:
     Source: libravdb memory 1.4.4.
     """
 
-    frame: Frame
+    frame: PhraseRules
     """Says which paragraphs are guidance."""
     paths: Sequence[str] = ()
     """Files, folders, and globs of both; relative ones lie below the folder that the process runs in."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lcm.compaction.guidance.reading import Frame
+from lcm.compaction.guidance.reading import PhraseRules
 from lcm.context.authored.blocks import Block, blocks
 from lcm.context.authored.front_matter import front_matter
 from lcm.context.authored.lines import lines_of
@@ -13,7 +13,7 @@ from lcm.token_estimator.code_points import CodePoints
 _TOKENS = CodePoints(rounding="up", empty_tokens=1)
 
 
-def nodes_of(source: str, text: str, frame: Frame, *, rules: Rules, authority: float = 1.0) -> list[AuthoredNode]:
+def nodes_of(source: str, text: str, frame: PhraseRules, *, rules: Rules, authority: float = 1.0) -> list[AuthoredNode]:
     """The nodes of one file, in order.
 
     Front matter and every item of a list are hard; quotes, and paragraphs that the frame takes for guidance, are soft;

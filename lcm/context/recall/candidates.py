@@ -16,7 +16,7 @@ _SHALLOW = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class RecallCandidates:
     """What was named or found, of one conversation."""
 
     summary_ids: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ def candidates(
     query: str,
     conversation: str | int | None,
     rules: Rules,
-) -> Candidates:
+) -> RecallCandidates:
     """Gather where to begin.
 
     Args:
@@ -79,4 +79,4 @@ def candidates(
         raise StoreError(
             f"what was found lies in {len(distinct)} conversations ({', '.join(map(str, distinct))}); name one of them"
         )
-    return Candidates(tuple(dict.fromkeys(found)), tuple(messages), needs_messages, distinct)
+    return RecallCandidates(tuple(dict.fromkeys(found)), tuple(messages), needs_messages, distinct)

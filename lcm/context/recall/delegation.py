@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from lcm.context.answerer.answerer import Answer, Answerer, Question
-from lcm.context.recall.candidates import Candidates
+from lcm.context.recall.candidates import RecallCandidates
 from lcm.context.recall.grants import Grant, Grants
 from lcm.context.recall.lease import Clock, Lease
 from lcm.context.recall.reader import Reader
-from lcm.context.recall.routing import Route, route
+from lcm.context.recall.routing import RoutingDecision, route
 from lcm.errors import GrantError, LcmError
 
 GRACE_SECONDS = 30.0
@@ -35,11 +35,11 @@ class DelegationError(GrantError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class DelegatedAnswer:
     """An answer, and how it was come by."""
 
     answer: Answer
-    route: Route
+    route: RoutingDecision
     conversations: tuple[int, ...]
     """The integer keys of what was read; empty where nothing was found."""
 
@@ -97,13 +97,13 @@ def delegate(
     answerer: Answerer,
     delegations: Delegations,
     question: Question,
-    candidates: Candidates,
+    candidates: RecallCandidates,
     *,
     token_cap: int,
     timeout_seconds: float,
     origin: str,
     clock: Clock,
-) -> Answered:
+) -> DelegatedAnswer:
     """Lend a grant of the one conversation, ask, and take the grant back.
 
     Raises:
@@ -131,7 +131,7 @@ def delegate(
             _refuse_late(started_at, clock(), timeout_seconds)
         finally:
             delegations.end(grant.grant_id, clock())
-    return Answered(answer, plan, candidates.conversations)
+    return DelegatedAnswer(answer, plan, candidates.conversations)
 
 
 def lent(reader: Reader, grants: Grants, grant: Grant, clock: Clock) -> Reader:

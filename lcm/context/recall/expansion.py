@@ -19,7 +19,7 @@ from lcm.store.summaries import summaries_by_id
 _SNIPPET = 200
 
 
-class Child(NamedTuple):
+class ChildSummary(NamedTuple):
     """A summary that another was made of."""
 
     summary_id: str
@@ -41,13 +41,13 @@ class ReachedMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class ExpandedSummary:
     """What one summary was made of, depth first; the summary itself is not in it."""
 
     summary_id: str
     kind: str | None
     """None of an unknown summary."""
-    children: tuple[Child, ...]
+    children: tuple[ChildSummary, ...]
     messages: tuple[ReachedMessage, ...]
 
     @property
@@ -56,10 +56,10 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Expanded:
+class ExpansionResult:
     """What several summaries were made of, within one cap."""
 
-    roots: tuple[Root, ...]
+    roots: tuple[ExpandedSummary, ...]
     tokens: int
     is_truncated: bool
     """Something did not fit; what would have followed was not looked at."""
@@ -79,7 +79,7 @@ def expand(
     *,
     has_messages: bool = False,
     bounds: ReadBounds = EVERYTHING,
-) -> Expanded:
+) -> ExpansionResult:
     """Expand summaries one after the other within one cap, until something does not fit.
 
     Args:
@@ -92,24 +92,24 @@ def expand(
         bounds: what lies outside is left out, with all that is beneath it.
     """
     known = summaries_by_id(connection, bounds.seen(connection, summary_ids))
-    roots: list[Root] = []
+    roots: list[ExpandedSummary] = []
     used, is_truncated = 0, False
     for summary_id in summary_ids:
         is_truncated = is_truncated or used >= token_cap
         if is_truncated:
             break
         summary = known.get(summary_id)
-        found: list[Child | ReachedMessage] = []
+        found: list[ChildSummary | ReachedMessage] = []
         for one in () if summary is None else _beneath(connection, summary, depth, tokens, bounds, has_messages):
             if used + one.tokens > token_cap:
                 is_truncated = True
                 break
             used += one.tokens
             found.append(one)
-        children = tuple(one for one in found if isinstance(one, Child))
+        children = tuple(one for one in found if isinstance(one, ChildSummary))
         messages = tuple(one for one in found if isinstance(one, ReachedMessage))
-        roots.append(Root(summary_id, None if summary is None else summary.kind, children, messages))
-    return Expanded(tuple(roots), used, is_truncated)
+        roots.append(ExpandedSummary(summary_id, None if summary is None else summary.kind, children, messages))
+    return ExpansionResult(tuple(roots), used, is_truncated)
 
 
 def _beneath(
@@ -119,14 +119,14 @@ def _beneath(
     tokens: TokenEstimator,
     bounds: ReadBounds,
     has_messages: bool,
-) -> Iterator[Child | ReachedMessage]:
+) -> Iterator[ChildSummary | ReachedMessage]:
     """What a summary was made of, depth first; read only as far as it is asked for."""
     places = walk(connection, [root.summary_id], kept=lambda ids: bounds.seen(connection, ids), depth=depth)
     sources = {place.summary_id: place.next_ids for place in places}
     for summary_id, steps in depth_first(root.summary_id, sources.__getitem__, depth):
         summary = root if not steps else summaries_by_id(connection, [summary_id])[summary_id]
         if steps:
-            yield Child(summary_id, summary.kind, summary.content, summary.token_count)
+            yield ChildSummary(summary_id, summary.kind, summary.content, summary.token_count)
         if not has_messages or summary.kind != "leaf" or steps >= depth:
             continue
         for said in source_messages(connection, summary_id):
@@ -140,7 +140,7 @@ def shortened(content: str) -> str:
     return content if utf16_length(content) <= _SNIPPET else f"{first_units(content, _SNIPPET, 'replaced')}..."
 
 
-def distilled_text(expanded: Expanded, rules: Rules) -> str:
+def distilled_text(expanded: ExpansionResult, rules: Rules) -> str:
     """An expansion as a tool tells it.
 
     Args:
@@ -160,7 +160,7 @@ def distilled_text(expanded: Expanded, rules: Rules) -> str:
     return "\n".join([*lines, f"[Truncated: {'yes' if expanded.is_truncated else 'no'}]"])
 
 
-def _names(root: Root) -> list[str]:
+def _names(root: ExpandedSummary) -> list[str]:
     lines = []
     if root.children:
         lines.append(f"Children: {', '.join(child.summary_id for child in root.children)}")
@@ -171,7 +171,7 @@ def _names(root: Root) -> list[str]:
     return [*lines, f"[Snippet: {shortened(snippet)}]"] if snippet else lines
 
 
-def _words(root: Root) -> list[str]:
+def _words(root: ExpandedSummary) -> list[str]:
     children = [f"[{one.summary_id}] ({one.kind}, {one.tokens} tokens)\n{one.content}" for one in root.children]
     messages = [f"[msg#{said.number}] ({said.role}, {said.tokens} tokens)\n{said.content}" for said in root.messages]
     return [*children, *messages]

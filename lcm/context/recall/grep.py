@@ -55,7 +55,7 @@ class Grep:
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class GrepSettings:
     """How to search."""
 
     order: Order
@@ -71,7 +71,7 @@ def grep(
     mode: Mode,
     scope: Scope,
     bounds: Bounds,
-    how: Searching,
+    how: GrepSettings,
     incidents: Counter[str],
 ) -> Grep:
     """Search messages, summaries or both; the limit counts for each."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lcm.context.recall.describe import DescribedFile, DescribedSummary, described_summary
-from lcm.context.recall.expansion import Expanded, ReachedMessage, expand
-from lcm.context.recall.grep import Grep, Mode, Scope, Searching, grep
+from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, expand
+from lcm.context.recall.grep import Grep, GrepSettings, Mode, Scope, grep
 from lcm.context.recall.lease import Lease
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.errors import GrantError, StoreError
@@ -27,10 +27,10 @@ from lcm.transcript.large_files import file_text
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReaderSettings:
     """How things are read: what a configuration says."""
 
-    searching: Searching
+    searching: GrepSettings
     token_estimator: TokenEstimator
     limit: int
     default_depth: int
@@ -46,7 +46,7 @@ class Reader:
     """
 
     store: Store
-    reading: Reading
+    reading: ReaderSettings
     lease: Lease | None = None
     incidents: Counter[str] = field(default_factory=Counter)
     """What was survived: `full_text_error`, `regex_stopped`."""
@@ -145,7 +145,7 @@ class Reader:
         token_cap: int | None = None,
         has_messages: bool = False,
         conversation: str | int | None = None,
-    ) -> Expanded:
+    ) -> ExpansionResult:
         """Read what summaries were made of.
 
         Args:

@@ -10,11 +10,11 @@ from typing import Any
 from lcm.checks import check_choice, check_range
 from lcm.context.answerer.answerer import Answer, Answerer, Question
 from lcm.context.recall.candidates import candidates
-from lcm.context.recall.delegation import Answered, Delegations, delegate, lent
+from lcm.context.recall.delegation import DelegatedAnswer, Delegations, delegate, lent
 from lcm.context.recall.grants import Grant
-from lcm.context.recall.grep import Searching
+from lcm.context.recall.grep import GrepSettings
 from lcm.context.recall.lease import Clock
-from lcm.context.recall.reader import Reader, Reading
+from lcm.context.recall.reader import Reader, ReaderSettings
 from lcm.context.recall.routing import route
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
@@ -76,14 +76,16 @@ class Recall:
 
     def on(self, store: Store) -> Reader:
         """Read a store as its owner."""
-        searching = Searching(
+        searching = GrepSettings(
             self.order,
             self.rules,
             self.max_pattern_chars,
             self.max_regex_rows,
             self.regex_timeout_seconds,
         )
-        reading = Reading(searching, self.token_estimator, self.limit, self.default_depth, self.max_expand_tokens)
+        reading = ReaderSettings(
+            searching, self.token_estimator, self.limit, self.default_depth, self.max_expand_tokens
+        )
         return Reader(store, reading)
 
     def lend(
@@ -123,7 +125,7 @@ class Recall:
         token_cap: int | None = None,
         origin: str = "main",
         request_id: str = "",
-    ) -> Answered:
+    ) -> DelegatedAnswer:
         """Have a question answered from what was compacted.
 
         Args:
@@ -155,7 +157,7 @@ class Recall:
         found = candidates(reader, summary_ids, query.strip(), conversation, self.rules)
         if not found.conversations:
             nothing = Answer(f"Nothing was found for {query.strip()!r}: no summary or message holds these words.", ())
-            return Answered(nothing, route("query_probe", 0, cap, query=prompt), ())
+            return DelegatedAnswer(nothing, route("query_probe", 0, cap, query=prompt), ())
         return delegate(
             reader,
             self.answerer,

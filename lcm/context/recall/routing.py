@@ -40,7 +40,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RoutingDecision:
     """A decision, and what it rests on."""
 
     action: Action
@@ -63,7 +63,7 @@ def route(
     query: str = "",
     depth: int | None = None,
     has_messages: bool = False,
-) -> Route:
+) -> RoutingDecision:
     """Decide.
 
     Args:
@@ -96,7 +96,7 @@ def route(
         action = "answer_directly"
     elif risk == "high" or (long_time and hops):
         action = "delegate_traversal"
-    return Route(action, depth, candidates, estimate, cap, ratio, risk, long_time, hops, is_simple)
+    return RoutingDecision(action, depth, candidates, estimate, cap, ratio, risk, long_time, hops, is_simple)
 
 
 def is_over_long_time(query: str) -> bool:

@@ -8,7 +8,7 @@ from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, 
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ImportedSettings:
     """What a plugin's configuration says in our words."""
 
     choices: dict[str, str]
@@ -23,7 +23,7 @@ class Read:
     """Settings that the plugin's code does nothing with -> why."""
 
 
-def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, Any] | None = None) -> Read:
+def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, Any] | None = None) -> ImportedSettings:
     """Everything of a plugin's configuration that we have a key for; what is not set is the plugin's default.
 
     Args:
@@ -36,7 +36,7 @@ def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, An
     for source in (_leaves(table, document), by_variable or {}):
         for path, value in source.items():
             put(given, path, value)
-    result = Read({}, {})
+    result = ImportedSettings({}, {})
     for group, known in table.choices.items():
         _choose(table, group, known, given, result)
     for row in table.rows:
@@ -65,7 +65,9 @@ def applied(config: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     return config
 
 
-def _choose(table: Table, group: str, known: Sequence[Choice], given: Mapping[str, Any], result: Read) -> None:
+def _choose(
+    table: Table, group: str, known: Sequence[Choice], given: Mapping[str, Any], result: ImportedSettings
+) -> None:
     rows = table.by_path
     told = {path for choice in known for path in choice.settings}
     stands = {path: _effective(rows[path], given) for path in told}
@@ -91,7 +93,7 @@ def _is_obeyed(table: Table, path: str) -> bool:
     return any(path in choice.settings for known in table.choices.values() for choice in known)
 
 
-def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result: Read) -> None:
+def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result: ImportedSettings) -> None:
     if value is ABSENT or (row.when is not None and not is_given):
         return
     if row.unless_false and at(given, row.unless_false) is False:
@@ -106,7 +108,7 @@ def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result
         _tell_loss(row, value, given, result)
 
 
-def _tell_loss(row: Row, value: Any, given: Mapping[str, Any], result: Read) -> None:
+def _tell_loss(row: Row, value: Any, given: Mapping[str, Any], result: ImportedSettings) -> None:
     """Tell of a value that would not be written as it was given."""
     key = row.keys[0]
     ours = key.read(value)

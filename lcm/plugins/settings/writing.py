@@ -8,7 +8,7 @@ from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, 
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ExportedSettings:
     """What a plugin can be told."""
 
     document: dict[str, Any]
@@ -26,7 +26,7 @@ def written(
     config: Mapping[str, Any],
     referring: Mapping[str, Any],
     choices: Mapping[str, Mapping[str, Mapping[str, Any]]],
-) -> Written:
+) -> ExportedSettings:
     """Everything of a configuration that a plugin has a setting for.
 
     Args:
@@ -34,7 +34,7 @@ def written(
         referring: the same with its references.
         choices: group -> choice -> what that choice holds, with its references; at least those that the table names.
     """
-    result = Written({})
+    result = ExportedSettings({})
     for group, known in table.choices.items():
         chosen = chosen_of(table, group, referring, choices)
         if chosen is not None:
@@ -77,7 +77,7 @@ def is_meant(table: Table, row: Row, config: Mapping[str, Any], choices: Mapping
     return row.when is None or at(config, row.when[0]) == row.when[1]
 
 
-def _write(row: Row, config: Mapping[str, Any], result: Written) -> None:
+def _write(row: Row, config: Mapping[str, Any], result: ExportedSettings) -> None:
     key = row.keys[0].path
     ours = at(config, key)
     if ours is ABSENT:

@@ -22,7 +22,7 @@ _DIM = 384
 _LONGEST = 512  # position embeddings
 
 
-class _Opened:
+class _LazyEmbedder:
     """The embedder of the weights once they are found; travels empty."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class MiniLM:
     """What a window repeats of the one before it."""
     threads: int | None = None
     """None = one a processor. Rows do not depend on it."""
-    _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
+    _opened: _LazyEmbedder = field(default_factory=_LazyEmbedder, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, precision=("int8", "fp32"))

@@ -13,7 +13,7 @@ from lcm.retrieval.source.tagged import TagPrefixes
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class RankingPath:
     """Where the rows of a path are born, and by the name of an order the stages that they pass."""
 
     source: Source
@@ -29,9 +29,9 @@ class RoutedRanking:
     """
 
     stages: Mapping[str, Stage]
-    hybrid: Path
-    vector: Path
-    tag: Path
+    hybrid: RankingPath
+    vector: RankingPath
+    tag: RankingPath
     order: str
     mode: Literal["hybrid", "vector"] = "hybrid"
     tags: TagPrefixes = field(default_factory=TagPrefixes)
@@ -46,7 +46,7 @@ class RoutedRanking:
 
     def ranking(self, name: str) -> Ranking:
         """One path: hybrid, vector or tag."""
-        path: Path = getattr(self, name)
+        path: RankingPath = getattr(self, name)
         if self.order not in path.orders:
             raise ValueError(f"order must be one of {', '.join(path.orders)}, got {self.order!r}")
         return Ranking(path.source, self.stages, path.orders[self.order])

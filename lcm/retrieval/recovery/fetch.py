@@ -71,7 +71,7 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
+class _QueryGroup:
     """Queries from the same session, or conversation where they name no session."""
 
     session_id: str | None
@@ -88,10 +88,10 @@ class _Asker:
         return documents.clear()
 
 
-def _askers(batch: Batch) -> list[_Asker]:
+def _askers(batch: Batch) -> list[_QueryGroup]:
     asked = batch.queries.select("session_id", "conversation_id").with_row_index("at")
     groups = asked.group_by("session_id", "conversation_id", maintain_order=True).agg("at")
-    return [_Asker(*row) for row in groups.select("session_id", "conversation_id", "at").iter_rows()]
+    return [_QueryGroup(*row) for row in groups.select("session_id", "conversation_id", "at").iter_rows()]
 
 
 def _turns(batch: Batch) -> pl.DataFrame:

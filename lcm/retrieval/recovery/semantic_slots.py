@@ -13,7 +13,7 @@ from lcm.protocols.models import Embedder
 from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_user import age_s, clamp01
 from lcm.retrieval.recovery.temporal_query import TemporalQuery
-from lcm.retrieval.recovery.temporal_ranking import Considered, TemporalOrder, chosen_of
+from lcm.retrieval.recovery.temporal_ranking import ScoredTurn, TemporalOrder, chosen_of
 from lcm.retrieval.recovery.vocabulary import anchor_density
 from lcm.retrieval.recovery.witness import Slot
 from lcm.retrieval.terms import Terms
@@ -74,12 +74,12 @@ class SemanticSlots:
         rest = [place for place in kept if place not in chosen]
         return TemporalOrder((*chosen, *rest), considered, tuple(chosen), None, None, None)
 
-    def _considered(self, turn: Recalled, indicator: float, now: datetime) -> Considered:
+    def _considered(self, turn: Recalled, indicator: float, now: datetime) -> ScoredTurn:
         semantic, anchors = clamp01(turn.score), anchor_density(turn.text)
         recency = math.exp(-self.recency_per_s * age_s(turn.created_at, now))
         temporal = self.semantic_weight * semantic + self.recency_weight * recency + self.anchor_weight * anchors
         score = clamp01((1 - indicator) * semantic + indicator * temporal)
-        return Considered(score, semantic, recency, anchors, 0.0, (), None)
+        return ScoredTurn(score, semantic, recency, anchors, 0.0, (), None)
 
     def _slots(self, texts: Sequence[str], slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
         """The slots that each text speaks of."""

@@ -15,7 +15,7 @@ from lcm.retrieval.recovery.witness import Slot, Witness, Witnesses, best_pair, 
 from lcm.retrieval.terms import Terms
 
 
-class Considered(NamedTuple):
+class ScoredTurn(NamedTuple):
     """A turn as temporal ranking sees it; numbers in [0, 1]."""
 
     score: float
@@ -33,7 +33,7 @@ class TemporalOrder(NamedTuple):
 
     order: tuple[int, ...]
     """All of them: the pair, then those chosen, then the rest by score."""
-    considered: tuple[Considered, ...]
+    considered: tuple[ScoredTurn, ...]
     """In the order given."""
     chosen: tuple[int, ...]
     """The pair and what was added to it, in the order of choosing."""
@@ -120,7 +120,7 @@ class TemporalRanking:
 
     def _consider(
         self, turn: Recalled, question: TemporalQuery, events: tuple[Slot, Slot] | None, now: datetime, terms: Terms
-    ) -> Considered:
+    ) -> ScoredTurn:
         known = set(terms.of(turn.text))
         semantic, anchors = clamp01(turn.score), anchor_density(turn.text)
         recency = math.exp(-self.recency_per_s * age_s(turn.created_at, now))
@@ -142,14 +142,14 @@ class TemporalRanking:
                 + self.coverage_weight * coverage
                 + (self.active_bonus if question.is_active else 0.0)
             )
-        return Considered(clamp01(score), semantic, recency, anchors, coverage, slots, witness)
+        return ScoredTurn(clamp01(score), semantic, recency, anchors, coverage, slots, witness)
 
     def _speaks_of(self, slot: Slot, known: set[str]) -> bool:
         return sum(term in known for term in slot) / len(slot) >= self.slot_share
 
 
 def chosen_of(
-    seen: Sequence[Considered],
+    seen: Sequence[ScoredTurn],
     by_score: Sequence[int],
     pair: tuple[int, int] | None,
     slots: Sequence[Slot],

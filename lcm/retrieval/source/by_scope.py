@@ -68,7 +68,7 @@ def pooled(pools: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
+class _QueryGroup:
     """Queries that see the same pools."""
 
     positions: pl.Series
@@ -79,17 +79,17 @@ class _Asker:
     conversation_id: str | None
 
 
-def _askers(batch: Batch) -> Iterator[_Asker]:
+def _askers(batch: Batch) -> Iterator[_QueryGroup]:
     asked = batch.queries.select("session_id", "conversation_id").with_row_index("position")
     has_dreams = bool((batch.documents["kind"] == "dream").any())
     dreams = pl.Series("dreams", [has_dreams and asks_for_dreams(text) for text in batch.queries["text"]], pl.Boolean)
     keys = ["dreams", "session_id", "conversation_id"]
     groups = asked.with_columns(dreams).group_by(keys, maintain_order=True).agg("position")
     for is_dream, session_id, conversation_id, positions in groups.iter_rows():
-        yield _Asker(pl.Series(positions, dtype=pl.UInt32), is_dream, session_id, conversation_id)
+        yield _QueryGroup(pl.Series(positions, dtype=pl.UInt32), is_dream, session_id, conversation_id)
 
 
-def _pools(batch: Batch, asker: _Asker) -> Iterator[tuple[str, list[str]]]:
+def _pools(batch: Batch, asker: _QueryGroup) -> Iterator[tuple[str, list[str]]]:
     """The name of each pool that the asker may see, and the ids in it."""
     kind = pl.col("kind")
     if asker.dreams:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lcm.checks import check_range
 
 
-class Opened(NamedTuple):
+class ExpandableSummary(NamedTuple):
     """A summary that could be expanded."""
 
     summary_id: str
@@ -20,7 +20,7 @@ class Opened(NamedTuple):
     """How many expansions led to it."""
 
 
-class Child(NamedTuple):
+class SummaryChild(NamedTuple):
     """What lies beneath a summary."""
 
     item_id: str
@@ -29,7 +29,7 @@ class Child(NamedTuple):
     """0 or less: nobody counted them, and it is left out."""
 
 
-class Expanded(NamedTuple):
+class ExpandedChild(NamedTuple):
     """A child that is shown."""
 
     item_id: str
@@ -38,7 +38,7 @@ class Expanded(NamedTuple):
     depth: int
 
 
-Children = Callable[[str, int], Sequence[Child]]
+Children = Callable[[str, int], Sequence[SummaryChild]]
 """A summary's id and how deep to look, to what lies beneath it."""
 
 
@@ -61,7 +61,9 @@ class SummaryExpansion:
         check_range(self, "depth", ge=1)
         check_range(self, "token_budget", ge=0, or_null=True)
 
-    def expand(self, summaries: Iterable[Opened], children: Children, room_tokens: float = math.inf) -> list[Expanded]:
+    def expand(
+        self, summaries: Iterable[ExpandableSummary], children: Children, room_tokens: float = math.inf
+    ) -> list[ExpandedChild]:
         """Expand summaries in the order given; a child that does not fit is passed over.
 
         Args:
@@ -70,7 +72,7 @@ class SummaryExpansion:
             room_tokens: what there is; `token_budget` may be less.
         """
         left = room_tokens if self.token_budget is None else min(room_tokens, self.token_budget)
-        expanded: list[Expanded] = []
+        expanded: list[ExpandedChild] = []
         for summary in summaries:
             if left <= 0:
                 break
@@ -84,5 +86,5 @@ class SummaryExpansion:
                     continue
                 left -= cost
                 score = min(1.0, max(0.0, child.score * self.penalty_factor))
-                expanded.append(Expanded(child.item_id, score, summary.summary_id, summary.depth + 1))
+                expanded.append(ExpandedChild(child.item_id, score, summary.summary_id, summary.depth + 1))
         return expanded

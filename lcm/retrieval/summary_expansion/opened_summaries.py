@@ -9,7 +9,7 @@ import polars as pl
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
+from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
 
 _DEFAULT_SCORE = 0.0
 
@@ -32,22 +32,22 @@ class OpenedSummaries:
         summaries = best_first(frame).filter(pl.col("kind") == "summary")
         if summaries.is_empty():
             return best_first(frame)
-        beneath = _Beneath(batch)
+        beneath = _CoveredDocuments(batch)
         rows: dict[str, list[object]] = {"query_id": [], "asked_at": [], "document_id": [], "score": []}
         columns = ("query_id", "asked_at", "document_id", "score", "confidence")
         for (query_id,), of_query in summaries.select(columns).group_by("query_id", maintain_order=True):
             asked_at = of_query["asked_at"][0]
-            opened = [Opened(*row) for row in of_query.select("document_id", "confidence").iter_rows()]
+            opened = [ExpandableSummary(*row) for row in of_query.select("document_id", "confidence").iter_rows()]
             scores = dict(of_query.select("document_id", "score").iter_rows())
             held = set(frame.filter(pl.col("query_id") == query_id)["document_id"])
 
             def children(
                 summary_id: str, depth: int, scores: dict[str, float] = scores, held: set[str] = held
-            ) -> Sequence[Child]:
+            ) -> Sequence[SummaryChild]:
                 score = scores[summary_id] or _DEFAULT_SCORE
                 found = {name: n for name, n in beneath.of(summary_id, depth).items() if name not in held}
                 held.update(found)
-                return [Child(name, score, tokens) for name, tokens in found.items()]
+                return [SummaryChild(name, score, tokens) for name, tokens in found.items()]
 
             for one in self.policy.expand(opened, children):
                 for name, value in zip(rows, (query_id, asked_at, one.item_id, one.score), strict=True):
@@ -64,7 +64,7 @@ class OpenedSummaries:
         return best_first(both)
 
 
-class _Lying(NamedTuple):
+class _PlacedDocument(NamedTuple):
     """A document, as it lies beneath a summary or is one."""
 
     kind: str
@@ -72,7 +72,7 @@ class _Lying(NamedTuple):
     tokens: int
 
 
-class _Beneath:
+class _CoveredDocuments:
     """Which documents lie beneath which summary: looked up for those that are opened, once a batch."""
 
     def __init__(self, batch: Batch) -> None:
@@ -92,12 +92,12 @@ class _Beneath:
             self._found[key] = {name: lying[name].tokens for name in _below(lying, summary_id, depth)}
         return self._found[key]
 
-    def _lying(self, summary_id: str) -> dict[str, _Lying]:
+    def _lying(self, summary_id: str) -> dict[str, _PlacedDocument]:
         """The summary, and all that lies beneath it on any level."""
         sources = self._known.filter(pl.col("document_id") == summary_id)["source_message_ids"].explode().drop_nulls()
         covered = frozenset(sources)
         near = self._known.filter(self._first.is_in(sources.implode()))
-        rows = ((name, _Lying(kind, frozenset(own), tokens)) for name, kind, own, tokens in near.iter_rows())
+        rows = ((name, _PlacedDocument(kind, frozenset(own), tokens)) for name, kind, own, tokens in near.iter_rows())
         return {name: row for name, row in rows if row.sources <= covered}
 
 
@@ -109,7 +109,7 @@ def _findable(batch: Batch, turns: pl.DataFrame) -> pl.DataFrame:
     return turns.filter(pl.col("is_durable") | (pl.col("conversation_id") == (asker["conversation_id"] or "")))
 
 
-def _below(lying: Mapping[str, _Lying], summary_id: str, depth: int) -> list[str]:
+def _below(lying: Mapping[str, _PlacedDocument], summary_id: str, depth: int) -> list[str]:
     if summary_id not in lying:
         return []
     covered = lying[summary_id].sources

@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.int64]
 """Which queries of a batch are asked."""
 
 
-class Reached(NamedTuple):
+class StepResult(NamedTuple):
     """What one width answers one query."""
 
     answer: Ranked
@@ -41,8 +41,8 @@ class Descent(NamedTuple):
     """The last is the exit."""
 
 
-AskWidth = Callable[[Numbers], Sequence[Reached]]
-"""Asks a width some queries of a batch; one `Reached` each, in their order."""
+AskWidth = Callable[[Numbers], Sequence[StepResult]]
+"""Asks a width some queries of a batch; one `StepResult` each, in their order."""
 
 
 def descend(

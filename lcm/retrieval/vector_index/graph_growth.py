@@ -10,7 +10,7 @@ from lcm.protocols.models import Vectors
 SMALLEST_CAPACITY = 1024
 
 
-class Building(Protocol):
+class GraphBuildSettings(Protocol):
     """What a graph is built by, as `lcm.retrieval.vector_index.hnsw.Hnsw` explains it."""
 
     @property
@@ -23,7 +23,7 @@ class Building(Protocol):
     def seed(self) -> int: ...
 
 
-def add_rows(graph: hnswlib.Index, settings: Building, rows: Vectors, start: int) -> None:
+def add_rows(graph: hnswlib.Index, settings: GraphBuildSettings, rows: Vectors, start: int) -> None:
     """Add rows under the labels from `start` on; the first ones make the graph, and it doubles where it is full."""
     end = start + len(rows)
     if not start:

@@ -28,10 +28,10 @@ import numpy as np
 from lcm.checks import check_choice, check_range
 from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
-from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Reached, Step, descend
+from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Step, StepResult, descend
 from lcm.retrieval.vector_index.exact import to_grid
 from lcm.retrieval.vector_index.hnsw import Hnsw
-from lcm.retrieval.vector_index.tier_cache import Nearest, TierCache
+from lcm.retrieval.vector_index.tier_cache import NearestRows, TierCache
 from lcm.retrieval.vector_index.tier_order import Rows
 from lcm.retrieval.vector_index.tier_rotation import RotationRule
 from lcm.retrieval.vector_index.tier_stack import TierStack
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 CANDIDATES_A_RESULT = 5
 LARGEST_SHARE = 1 / 4  # of the visible rows as candidates, before looking at all of them is faster
-_NOTHING = Reached(([], []), 0.0)
+_NOTHING = StepResult(([], []), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +196,12 @@ class HnswTiersIndex:
                 answers = self._full.search(queries, k, allowed)
                 return [Descent(answer, (Step(full_place, _first(answer), True),)) for answer in answers]
 
-            def ask_lower(tier: TierCache, numbers: Numbers) -> list[Reached]:
+            def ask_lower(tier: TierCache, numbers: Numbers) -> list[StepResult]:
                 return self._ask_lower(tier, queries[numbers], count, wanted, visible)
 
-            def ask_full(numbers: Numbers) -> list[Reached]:
+            def ask_full(numbers: Numbers) -> list[StepResult]:
                 some = queries if len(numbers) == len(queries) else queries[numbers]
-                return [Reached(answer, _first(answer)) for answer in self._full.search(some, k, allowed)]
+                return [StepResult(answer, _first(answer)) for answer in self._full.search(some, k, allowed)]
 
             asked: list[AskWidth] = [*(partial(ask_lower, tier) for tier in self._lower.tiers), ask_full]
             return descend(len(queries), asked, self._settings.exit_thresholds)
@@ -230,7 +230,7 @@ class HnswTiersIndex:
 
     def _ask_lower(
         self, tier: TierCache, queries: Vectors, count: int, wanted: int, visible: Rows | None
-    ) -> list[Reached]:
+    ) -> list[StepResult]:
         if not self._lower.is_ready(tier):
             return [_NOTHING] * len(queries)
         try:
@@ -242,7 +242,7 @@ class HnswTiersIndex:
             self._incidents["index_tier_search"] += 1
             return [_NOTHING] * len(queries)
 
-    def _rescored(self, queries: Vectors, nearest: Sequence[Nearest], wanted: int) -> list[Reached]:
+    def _rescored(self, queries: Vectors, nearest: Sequence[NearestRows], wanted: int) -> list[StepResult]:
         exact = self._full.exact
         if self._lower.order.has_one_row_an_id:
             answers = exact.rank(queries, np.stack([one.rows for one in nearest]), wanted)
@@ -252,13 +252,13 @@ class HnswTiersIndex:
                 for i, one in enumerate(nearest)
             ]
         if self._settings.exit_by == "best_score":
-            return [Reached(answer, _first(answer)) for answer in answers]
+            return [StepResult(answer, _first(answer)) for answer in answers]
         return [
-            Reached(answer, answer[1][-1] - float(one.scores[-1]) if len(answer[0]) == wanted else -math.inf)
+            StepResult(answer, answer[1][-1] - float(one.scores[-1]) if len(answer[0]) == wanted else -math.inf)
             for answer, one in zip(answers, nearest, strict=True)
         ]
 
-    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[Reached]:
+    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[StepResult]:
         seen = tier.count if visible is None else len(visible)
         answers: list[Ranked] = [([], [])] * len(queries)
         count, waiting = wanted, np.arange(len(queries))
@@ -271,7 +271,7 @@ class HnswTiersIndex:
                 else:
                     crowded.append(query)
             count, waiting = min(2 * count, seen), np.array(crowded, np.int64)
-        return [Reached(answer, _first(answer)) for answer in answers]
+        return [StepResult(answer, _first(answer)) for answer in answers]
 
 
 def _first(answer: Ranked) -> float:

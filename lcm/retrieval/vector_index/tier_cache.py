@@ -24,7 +24,7 @@ _BLOCK_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestRows:
     """Rows of one query, nearest first, ties in the order of rows."""
 
     rows: Rows
@@ -114,7 +114,7 @@ class TierCache:
         if not self.graph.size:  # saved where the graph began later
             self.grow_graph()
 
-    def nearest(self, vectors: Vectors, count: int, visible: Rows | None) -> list[Nearest]:
+    def nearest(self, vectors: Vectors, count: int, visible: Rows | None) -> list[NearestRows]:
         """The `count` nearest rows of each gridded full-width query; all of them if there are fewer.
 
         Args:
@@ -133,12 +133,12 @@ class TierCache:
                 products = queries[block] @ rows.T if self._is_rescored else cosines(queries[block], rows)
                 for query, scores in zip(block, products, strict=True):
                     places = _best(scores, count)
-                    found[query] = Nearest(places if visible is None else visible[places], scores[places])
+                    found[query] = NearestRows(places if visible is None else visible[places], scores[places])
         return [one for one in found if one is not None]
 
-    def _ask_graph(self, queries: Vectors, count: int, visible: Rows | None) -> list[Nearest | None]:
+    def _ask_graph(self, queries: Vectors, count: int, visible: Rows | None) -> list[NearestRows | None]:
         """None for a query that the graph could not answer."""
-        nothing: list[Nearest | None] = [None] * len(queries)
+        nothing: list[NearestRows | None] = [None] * len(queries)
         if not self.graph.size or not len(queries):
             return nothing
         seen = self._count if visible is None else len(visible)
@@ -157,11 +157,11 @@ class TierCache:
         if visible is not None:
             is_visible[:] = False
             is_visible[visible] = True
-        answers: list[Nearest | None] = []
+        answers: list[NearestRows | None] = []
         for of_query, scores in zip(rows, products, strict=True):
             kept = np.flatnonzero(is_visible[of_query])
             order = kept[np.lexsort((of_query[kept], -scores[kept]))[:count]]
-            answers.append(Nearest(of_query[order], scores[order]) if len(order) == count else None)
+            answers.append(NearestRows(of_query[order], scores[order]) if len(order) == count else None)
         return answers
 
 

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, Building, add_rows
+from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, GraphBuildSettings, add_rows
 from lcm.retrieval.vector_index.tier_order import Rows
 
 _log = logging.getLogger(__name__)
 _DEAD = -1
 
 
-class GraphSettings(Building, Protocol):
+class GraphSettings(GraphBuildSettings, Protocol):
     """How a graph is built, and how widely it is searched."""
 
     @property

@@ -18,7 +18,7 @@ from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.confidence import support
-from lcm.writing.admission.utility import Fixed, Rating, Utility, last_texts
+from lcm.writing.admission.utility import FixedUtility, Rating, Utility, last_texts
 
 VERSION = "amac-v1"
 FEATURES = ("utility", "confidence", "novelty", "recency", "type_prior")
@@ -57,7 +57,7 @@ class Amac:
     """Of any other category: it speaks neither for a candidate nor against it."""
     conversation_chars: int = 8000
     """UTF-16 units from the end of the conversation that confidence looks at."""
-    utility: Utility = field(default_factory=Fixed)
+    utility: Utility = field(default_factory=FixedUtility)
     is_off = False
 
     def __post_init__(self) -> None:

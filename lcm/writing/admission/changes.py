@@ -8,7 +8,7 @@ from lcm.protocols.models import Vectors
 from lcm.records.document import Decision, Document
 
 
-class Created(NamedTuple):
+class DocumentCreated(NamedTuple):
     """A new document."""
 
     document: Document
@@ -16,24 +16,24 @@ class Created(NamedTuple):
     """Shape (1, dim); None where it could not be embedded."""
 
 
-class Ended(NamedTuple):
+class DocumentEnded(NamedTuple):
     """From then on another document stands in its place."""
 
     document_id: str
     at: datetime
 
 
-class Annotated(NamedTuple):
+class DocumentAnnotated(NamedTuple):
     """Keys of a document's metadata that change; its other keys stay."""
 
     document_id: str
     metadata: Mapping[str, Any]
 
 
-Change = Created | Ended | Annotated
+Change = DocumentCreated | DocumentEnded | DocumentAnnotated
 
 
-class Taken(NamedTuple):
+class IntakeResult(NamedTuple):
     """What became of one candidate, and what that changes."""
 
     decision: Decision

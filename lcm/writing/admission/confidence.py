@@ -27,7 +27,7 @@ _ASCII_TOKEN = re.compile(r"[a-z0-9]+")
 _SENTENCE_ENDS = re.compile("[。！？!?]")
 
 
-class Support(NamedTuple):
+class ConversationSupport(NamedTuple):
     """How well a conversation supports a candidate; each in [0, 1]."""
 
     confidence: float
@@ -65,7 +65,7 @@ def f1(left: Sequence[str], right: Sequence[str]) -> float:
     return 2 * common_length(left, right) / (len(left) + len(right)) if left and right else 0.0
 
 
-def support(candidate: Candidate, texts: Sequence[str]) -> Support:
+def support(candidate: Candidate, texts: Sequence[str]) -> ConversationSupport:
     """confidence = 0.7 best + 0.3 coverage - 0.25 (1 - coverage), bound to [0, 1].
 
     The candidate's words are those of its text and then its content, so that a candidate that says one supported
@@ -77,7 +77,7 @@ def support(candidate: Candidate, texts: Sequence[str]) -> Support:
     """
     words = tokens(f"{candidate.text}\n{candidate.content}")
     if not words:
-        return Support(0.0, 0.0, 0.0)
+        return ConversationSupport(0.0, 0.0, 0.0)
     missing, best = set(words), 0.0
     distinct = frozenset(words)
     for text in texts:
@@ -90,7 +90,7 @@ def support(candidate: Candidate, texts: Sequence[str]) -> Support:
             if at_most > best:
                 best = max(best, f1(words, piece))
     coverage = 1 - len(missing) / len(distinct)
-    return Support(clamp01(0.7 * best + 0.3 * coverage - 0.25 * (1 - coverage), 0.0), best, coverage)
+    return ConversationSupport(clamp01(0.7 * best + 0.3 * coverage - 0.25 * (1 - coverage), 0.0), best, coverage)
 
 
 @lru_cache(maxsize=4096)

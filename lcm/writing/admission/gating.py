@@ -17,7 +17,7 @@ from lcm.records.conversation import ROLES, Message
 from lcm.records.document import Candidate, Document
 from lcm.records.rules import Rules
 from lcm.token_estimator.code_points import CodePoints
-from lcm.writing.admission.gating_signals import Evidence, Loads, Patterns, evidence, load_patterns
+from lcm.writing.admission.gating_signals import Familiarity, Patterns, PatternScores, evidence, load_patterns
 from lcm.writing.new_document import embedded_text
 
 _WEIGHTS = ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")
@@ -170,7 +170,7 @@ class Gating:
     def _patterns(self) -> Patterns:
         return load_patterns(self.rules)
 
-    def _evidence(self, turn_scores: Sequence[float], memory_scores: Sequence[float]) -> Evidence:
+    def _evidence(self, turn_scores: Sequence[float], memory_scores: Sequence[float]) -> Familiarity:
         return evidence(
             turn_scores,
             memory_scores,
@@ -180,7 +180,7 @@ class Gating:
             memory_saturation=self.memory_saturation,
         )
 
-    def _mixed(self, loads: Loads, known: Evidence) -> GateSignals:
+    def _mixed(self, loads: PatternScores, known: Familiarity) -> GateSignals:
         w = self.weights
         t = min(loads.technical_density / self.technical_norm, 1.0)
         r = known.r

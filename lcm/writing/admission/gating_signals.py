@@ -21,7 +21,7 @@ _TOKENS_A_UNIT = 100
 """Specificity is by so many tokens; a shorter text counts as so long."""
 
 
-class Loads(NamedTuple):
+class PatternScores(NamedTuple):
     """Sums of the weights of what fired in one text, each >= 0; only technical density may be above 1."""
 
     technical_density: float
@@ -32,7 +32,7 @@ class Loads(NamedTuple):
     technical_load: float
 
 
-class Evidence(NamedTuple):
+class Familiarity(NamedTuple):
     """What is known already of one text."""
 
     h: float
@@ -60,7 +60,7 @@ class Patterns:
     counts: Sequence[tuple[str, Callable[[str], list[str]], float, tuple[tuple[int, float], ...]]]
     """As above of those whose matches are counted: name, findall, weight a match, and the loads that only ask."""
 
-    def loads(self, texts: Sequence[str], tokens: Sequence[int]) -> list[Loads]:
+    def loads(self, texts: Sequence[str], tokens: Sequence[int]) -> list[PatternScores]:
         """What fires in each text.
 
         Args:
@@ -83,7 +83,7 @@ class Patterns:
             density, conversational, _, actionability, technical = sums
             specificity = min(counted / max(size / _TOKENS_A_UNIT, 1.0), 1.0)
             bounded = (min(conversational, 1.0), specificity, min(actionability, 1.0), min(technical, 1.0))
-            found.append(Loads(density, *bounded))
+            found.append(PatternScores(density, *bounded))
         return found
 
     def matches(self, text: str) -> dict[str, int]:
@@ -125,7 +125,7 @@ def evidence(
     turn_saturation: int,
     memory_cosine: float,
     memory_saturation: int,
-) -> Evidence:
+) -> Familiarity:
     """H = 1 - mean of the memories' cosines, each in [0, 1]; F and S = min(how many are near / saturation, 1).
 
     Args:
@@ -141,7 +141,7 @@ def evidence(
         # Rounding can put a cosine above 1; one that is no number says nothing.
         bounded = [min(score, 1.0) if score > 0 else 0.0 for score in memory_scores]
         novelty = 1 - sum(bounded) / len(bounded)
-    return Evidence(
+    return Familiarity(
         h=novelty,
         f=min(sum(score >= turn_cosine for score in turn_scores) / turn_saturation, 1.0),
         s=min(sum(score >= memory_cosine for score in memory_scores) / memory_saturation, 1.0),

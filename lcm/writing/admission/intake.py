@@ -19,7 +19,7 @@ from lcm.protocols.writing import Admission, Assessment, Deduplication, Judgemen
 from lcm.records.conversation import Message
 from lcm.records.document import Action, Candidate, Decision, Document
 from lcm.writing.admission import follower
-from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
+from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
 from lcm.writing.admission.prefix import Prefix
 from lcm.writing.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
 from lcm.writing.lifecycle.support import GENERAL
@@ -28,7 +28,7 @@ from lcm.writing.new_document import embedded_text
 _log = logging.getLogger(__name__)
 
 
-class Records(Protocol):
+class ComparableDocuments(Protocol):
     """The documents that candidates are compared with, growing as candidates are taken in."""
 
     def known_at(self, now: datetime) -> Neighbours:
@@ -43,12 +43,12 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class IntakeContext:
     """What the candidates of one extraction stand in."""
 
     messages: Sequence[Message]
     """The conversation from its start."""
-    records: Records
+    records: ComparableDocuments
     document_of: Callable[[Candidate, datetime], Document]
     """The document that a candidate becomes when it is said at that instant."""
     embed: Callable[[Sequence[str]], Vectors]
@@ -62,13 +62,13 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrival:
+class _IncomingCandidate:
     """One candidate on its way in."""
 
     candidate: Candidate
     vector: Vectors | None
     now: datetime
-    around: Surroundings
+    around: IntakeContext
     heard: Sequence[Message]
     """The conversation up to its last source message."""
     made_ids: Set[str]
@@ -97,10 +97,10 @@ class Intake:
         candidates: Sequence[Candidate],
         vectors: Sequence[Vectors | None],
         said_at: Sequence[datetime],
-        around: Surroundings,
+        around: IntakeContext,
         *,
         incidents: Counter[str],
-    ) -> list[Taken]:
+    ) -> list[IntakeResult]:
         """Decide on every candidate, and apply the changes to the records.
 
         Args:
@@ -111,7 +111,7 @@ class Intake:
             incidents: counts what is survived.
         """
         twin_of = self._twins(candidates, vectors, around.embed)
-        taken: list[Taken] = []
+        taken: list[IntakeResult] = []
         made: set[str] = set()
         for candidate, vector, now, twin in zip(candidates, vectors, said_at, twin_of, strict=True):
             if twin is not None:
@@ -120,16 +120,18 @@ class Intake:
             last = max(around.places.get(message_id, -1) for message_id in candidate.source_message_ids)
             heard = Prefix(around.messages, last + 1)
             try:
-                outcome = self._take(_Arrival(candidate, vector, now, around, heard, made, incidents))
+                outcome = self._take(_IncomingCandidate(candidate, vector, now, around, heard, made, incidents))
                 around.records.apply(outcome.changes)
             except UnrecordedReplyError:
                 raise
             except LcmError as error:
                 _log.warning("a candidate of category %s was not processed: %s", candidate.category, error)
                 incidents["candidate not processed"] += 1
-                outcome = Taken(Decision(candidate, "fail", str(error), now))
+                outcome = IntakeResult(Decision(candidate, "fail", str(error), now))
             taken.append(outcome)
-            made.update(change.document.document_id for change in outcome.changes if isinstance(change, Created))
+            made.update(
+                change.document.document_id for change in outcome.changes if isinstance(change, DocumentCreated)
+            )
         return taken
 
     def _twins(
@@ -158,7 +160,7 @@ class Intake:
         none = np.zeros_like(known)
         return self.deduplication.twins(np.concatenate([none if row is None else row for row in rows]))
 
-    def _take(self, one: _Arrival) -> Taken:
+    def _take(self, one: _IncomingCandidate) -> IntakeResult:
         neighbours = one.around.records.known_at(one.now)
         assessment = None
         if not self.admission.is_off:
@@ -166,7 +168,7 @@ class Intake:
                 one.candidate, one.vector, neighbours, one.heard, one.now, incidents=one.incidents
             )
             if not assessment.is_admitted:
-                return Taken(_decision(one, "reject", assessment.reason, assessment))
+                return IntakeResult(_decision(one, "reject", assessment.reason, assessment))
             if not assessment.is_durable:
                 one = replace(one, candidate=replace(one.candidate, is_durable=False))
         if one.vector is None:
@@ -175,15 +177,15 @@ class Intake:
             judgement = self.deduplication.judge(one.candidate, one.vector, neighbours, incidents=one.incidents)
         return self._place(one, assessment, _allowed(one.candidate, judgement))
 
-    def _place(self, one: _Arrival, assessment: Assessment | None, judgement: Judgement) -> Taken:
+    def _place(self, one: _IncomingCandidate, assessment: Assessment | None, judgement: Judgement) -> IntakeResult:
         fresh = one.around.document_of(one.candidate, one.now)
         known, label = judgement.matched, judgement.context_label
         if fresh.document_id in one.made_ids or (known is not None and known.document_id == fresh.document_id):
             decision = _decision(one, "duplicate", "that very document is there", assessment)
-            return Taken(replace(decision, matched_id=fresh.document_id))
+            return IntakeResult(replace(decision, matched_id=fresh.document_id))
         decision = _decision(one, judgement.action, judgement.reason, assessment, judgement)
         if judgement.action == "skip":
-            return Taken(decision)
+            return IntakeResult(decision)
         if judgement.action in ("merge", "supersede") and known is not None and known.scope != fresh.scope:
             # Its follower would take it away from those who may not read the candidate's scope, or tell them of it.
             reason = f"{decision.reason}; the document is of another scope"
@@ -192,21 +194,23 @@ class Intake:
             return _created(decision, fresh, one.vector)
         match judgement.action:
             case "support":
-                change = Annotated(known.document_id, follower.observed(known, label, "support", one.now))
-                return Taken(decision, (change,))
+                change = DocumentAnnotated(known.document_id, follower.observed(known, label, "support", one.now))
+                return IntakeResult(decision, (change,))
             case "merge":
                 return self._merge(one, decision, fresh, known, label)
             case "supersede":
-                ended = Ended(known.document_id, one.now)
+                ended = DocumentEnded(known.document_id, one.now)
                 return _created(decision, follower.superseding(fresh, known, one.now), one.vector, after=(ended,))
             case "contextualize":
                 return _created(decision, follower.related(fresh, known, "contextualizes", label, one.now), one.vector)
             case _:
-                change = Annotated(known.document_id, follower.observed(known, label, "contradict", one.now))
+                change = DocumentAnnotated(known.document_id, follower.observed(known, label, "contradict", one.now))
                 document = follower.related(fresh, known, "contradicts", label, one.now)
                 return _created(decision, document, one.vector, before=(change,))
 
-    def _merge(self, one: _Arrival, decision: Decision, fresh: Document, known: Document, label: str | None) -> Taken:
+    def _merge(
+        self, one: _IncomingCandidate, decision: Decision, fresh: Document, known: Document, label: str | None
+    ) -> IntakeResult:
         words = self.deduplication.merge(known, one.candidate)
         if words is None:
             # The original counts it as merged, and loses it.
@@ -216,7 +220,7 @@ class Intake:
             return _created(kept, fresh, one.vector)
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
         vector = one.around.embed([embedded_text(words.text, words.content)])
-        return _created(decision, document, vector, after=(Ended(known.document_id, one.now),))
+        return _created(decision, document, vector, after=(DocumentEnded(known.document_id, one.now),))
 
 
 def _allowed(candidate: Candidate, judgement: Judgement) -> Judgement:
@@ -243,18 +247,18 @@ def _created(
     vector: Vectors | None,
     before: tuple[Change, ...] = (),
     after: tuple[Change, ...] = (),
-) -> Taken:
-    changes = (*before, Created(document, vector), *after)
-    return Taken(replace(decision, document_id=document.document_id), changes)
+) -> IntakeResult:
+    changes = (*before, DocumentCreated(document, vector), *after)
+    return IntakeResult(replace(decision, document_id=document.document_id), changes)
 
 
-def _duplicate(candidate: Candidate, first: Decision, place: int, now: datetime) -> Taken:
+def _duplicate(candidate: Candidate, first: Decision, place: int, now: datetime) -> IntakeResult:
     reason = f"says the same as candidate {place + 1} of its extraction"
-    return Taken(Decision(candidate, "duplicate", reason, now, matched_id=first.document_id or first.matched_id))
+    return IntakeResult(Decision(candidate, "duplicate", reason, now, matched_id=first.document_id or first.matched_id))
 
 
 def _decision(
-    one: _Arrival,
+    one: _IncomingCandidate,
     action: Action,
     reason: str,
     assessment: Assessment | None,

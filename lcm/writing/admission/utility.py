@@ -42,7 +42,7 @@ class Utility(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedUtility:
     """Every candidate is as useful as any other."""
 
     value: float = UNKNOWN_UTILITY
@@ -55,7 +55,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelUtility:
     """A language model reads the candidate and the end of the conversation; without a number from it, 0.5.
 
     Incidents: `utility_no_reply`, `utility_no_number`.

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelJudge:
     """The model's decision, as far as its reply can be understood; create where it cannot.
 
     Incidents: `judge_no_reply`, `judge_no_decision`, `judge_no_match`.

@@ -14,7 +14,7 @@ from lcm.writing.lifecycle.fact_key import fact_key
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleJudge:
     """The first of these that holds, for the nearest document of the candidate's category; if there is none: create.
 
     With `new` the share of the candidate's distinct words that the document lacks, and `lost` the share of the

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelMerge:
     """The model's record; None where it gives none."""
 
     language_model: LanguageModel

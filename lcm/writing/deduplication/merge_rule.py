@@ -8,7 +8,7 @@ from lcm.records.document import Candidate, Document
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineMerge:
     """At each level the candidate's lines, then those of the document that none of them repeats: nothing is lost.
 
     A line repeats another that holds it, whatever the case of letters and the white space.

@@ -28,14 +28,14 @@ class Judge(Protocol):
         ...
 
 
-class Merging(Protocol):
+class Merge(Protocol):
     """One record of two; None where that cannot be done."""
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestDocuments:
     """Of the nearest `pool_size` documents those with a score of `min_score` are alike; the judge sees `shown` of them.
 
     score = 1 / (1 + distance) = 1 / (2 - cosine), as the plugin's store gives it: 0.7 is a cosine of 0.571. None alike:
@@ -44,7 +44,7 @@ class Nearest:
     """
 
     judging: Judge
-    merging: Merging | None = None
+    merging: Merge | None = None
     """None: what would be merged becomes a document of its own."""
     batch_threshold: float = 0.85
     """Cosine above which a candidate is the twin of an earlier one of its extraction."""

@@ -22,7 +22,7 @@ from lcm.records.document import DEFAULT_RATING, Candidate
 from lcm.writing.annotation.temporal import expiry, temporal_type
 from lcm.writing.extraction.chunks import Chunk, Turn, chunks, last_units
 from lcm.writing.extraction.envelope import strip_envelope
-from lcm.writing.extraction.memory_reply import Memory, read_reply
+from lcm.writing.extraction.memory_reply import ExtractedMemory, read_reply
 from lcm.writing.extraction.wording import check_roles, said_at
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
 
@@ -103,7 +103,7 @@ class Llm:
                 sources.append(ready_with)
             yield self._candidate(memory, [turn.message for turn in sources], batch)
 
-    def _memories(self, chunk: Chunk, seen: int, batch: str, incidents: Counter[str]) -> list[Memory]:
+    def _memories(self, chunk: Chunk, seen: int, batch: str, incidents: Counter[str]) -> list[ExtractedMemory]:
         system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories)
         reply = self.language_model.reply(system, _prompt(chunk.turns, seen), _is_readable)
         checked = read_reply(reply)
@@ -117,7 +117,7 @@ class Llm:
             _log.warning("%s: %d dropped, %s", batch, times, name)
         return checked.memories[: self.max_memories]
 
-    def _candidate(self, memory: Memory, sources: Sequence[Message], batch: str) -> Candidate:
+    def _candidate(self, memory: ExtractedMemory, sources: Sequence[Message], batch: str) -> Candidate:
         statement = memory.content or memory.abstract
         return Candidate(
             text=memory.abstract,

@@ -18,7 +18,7 @@ from lcm.writing.noise import is_noise
 _END_OF_REASONING = "</think>"
 
 
-class Memory(NamedTuple):
+class ExtractedMemory(NamedTuple):
     """One memory of a reply, its texts trimmed."""
 
     category: str
@@ -29,14 +29,14 @@ class Memory(NamedTuple):
     """Numbers of turns, from 1, ascending; empty where the reply names none or no proper ones."""
 
 
-class Checked(NamedTuple):
+class CheckedReply(NamedTuple):
     """The memories of a reply that hold, and what was wrong with the others, each a short name."""
 
-    memories: list[Memory]
+    memories: list[ExtractedMemory]
     refused: list[str]
 
 
-def read_reply(reply: str) -> Checked | None:
+def read_reply(reply: str) -> CheckedReply | None:
     """The memories that a reply names; None where it holds no object with a list of memories.
 
     Words, fences and reasoning around the object are passed over. A memory is refused as `invalid_memory` (no object,
@@ -53,8 +53,8 @@ def read_reply(reply: str) -> Checked | None:
             refused.append("noise_memory")
         else:
             texts = (item["category"], item["abstract"], item.get("overview", ""), item.get("content", ""))
-            memories.append(Memory(*texts, sources=_sources(item)))
-    return Checked(memories, refused)
+            memories.append(ExtractedMemory(*texts, sources=_sources(item)))
+    return CheckedReply(memories, refused)
 
 
 def _normalised(item: Any) -> Any:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Evidence, Oracle
+from eval.arms.oracle import EvidenceSource, Oracle
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
 from eval.measures.retrieval import Retrieval
@@ -122,7 +122,7 @@ def test_the_oracle_sees_only_scopes_that_may_be_read() -> None:
 def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
     data = dataset({"q2": ["1"], "q0": ["6", "0"]}, {"q1": ["session 0"]})
     source = Oracle().ranking(data).source
-    assert isinstance(source, Evidence)
+    assert isinstance(source, EvidenceSource)
     assert not source.needs_vectors
     (batch,) = memory.batches(queries(), Ranking(source), None)
     frame = source.candidates(batch)

@@ -4,18 +4,18 @@ import json
 from pathlib import Path
 
 from eval.benchmark.growth import Curve
-from eval.benchmark.peak_memory import Peak
+from eval.benchmark.peak_memory import IngestPeak
 from eval.benchmark.report import Report, write_report
-from eval.benchmark.timing import Rounds, Target, compared_times
+from eval.benchmark.timing import RoundTimes, Target, compared_times
 
-MET = compared_times("met", "s", 1, Rounds((1.0,), (1.0,)), Target("at most", 1.2), {"recall": 0.5})
-MISSED = compared_times("missed", "s", 1, Rounds((2.0,), (1.0,)), Target("at most", 1.2))
-SHOWN = compared_times("shown", "s", 1, Rounds((2.0,), (1.0,)), None)
+MET = compared_times("met", "s", 1, RoundTimes((1.0,), (1.0,)), Target("at most", 1.2), {"recall": 0.5})
+MISSED = compared_times("missed", "s", 1, RoundTimes((2.0,), (1.0,)), Target("at most", 1.2))
+SHOWN = compared_times("shown", "s", 1, RoundTimes((2.0,), (1.0,)), None)
 CURVES = [Curve("store", "ingest", (10, 100), (1.0, 10.0)), Curve("index", "exact add", (10, 100), (0.1, 0.2))]
 
 
 def test_the_figures_hold_everything(tmp_path: Path) -> None:
-    report = Report([MET, MISSED, SHOWN], CURVES, [Peak(1000, 2, 50.5, 1.5)])
+    report = Report([MET, MISSED, SHOWN], CURVES, [IngestPeak(1000, 2, 50.5, 1.5)])
     write_report(tmp_path, report, {"seed": 0}, 12.5)
     figures = json.loads((tmp_path / "benchmark.json").read_text())
     assert [entry["is_met"] for entry in figures["comparisons"]] == [True, False, None]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from eval.benchmark import timing
-from eval.benchmark.timing import DisagreementError, Rounds, Target, compared_rates, compared_times, take_turns
+from eval.benchmark.timing import DisagreementError, RoundTimes, Target, compared_rates, compared_times, take_turns
 
 
 class Clock:
@@ -47,7 +47,7 @@ def test_the_sides_take_turns_after_a_round_that_warms_up_and_preparing_is_not_t
     ours, bare = side(clock, log, "ours", [9, 1, 2, 3]), side(clock, log, "bare", [9, 4, 5, 6])
     checked: list[tuple[str, str]] = []
     rounds = take_turns(ours, bare, lambda mine, theirs: checked.append((mine, theirs)), 3)
-    assert rounds == Rounds((1, 2, 3), (4, 5, 6))
+    assert rounds == RoundTimes((1, 2, 3), (4, 5, 6))
     assert log == ["ours", "bare", "bare", "ours", "ours", "bare", "bare", "ours"]
     assert checked == [("ours", "bare")] * 4
 
@@ -62,7 +62,7 @@ def test_sides_that_disagree_are_an_error(clock: Clock) -> None:
 
 
 def test_rates_are_medians_and_the_ratio_is_ours_by_bare() -> None:
-    found = compared_rates("x", "messages/s", 100, Rounds((2, 4, 5), (1, 2, 10)), Target("at least", 0.5))
+    found = compared_rates("x", "messages/s", 100, RoundTimes((2, 4, 5), (1, 2, 10)), Target("at least", 0.5))
     assert (found.ours, found.bare) == (100 / 4, 100 / 2)
     assert found.ratio == (100 / 4) / (100 / 2)
     assert (found.ratio_low, found.ratio_high) == (1 / 2, 10 / 5)
@@ -70,7 +70,7 @@ def test_rates_are_medians_and_the_ratio_is_ours_by_bare() -> None:
 
 
 def test_times_are_medians_in_the_unit_asked_for() -> None:
-    found = compared_times("x", "ms", 1000, Rounds((2, 4, 5), (1, 2, 10)), Target("at most", 1.2))
+    found = compared_times("x", "ms", 1000, RoundTimes((2, 4, 5), (1, 2, 10)), Target("at most", 1.2))
     assert (found.ours, found.bare, found.ratio) == (4000, 2000, 2)
     assert (found.ratio_low, found.ratio_high) == (5 / 10, 2 / 1)
     assert found.is_met is False
@@ -81,7 +81,7 @@ def test_a_target_includes_its_limit_and_none_is_neither_met_nor_missed() -> Non
     assert not Target("at least", 0.5).is_met(0.49)
     assert Target("at most", 1.2).is_met(1.2)
     assert not Target("at most", 1.2).is_met(1.21)
-    assert compared_times("x", "s", 1, Rounds((1,), (1,)), None).is_met is None
+    assert compared_times("x", "s", 1, RoundTimes((1,), (1,)), None).is_met is None
 
 
 def test_a_point_of_a_curve_is_the_median_of_the_rounds_that_two_seconds_allow(clock: Clock) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.executor.executor import Executor, Failed
+from eval.executor.executor import Executor, FailedItem
 from eval.executor.local import Local
 from eval.executor.none import NoExecutor
 from eval.executor.ray import Ray
@@ -60,11 +60,11 @@ def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_othe
     items = [2, -1, 99, 3]
     found = list(executor.map(told, items))
     for item, count in ((2, 2), (-1, 1), (3, 3)):
-        assert [one for one in found if one[0] == item and not isinstance(one, Failed)] == [
+        assert [one for one in found if one[0] == item and not isinstance(one, FailedItem)] == [
             (item, i, str(tmp_path)) for i in range(count)
         ]
-    failed = sorted(one for one in found if isinstance(one, Failed))
-    assert failed == [Failed(1, "-1 is wrong"), Failed(2, "this one is refused")]
+    failed = sorted(one for one in found if isinstance(one, FailedItem))
+    assert failed == [FailedItem(1, "-1 is wrong"), FailedItem(2, "this one is refused")]
     assert len(found) == 2 + 1 + 3 + len(failed)
 
 
@@ -78,8 +78,8 @@ def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_othe
 )
 def test_a_worker_that_dies_is_one_failure(executor: Executor, reason: str) -> None:
     found = list(executor.map(dying, [0, 1]))
-    assert [one for one in found if not isinstance(one, Failed)].count(0) == 2
-    (failed,) = [one for one in found if isinstance(one, Failed)]
+    assert [one for one in found if not isinstance(one, FailedItem)].count(0) == 2
+    (failed,) = [one for one in found if isinstance(one, FailedItem)]
     assert failed.item == 1
     assert failed.reason.startswith(reason)
 
@@ -89,7 +89,7 @@ def test_a_worker_that_dies_is_one_failure(executor: Executor, reason: str) -> N
 def test_a_defect_is_named_and_whoever_stops_listening_leaves_no_worker(executor: Ray) -> None:
     import ray
 
-    assert list(executor.map(defective, [5])) == [5, Failed(0, "TypeError: no 5 (a defect)")]
+    assert list(executor.map(defective, [5])) == [5, FailedItem(0, "TypeError: no 5 (a defect)")]
     listening = executor.map(told, [3, 3])
     assert next(listening)
     listening.close()

@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 
 from eval.sweep.plot import plot
-from eval.sweep.results import Result, best, frame, markdown, numbers
+from eval.sweep.results import PointResult, best, frame, markdown, numbers
 
 
-def result(name: str, settings: dict[str, str], **measures: float | None) -> Result:
+def result(name: str, settings: dict[str, str], **measures: float | None) -> PointResult:
     entries = {key.replace("_at_", "@"): value for key, value in measures.items()}
     told = {key: {"value": value, "n": 3, "low": value, "high": value} for key, value in entries.items()}
     label = " ".join(f"{key}={value}" for key, value in settings.items())
-    return Result(name, label, settings, {"measures": told})
+    return PointResult(name, label, settings, {"measures": told})
 
 
 GRID = [
@@ -21,7 +21,7 @@ GRID = [
     for a in (1, 2)
     for b in (1, 3)
 ]
-FAILED = Result("failed", "a=x|y", {"a": "x"}, None, "it said no")
+FAILED = PointResult("failed", "a=x|y", {"a": "x"}, None, "it said no")
 
 
 def test_the_best_of_a_cost_is_the_least() -> None:

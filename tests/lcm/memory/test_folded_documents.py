@@ -22,7 +22,7 @@ from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode, Candidate
 from lcm.records.query import Query
-from lcm.records.summary import Shard, Summary
+from lcm.records.summary import GuidanceShard, Summary
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.fetch import Fetch
@@ -152,7 +152,7 @@ def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_pat
     path = tmp_path / "memory.db"
     with opened(path) as memory:
         window = StoredWindow(memory.store, "talk")
-        shard = Shard("talk:5", "talk", LINES[5], minute(9), "words", 0.5, "session_turn", 8)
+        shard = GuidanceShard("talk:5", "talk", LINES[5], minute(9), "words", 0.5, "session_turn", 8)
         first, last = window.entries[4].ordinal, window.entries[6].ordinal
         summary = replace(
             fold_of(memory, ("talk:4", "talk:6")), content="no tea", source_ids=("talk:4", "talk:6"), summary_id="s"
@@ -180,7 +180,9 @@ def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Pat
         window = StoredWindow(memory.store, "talk")
         first, last = window.entries[0].ordinal, window.entries[1].ordinal
         fold(memory, 0, 2, "gone")
-        shards = [Shard(f"talk:{i}", "talk", LINES[i], minute(9), "words", 0.5, "session_turn", 8) for i in (0, 1)]
+        shards = [
+            GuidanceShard(f"talk:{i}", "talk", LINES[i], minute(9), "words", 0.5, "session_turn", 8) for i in (0, 1)
+        ]
         with pytest.raises(LcmError, match="plan again"):
             window.protect(first, last, shards)
         with memory.store.reading() as connection:

@@ -19,11 +19,11 @@ from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.store.store import Store
 from lcm.writing.admission.amac import Amac
-from lcm.writing.admission.utility import Fixed
+from lcm.writing.admission.utility import FixedUtility
 from lcm.writing.annotation.rules import Rules
-from lcm.writing.deduplication.judge_rule import Rule
-from lcm.writing.deduplication.merge_rule import Lines
-from lcm.writing.deduplication.nearest import Nearest
+from lcm.writing.deduplication.judge_rule import RuleJudge
+from lcm.writing.deduplication.merge_rule import LineMerge
+from lcm.writing.deduplication.nearest import NearestDocuments
 from lcm.writing.extraction.verbatim import Verbatim
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
@@ -45,9 +45,10 @@ def talk(*lines: str) -> Transcript:
 
 
 def deduplicating(**rule: float) -> System:
-    judging = Rule(**{"merge_cosine": 0.5, "topic_cosine": 1.0, "same_cosine": 0.999, **rule})
+    judging = RuleJudge(**{"merge_cosine": 0.5, "topic_cosine": 1.0, "same_cosine": 0.999, **rule})
     return system(
-        extraction=Preferences(), deduplication=Nearest(judging, Lines(), min_score=0.5, profile_min_score=0.5)
+        extraction=Preferences(),
+        deduplication=NearestDocuments(judging, LineMerge(), min_score=0.5, profile_min_score=0.5),
     )
 
 
@@ -96,7 +97,7 @@ def test_growing_in_steps_decides_as_ingesting_at_once(cut: int) -> None:
 
 
 def test_every_candidate_is_kept_whatever_was_decided() -> None:
-    admission = Amac(reject_threshold=0.9, admit_threshold=0.9, utility=Fixed())
+    admission = Amac(reject_threshold=0.9, admit_threshold=0.9, utility=FixedUtility())
     with Memory.open(replace(deduplicating(), admission=admission, extraction=Verbatim(annotation=Rules()))) as memory:
         memory.ingest(transcript())
         decisions = memory.store.decisions()

@@ -20,7 +20,7 @@ from lcm.records.conversation import Event, Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.json_scanner import MAX_DEPTH
 from lcm.transcript.parts import rebuild_record
-from lcm.transcript.reader import Recorded, TranscriptReader
+from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.conftest import ROOT
@@ -229,7 +229,7 @@ def test_every_damaged_line_is_taken_in_or_put_aside(reader: TranscriptReader, r
         list(read_pieces(RecordedFile(path, strict=True), reader))
 
 
-def sessions_of(recorded: Iterable[Recorded]) -> list[Counter[str]]:
+def sessions_of(recorded: Iterable[RecordedItem]) -> list[Counter[str]]:
     """How many messages and events each session gave, by the list that they stood in."""
     found: list[Counter[str]] = []
     for _, item, _ in recorded:
@@ -269,7 +269,7 @@ def test_every_message_of_a_damaged_session_is_taken_in_or_put_aside(name: str, 
     assert lost > 5
 
 
-def elements(recorded: Iterable[Recorded], *, of_object: bool) -> list[Any]:
+def elements(recorded: Iterable[RecordedItem], *, of_object: bool) -> list[Any]:
     """What was recorded, in order; of a document that is an object its lists' elements alone."""
     found: list[Any] = []
     for _, item, _ in recorded:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lcm.errors import StoreError, TranscriptError
 from lcm.records.conversation import Event, Message, Part, Transcript
 from lcm.store.store import Store
-from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, ParquetReader, Written, _chunks, _places, write_parquet
+from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, FileTotals, ParquetReader, _chunks, _places, write_parquet
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
@@ -80,7 +80,7 @@ def test_what_is_written_comes_back(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "talks.parquet"
     written = write_parquet((piece for talk in talks for piece in in_pieces(talk, size)), path)
-    assert written == Written(len(talks), sum(len(t.messages) for t in talks), sum(len(t.events) for t in talks))
+    assert written == FileTotals(len(talks), sum(len(t.messages) for t in talks), sum(len(t.events) for t in talks))
     assert read(path) == (talks, [])
 
 

@@ -10,7 +10,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
-from lcm.transcript.reader import Recorded
+from lcm.transcript.reader import RecordedItem
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -55,9 +55,9 @@ def test_another_reader_can_be_given(tmp_path: Path) -> None:
         def detects(self, file: RecordedFile) -> bool:
             return file.path.suffix == ".tape"
 
-        def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
             for line, words in file.values():
-                yield Recorded(
+                yield RecordedItem(
                     "side a", Message("", "user", words, "session", parts=(Part("text", words),)), f"line {line}"
                 )
 
@@ -92,9 +92,9 @@ def test_a_title_stays_where_later_records_tell_none(tmp_path: Path) -> None:
         def detects(self, file: RecordedFile) -> bool:
             return True
 
-        def read(self, file: RecordedFile) -> Iterator[Recorded]:
+        def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
             for title in ("first", "second", None):
-                yield Recorded("a", Message("", "user", "x", "a"), title)
+                yield RecordedItem("a", Message("", "user", "x", "a"), title)
 
     (piece,) = read_pieces(RecordedFile(tmp_path / "any"), Titled())
     assert piece.title == "second"

@@ -8,7 +8,7 @@ import pytest
 
 from lcm.errors import TranscriptError
 from lcm.transcript import recorded_file
-from lcm.transcript.recorded_file import Quarantined, RecordedFile
+from lcm.transcript.recorded_file import QuarantinedLines, RecordedFile
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "f.jsonl") -> RecordedFile:
@@ -28,8 +28,8 @@ def test_lines_are_values_and_bad_ones_are_put_aside(tmp_path: Path) -> None:
         (8, 8, "JSON beyond what can be read: Exceeds the limit"),
     ]
     assert str(file.quarantine[0]).startswith(f"{file.path}:4: not JSON")
-    assert str(Quarantined(file.path, 4, None, "why")) == f"{file.path}:4-end: why"
-    assert str(Quarantined(file.path, 4, 9, "why")) == f"{file.path}:4-9: why"
+    assert str(QuarantinedLines(file.path, 4, None, "why")) == f"{file.path}:4-end: why"
+    assert str(QuarantinedLines(file.path, 4, 9, "why")) == f"{file.path}:4-9: why"
 
 
 def test_a_strict_file_raises_at_the_first_bad_line(tmp_path: Path) -> None:

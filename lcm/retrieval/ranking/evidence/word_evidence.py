@@ -60,24 +60,24 @@ class WordEvidence:
 
         return with_evidence(frame, batch, COLUMNS, evidence)
 
-    def _postings(self, haystack: Haystack) -> "_Laid":
+    def _postings(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
         if key not in haystack.kept:
             sessions: list[list[str]] = [[] for _ in range(int(haystack.sessions.max(initial=-1)) + 1)]
             for place in haystack.talk:
                 sessions[haystack.sessions[place]] += haystack.stems[place]
-            haystack.kept[key] = _Laid(
+            haystack.kept[key] = _TurnPostings(
                 postings_of(haystack.stems),
                 postings_of(_around(haystack, self.window)),
                 postings_of(_around(haystack, self.wide_window)),
                 postings_of(sessions),
                 asks(haystack),
             )
-        laid: _Laid = haystack.kept[key]
+        laid: _TurnPostings = haystack.kept[key]
         return laid
 
 
-class _Laid(NamedTuple):
+class _TurnPostings(NamedTuple):
     turns: Postings
     windows: Postings
     wide_windows: Postings

@@ -20,11 +20,11 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Admission, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
-from lcm.writing.admission.changes import Annotated, Change, Created, Ended, Taken
-from lcm.writing.admission.intake import Intake, Surroundings
+from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
+from lcm.writing.admission.intake import Intake, IntakeContext
 from lcm.writing.admission.none import AdmitAll
 from lcm.writing.annotation.temporal import expiry, temporal_type
-from lcm.writing.deduplication.nearest import Nearest, cosine_of_score
+from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score
 from lcm.writing.deduplication.preference_slots import atomic_preference, preference, token
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE, STORE_CATEGORY
 from lcm.writing.lifecycle.fact_key import fact_key
@@ -97,7 +97,7 @@ def process_candidate(case: dict[str, Any]) -> dict[str, Any]:
         scope=SCOPE,
     )
     said = Message("m", "user", words.content, SESSION, created_at=now)
-    around = Surroundings([said], _Rows(list(map(_neighbour, case["existing"]))), _new_document, _embed)
+    around = IntakeContext([said], _Rows(list(map(_neighbour, case["existing"]))), _new_document, _embed)
     vector = None if case["embedding_fails"] else _embed([words.text])
     intake = Intake(_admission(case["admission"]), _by_model(case["llm_reply"], case["merge_reply"]))
     (taken,) = intake.take_in([candidate], [vector], [now], around, incidents=Counter())
@@ -134,8 +134,8 @@ class _Rows:
         """Nothing follows the one candidate."""
 
 
-def _by_model(judged: Any, merged: Any) -> Nearest:
-    nearest: Nearest = component("deduplication=model", "deduplication")
+def _by_model(judged: Any, merged: Any) -> NearestDocuments:
+    nearest: NearestDocuments = component("deduplication=model", "deduplication")
     model = _TwoReplies(judged, merged)
     return replace(
         nearest,
@@ -193,19 +193,19 @@ def _stats(decision: Decision) -> dict[str, int]:
     return stats | dict.fromkeys(counters.get(decision.action, ["created"]), 1)
 
 
-def _operations(taken: Taken, rows: dict[str, Any], now_ms: float) -> list[dict[str, Any]]:
+def _operations(taken: IntakeResult, rows: dict[str, Any], now_ms: float) -> list[dict[str, Any]]:
     admission = taken.decision.audit.get("admission")
     audit = {} if admission is None else {"admission_decision": admission["decision"]}
     operations: list[dict[str, Any]] = []
     for change in taken.changes:
         match change:
-            case Created(document) if taken.decision.action == "merge":
+            case DocumentCreated(document) if taken.decision.action == "merge":
                 operations += _merged(document, rows[document.supersedes], now_ms)
-            case Created(document):
+            case DocumentCreated(document):
                 operations.append(_stored(document, is_related="contexts" in document.metadata))
-            case Annotated(document_id, patch):
+            case DocumentAnnotated(document_id, patch):
                 operations.append(_updated(rows[document_id], patch, now_ms))
-            case Ended(document_id, at) if taken.decision.action == "supersede":
+            case DocumentEnded(document_id, at) if taken.decision.action == "supersede":
                 operations.append(_superseded(rows[document_id], operations[-1], at, now_ms))
     return [{**row, "metadata": {**row["metadata"], **audit}} for row in operations]
 

@@ -8,14 +8,14 @@ from typing import Any
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.continuity import Continuity
-from lcm.context.assembly.memory_header import Remembered, message_text, sections
+from lcm.context.assembly.memory_header import MemoryText, message_text, sections
 from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols.context import Ask
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode, AuthoredTier
-from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
+from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
 from tests.golden.components import component
 
 
@@ -111,16 +111,16 @@ def summary_expansion(case: dict[str, Any]) -> dict[str, Any]:
     if "penalty_factor" in case["options"]:
         options["penalty_factor"] = max(0.0, case["options"]["penalty_factor"])  # below 0 every score is 0
     summaries = [
-        Opened(item["id"], metadata.get("confidence", 0.0), metadata.get("expansion_depth", 0))
+        ExpandableSummary(item["id"], metadata.get("confidence", 0.0), metadata.get("expansion_depth", 0))
         for item in case["items"]
         if (metadata := item["metadata"]).get("type") == "summary"
     ]
     calls = []
 
-    def children(summary_id: str, depth: int) -> list[Child]:
+    def children(summary_id: str, depth: int) -> list[SummaryChild]:
         calls.append({"summary_id": summary_id, "max_depth": depth})
         return [
-            Child(item["id"], item.get("final_score", item["score"]), item["metadata"].get("token_estimate", 0))
+            SummaryChild(item["id"], item.get("final_score", item["score"]), item["metadata"].get("token_estimate", 0))
             for item in case["children"].get(summary_id, [])
         ]
 
@@ -230,10 +230,10 @@ def _header_tiers(metadata: Mapping[str, Any]) -> list[ContextTier]:
     return tiers or ["recalled"]
 
 
-def _remembered(item: Mapping[str, Any], context_tier: ContextTier) -> Remembered:
+def _remembered(item: Mapping[str, Any], context_tier: ContextTier) -> MemoryText:
     metadata = item["metadata"]
     role = metadata.get("role") if metadata.get("role") in ("user", "assistant") else ""
     if not role and context_tier in ("recalled", "guidance") and metadata.get("collection", "").startswith("user:"):
         role = "user"
     said_at = instant(metadata["ts"]) if "ts" in metadata else None
-    return Remembered(context_tier, item["text"], role or "", said_at)
+    return MemoryText(context_tier, item["text"], role or "", said_at)

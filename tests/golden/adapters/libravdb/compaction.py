@@ -17,7 +17,7 @@ from lcm.compaction.clustering.prior_context import made_before
 from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.recent_tail import Turn
 from lcm.compaction.summarizer.t5 import _Window, _written
-from lcm.compaction.summarizer.t5_decoding import Greedy, decode
+from lcm.compaction.summarizer.t5_decoding import GreedySearch, decode
 from lcm.compaction.summarizer.t5_model import T5Model
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
@@ -234,7 +234,7 @@ def t5_confidence(case: dict[str, Any]) -> dict[str, Any]:
     ends = frozenset({case["eos"]})
     model = T5Model(unused, session, session, cast(Any, tokenizer), case["bos"], ends, 512, unused, 1, 0)
     encoded = np.zeros((1, 1), np.float32)
-    search = Greedy(case["max_tokens"], model.end_ids)
+    search = GreedySearch(case["max_tokens"], model.end_ids)
     decode(model, [encoded], [search])
     written = _written(model, _Window([], case["max_tokens"], is_last=True), encoded, search.tokens)
     ids = [token for token in search.tokens if token not in model.end_ids]

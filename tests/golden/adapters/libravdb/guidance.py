@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lcm.compaction.guidance.protected import ProtectedGuidance, Verdict
+from lcm.compaction.guidance.protected import ProtectedGuidance, ProtectionVerdict
 from lcm.errors import ModelError
 from lcm.protocols.models import Embedder, TextKind, Vectors
 from lcm.records.conversation import Message
@@ -76,7 +76,7 @@ def tier15_corpora(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _verdict(case: dict[str, Any], embedder: Embedder | None) -> Verdict:
+def _verdict(case: dict[str, Any], embedder: Embedder | None) -> ProtectionVerdict:
     guidance = replace(component("guidance=libravdb", "guidance"), booster_embedder=embedder)
     envelope = {"stability_weight": case["stability_weight"]}
     return guidance.verdicts([Message("m", "user", case["text"], "s", envelope=envelope)], incidents=Counter())[0]

@@ -10,10 +10,10 @@ from typing import Any
 from lcm.clock import EPOCH, format_instant
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.lockstep import in_lockstep
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import CompactionProgress
 from lcm.protocols.compaction import Work
 from lcm.records.conversation import Message
-from lcm.records.summary import CompactionReport, Shard, Summary, SummaryRequest
+from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest
 from lcm.store.guidance import read_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
@@ -49,7 +49,7 @@ def compacted(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     scripted, compaction = arranged(case, given)
     turns = eligible(case["turns"])
     store, window = laid_out(case, turns)
-    progress = Progress(window, instant(NOW_MS), Counter())
+    progress = CompactionProgress(window, instant(NOW_MS), Counter())
     formed = compaction.clusters(window)
     sizes = {entry.item_id: len(cluster) for cluster in formed for entry in cluster}
     list(in_lockstep([one_pass(compaction, progress)], compaction.summarizer, incidents=Counter()))
@@ -93,7 +93,7 @@ def compacted(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return found, scripted.failures
 
 
-def shard_row(shard: Shard, user_id: str | None) -> dict[str, Any]:
+def shard_row(shard: GuidanceShard, user_id: str | None) -> dict[str, Any]:
     return {
         "id": f"guidance:{shard.conversation_id}:{shard.message_id}",
         "collection": f"elevated:user:{user_id}" if user_id else f"elevated:session:{shard.conversation_id}",
@@ -165,7 +165,7 @@ def arranged(case: dict[str, Any], given: Listed) -> tuple[Scripted, Clustering]
     return scripted, compaction
 
 
-def one_pass(compaction: Clustering, progress: Progress) -> Work:
+def one_pass(compaction: Clustering, progress: CompactionProgress) -> Work:
     """What the original does in one call."""
     before = progress.totals.tokens
     yield from compaction.one_pass(progress)

@@ -7,7 +7,7 @@ import numpy as np
 
 from lcm.retrieval.embedder.matryoshka import truncate, widths_of
 from lcm.retrieval.indexing import best
-from lcm.retrieval.vector_index.cascade import Numbers, Reached, descend
+from lcm.retrieval.vector_index.cascade import Numbers, StepResult, descend
 from tests.golden.components import component
 
 FULL_WIDTH = 768
@@ -45,9 +45,9 @@ def widths() -> list[int]:
     return [width or FULL_WIDTH for width in component("vector_index=libravdb", "vector_index").widths]
 
 
-def answering(records: list[dict[str, Any]], case: dict[str, Any]) -> Callable[[Numbers], list[Reached]]:
+def answering(records: list[dict[str, Any]], case: dict[str, Any]) -> Callable[[Numbers], list[StepResult]]:
     """A width that answers with the given records, float32 as they are stored."""
     kept = [record for record in records if record["id"] not in case["exclude"]]
     scores = np.array([record["score"] for record in kept], np.float32).astype(np.float64)
     answer = best([record["id"] for record in kept], scores, case["k"])
-    return lambda numbers: [Reached(answer, answer[1][0] if answer[1] else 0.0) for _ in numbers]
+    return lambda numbers: [StepResult(answer, answer[1][0] if answer[1] else 0.0) for _ in numbers]

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from lcm.context.assembly import pairing
 from lcm.context.assembly.guidance import tier
 from lcm.context.assembly.lossless import Lossless
-from lcm.context.assembly.pairing import Placed
+from lcm.context.assembly.pairing import PairedMessage
 from lcm.context.assembly.relevance import RelevanceIndex, terms
 from lcm.context.assembly.runtime_message import runtime_messages
 from lcm.context.assembly.shown_items import ShownItems
@@ -82,7 +82,7 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def tool_pairing_repair(case: dict[str, Any]) -> dict[str, Any]:
-    placed = [Placed(message) for message in case["messages"]]
+    placed = [PairedMessage(message) for message in case["messages"]]
     paired = pairing.paired(placed, original().rules)
     return {"messages": [_with_the_notice(found.message) for found in paired]}
 

@@ -22,7 +22,7 @@ from lcm.compaction.lossless.planning import (
     threshold_trigger,
 )
 from lcm.compaction.lossless.prompt_time import prompt_time
-from lcm.compaction.progress import Progress
+from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summary_id import summary_id as id_of
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
@@ -77,7 +77,10 @@ class Stub:
 
 def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
+    limits, totals = (
+        compaction.modes.limits,
+        compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
+    )
     chunk = leaf_chunk(totals, limits, tail_start(totals, limits.fresh_tail_count))
     trigger = leaf_trigger(totals, limits)
     return {
@@ -89,7 +92,10 @@ def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
 
 def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
     compaction, window = laid_out(case)
-    limits, totals = compaction.modes.limits, compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
+    limits, totals = (
+        compaction.modes.limits,
+        compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
+    )
     tail = tail_start(totals, limits.fresh_tail_count)
     chunk = condensation(totals, limits, tail, is_hard=bool(case["hard_trigger"]))
     if chunk is None:
@@ -101,7 +107,7 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
 def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     limits: Limits = compaction.modes.limits
-    totals = compaction.modes.passes.weighed(Progress(window, NOW, Counter()))
+    totals = compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter()))
     over, leaf = threshold_trigger(totals, limits, case.get("observed_token_count")), leaf_trigger(totals, limits)
     return {
         "evaluate": {
@@ -120,7 +126,7 @@ def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
 
 def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, before, params = Progress(window, NOW, Counter()), window.tokens, case["params"]
+    progress, before, params = CompactionProgress(window, NOW, Counter()), window.tokens, case["params"]
     previous = params.get("previous_summary_content")
     drive(compaction.modes.one_leaf(progress, is_forced=bool(params.get("force")), previous=previous), compaction)
     return {"result": result_of(progress, before), **outcome(compaction, window, case)}
@@ -128,7 +134,7 @@ def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
 
 def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, before, params = Progress(window, NOW, Counter()), window.tokens, case["params"]
+    progress, before, params = CompactionProgress(window, NOW, Counter()), window.tokens, case["params"]
     is_forced, is_hard = bool(params.get("force")), bool(params.get("hard_trigger"))
     drive(compaction.modes.sweep(progress, is_forced=is_forced, is_hard=is_hard), compaction)
     return {"result": result_of(progress, before), **outcome(compaction, window, case)}
@@ -136,7 +142,7 @@ def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
 
 def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
-    progress, params = Progress(window, NOW, Counter()), case["params"]
+    progress, params = CompactionProgress(window, NOW, Counter()), case["params"]
     live = params.get("current_tokens")
     before = threshold_trigger(progress.totals, compaction.modes.limits, live).tokens
     is_under = drive(compaction.modes.until_under(progress, params.get("target_tokens"), live), compaction)
@@ -269,7 +275,7 @@ def drive(work: Generator[Any, Any, Any], compaction: Lossless) -> Any:
     return run(work, compaction.summarizer, incidents=Counter())
 
 
-def result_of(progress: Progress, before: int) -> dict[str, Any]:
+def result_of(progress: CompactionProgress, before: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "action_taken": bool(progress.made),
         "tokens_before": before,

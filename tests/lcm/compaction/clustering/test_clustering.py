@@ -21,7 +21,7 @@ from lcm.errors import AuthError, ModelError
 from lcm.protocols.compaction import Guidance, Summarizer
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
-from lcm.records.summary import Shard, SummaryRequest, SummaryResult
+from lcm.records.summary import GuidanceShard, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_shards
@@ -40,9 +40,9 @@ class Marked:
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[Shard | None]:
+    ) -> list[GuidanceShard | None]:
         return [
-            Shard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 3)
+            GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 3)
             if one.content.startswith("!")
             else None
             for one in messages

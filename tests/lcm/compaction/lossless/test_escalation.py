@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.lossless.escalation import Escalation, Pressed
+from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.errors import AuthError, ModelError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
@@ -27,7 +27,9 @@ def escalation(target: int = 20, factor: float = 3.0, tokens: TokenEstimator | N
     return Escalation(tokens or Utf16Units(), target, target, factor)
 
 
-def pressed(of: Escalation, source: str, answers: Sequence[SummaryResult], limit: int | None = None) -> Pressed:
+def pressed(
+    of: Escalation, source: str, answers: Sequence[SummaryResult], limit: int | None = None
+) -> EscalationResult:
     work = of.press(source, 0, None, limit)
     try:
         next(work)

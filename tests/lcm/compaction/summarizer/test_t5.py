@@ -13,7 +13,7 @@ import lcm.compaction.summarizer.t5
 from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.compaction.summarizer.t5 import T5
-from lcm.compaction.summarizer.t5_decoding import Beams, Greedy
+from lcm.compaction.summarizer.t5_decoding import BeamSearch, GreedySearch
 from lcm.compaction.summarizer.t5_windows import windows
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import ModelError
@@ -134,11 +134,11 @@ def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
 
 
 def test_margin_is_the_smallest_gap_between_a_choice_and_the_next():
-    greedy = Greedy(limit=9, end_ids=frozenset({0}))
+    greedy = GreedySearch(limit=9, end_ids=frozenset({0}))
     greedy.advance(np.array([[0.0, 2.0, 1.5]], np.float32))
     greedy.advance(np.array([[0.0, 0.25, 3.0]], np.float32))
     assert greedy.margin == 2.0 - 1.5
-    beams = Beams(2, 1.0, limit=9, end_ids=frozenset({0}))
+    beams = BeamSearch(2, 1.0, limit=9, end_ids=frozenset({0}))
     beams.advance(np.log(np.array([[0.1, 0.2, 0.3, 0.15, 0.25]], np.float32)))
     assert beams.margin == pytest.approx(math.log(0.3 / 0.25), abs=1e-6)  # the least of the four, all of which matter
 

@@ -5,16 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import BudgetShares, Costs, OversizedHardError, first_fit, longest_prefix
+from lcm.context.assembly.budget_shares import (
+    AuthoredCosts,
+    BudgetShares,
+    OversizedHardError,
+    first_fit,
+    longest_prefix,
+)
 from lcm.records.rules import VersionedRules
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)
-NOTHING = Costs([], [])
+NOTHING = AuthoredCosts([], [])
 
 
 def test_claims_come_in_order() -> None:
-    soft = Costs([20, 20], [20, 20])
+    soft = AuthoredCosts([20, 20], [20, 20])
     shares = BudgetShares().share(
         100, [25], soft, TURNS, RecentTail(min_turns=2, budget_tokens=35, budget_fraction=None)
     )
@@ -33,7 +39,7 @@ def test_the_fraction_of_a_tail_wins_over_its_tokens() -> None:
 def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(
     rules: VersionedRules, before: int, after: int
 ) -> None:
-    soft = Costs([30], [30])
+    soft = AuthoredCosts([30], [30])
     shares = BudgetShares()
     assert shares.share(99, [], soft, TURNS, WHOLE, rules).tail_tokens == before  # 99 - .3 * 99 = 69.3, or 99
     assert shares.share(100, [], soft, TURNS, WHOLE, rules).tail_tokens == after  # 100 - 30

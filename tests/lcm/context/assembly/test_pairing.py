@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.pairing import NO_RESULT, Placed, paired
+from lcm.context.assembly.pairing import NO_RESULT, PairedMessage, paired
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
 from lcm.records.rules import Rules
 
@@ -25,7 +25,7 @@ def user(text: str = "u") -> dict[str, Any]:
 
 
 def repaired(rules: Rules, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    return [placed.message for placed in paired([Placed(message) for message in messages], rules)]
+    return [placed.message for placed in paired([PairedMessage(message) for message in messages], rules)]
 
 
 @pytest.mark.parametrize("rules", ["original", "corrected"])

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from lcm.context.answerer.answerer import Answer, Lent, Question
+from lcm.context.answerer.answerer import Answer, GrantedReader, Question
 from lcm.context.answerer.llm import Llm
 from lcm.context.recall.delegation import DelegationError
 from lcm.context.recall.recall import Recall
@@ -40,10 +40,10 @@ def store() -> Store:
 class Doing:
     """An answerer that does what a test wants."""
 
-    deed: Callable[[Question, Lent], str]
-    readers: list[Lent] = field(default_factory=list)
+    deed: Callable[[Question, GrantedReader], str]
+    readers: list[GrantedReader] = field(default_factory=list)
 
-    def answer(self, question: Question, reader: Lent) -> Answer:
+    def answer(self, question: Question, reader: GrantedReader) -> Answer:
         self.readers.append(reader)
         return Answer(self.deed(question, reader), ())
 
@@ -108,11 +108,11 @@ def test_what_is_named_must_be_there_and_of_one_conversation(store: Store) -> No
     ).conversations == (2,)
 
 
-def fails(question: Question, reader: Lent) -> str:
+def fails(question: Question, reader: GrantedReader) -> str:
     raise ModelError("no reply")
 
 
-def breaks(question: Question, reader: Lent) -> str:
+def breaks(question: Question, reader: GrantedReader) -> str:
     raise KeyboardInterrupt
 
 
@@ -120,7 +120,7 @@ def breaks(question: Question, reader: Lent) -> str:
     ("deed", "error"), [(fails, ModelError), (breaks, KeyboardInterrupt), (lambda q, r: "fine", None)]
 )
 def test_the_grant_ends_on_every_exit(
-    store: Store, deed: Callable[[Question, Lent], str], error: type[BaseException] | None
+    store: Store, deed: Callable[[Question, GrantedReader], str], error: type[BaseException] | None
 ) -> None:
     asked = Doing(deed)
     configured = Recall(asked, TOKENS)
@@ -141,7 +141,7 @@ def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(s
     now = [START]
     first = store.summaries()[0].summary_id
 
-    def slow(question: Question, reader: Lent) -> str:
+    def slow(question: Question, reader: GrantedReader) -> str:
         now[0] += timedelta(seconds=149)
         reader.expand([first])
         now[0] += timedelta(seconds=1)
@@ -157,7 +157,7 @@ def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(s
 def test_a_delegated_reader_does_not_delegate(store: Store) -> None:
     refusals = []
 
-    def recursive(question: Question, reader: Lent) -> str:
+    def recursive(question: Question, reader: GrantedReader) -> str:
         for request in ("a", "a", "b"):
             with pytest.raises(DelegationError) as refusal:
                 configured.expand_query(reader, "What?", told, query="migration", request_id=request)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_a_delegated_reader_does_not_delegate(store: Store) -> None:
 def test_one_question_at_a_time_for_each_asker(store: Store) -> None:
     outcome = []
 
-    def nested(question: Question, reader: Lent) -> str:
+    def nested(question: Question, reader: GrantedReader) -> str:
         if question.prompt == "inner":
             return "fine"
         for origin in ("main", "other"):

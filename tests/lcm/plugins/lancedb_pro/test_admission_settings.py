@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.plugins.lancedb_pro.admission_settings import PRESETS, normalised
-from lcm.writing.admission.utility import Fixed
+from lcm.writing.admission.utility import FixedUtility
 from pipelines.config import building, composition
 
 ANYTHING = st.none() | st.booleans() | st.floats() | st.integers(-5, 500) | st.text(max_size=5) | st.just("0.5")
@@ -20,7 +20,7 @@ PLUGIN_WEIGHTS = ("utility", "confidence", "novelty", "recency", "typePrior")
 def test_the_presets_are_those_of_the_configuration(name: str) -> None:
     choice = name.replace("-", "_")
     amac = building.build(composition.composed([f"admission={choice}"]), "admission")
-    assert amac == PRESETS[name].component(Fixed())
+    assert amac == PRESETS[name].component(FixedUtility())
 
 
 @pytest.mark.parametrize("raw", [None, "text", [], {"preset": "nope"}, {"weights": None, "typePriors": 3}])
@@ -74,5 +74,5 @@ def test_whatever_is_configured_makes_a_valid_component(
     raw: dict[str, Any], weights: dict[str, Any], priors: dict[str, Any], days: object
 ) -> None:
     given_all = {"weights": weights, **raw, "typePriors": priors, "recency": {"halfLifeDays": days}}
-    amac = normalised(given_all).component(Fixed())
+    amac = normalised(given_all).component(FixedUtility())
     assert math.isclose(sum(amac.weights.values()), 1)

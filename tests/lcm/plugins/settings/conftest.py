@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lcm.plugins.settings.reading import Read
+from lcm.plugins.settings.reading import ImportedSettings
 from lcm.plugins.settings.table import Table
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config.preset_choices import Choices
@@ -37,6 +37,6 @@ def plugins() -> dict[str, Plugin]:
             wanted[group] = list(dict.fromkeys(names))
     choices = shipped_choices(wanted)
     recall = shipped_choices({RECALL: ["lossless_claw"]})[RECALL]["lossless_claw"]
-    bases = {name: plugin_default(table, Read({}, {}))[0] for name, table in TABLES.items()}
+    bases = {name: plugin_default(table, ImportedSettings({}, {}))[0] for name, table in TABLES.items()}
     bases["lossless_claw"][RECALL] = recall
     return {name: Plugin(table, bases[name], choices) for name, table in TABLES.items()}

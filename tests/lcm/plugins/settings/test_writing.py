@@ -10,11 +10,11 @@ from lcm.plugins.settings.environment import variables
 from lcm.plugins.settings.kinds import milliseconds, tidy
 from lcm.plugins.settings.table import put
 from lcm.plugins.settings.tables import TABLES
-from lcm.plugins.settings.writing import Written, written
+from lcm.plugins.settings.writing import ExportedSettings, written
 from tests.lcm.plugins.settings.conftest import Plugin
 
 
-def told(plugin: Plugin, key: str, value: Any, **chosen: str) -> Written:
+def told(plugin: Plugin, key: str, value: Any, **chosen: str) -> ExportedSettings:
     config = copy.deepcopy(plugin.base)
     for group, choice in chosen.items():
         config[group] = copy.deepcopy(plugin.choices[group][choice])

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
-from lcm.retrieval.ranking.routed import Path, RoutedRanking
+from lcm.retrieval.ranking.routed import RankingPath, RoutedRanking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.source.dense import Dense
@@ -17,9 +17,9 @@ from tests.support.workspaces import LINES, minute, system, transcript
 
 PATHS = RoutedRanking(
     stages={"cosine": RawScore("cosine"), "bm25": RawScore("bm25"), "few": Limit(3)},
-    hybrid=Path(Hybrid(), {"short": ["bm25"]}),
-    vector=Path(Dense(), {"short": ["cosine", "few"]}),
-    tag=Path(Tagged(), {"short": ["bm25"]}),
+    hybrid=RankingPath(Hybrid(), {"short": ["bm25"]}),
+    vector=RankingPath(Dense(), {"short": ["cosine", "few"]}),
+    tag=RankingPath(Tagged(), {"short": ["bm25"]}),
     order="short",
 )
 TEXTS = ("kitchen", "goats proj:x", "the wall", "PROJ:X kettle env:dev")
@@ -57,7 +57,7 @@ def test_the_tag_path_keeps_only_what_carries_every_tag() -> None:
 
 def test_a_path_names_what_is_wrong_with_it() -> None:
     with pytest.raises(ValueError, match="vector: order names no stage 'cosines'; choose from: cosine, bm25, few"):
-        replace(PATHS, vector=Path(Dense(), {"short": ["cosines"]}))
+        replace(PATHS, vector=RankingPath(Dense(), {"short": ["cosines"]}))
     with pytest.raises(ValueError, match="hybrid: order must be one of short, got 'long'"):
         replace(PATHS, order="long")
     with pytest.raises(ValueError, match="mode must be one of: hybrid, vector, got 'tag'"):

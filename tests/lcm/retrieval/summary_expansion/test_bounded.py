@@ -2,17 +2,24 @@
 
 import pytest
 
-from lcm.retrieval.summary_expansion.bounded import Child, Opened, SummaryExpansion
+from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
 
-CHILDREN = {"sure": [Child("a", 0.5, 10), Child("b", 0.4, 0), Child("c", 0.9, 30), Child("d", 0.2, 5)]}
+CHILDREN = {
+    "sure": [
+        SummaryChild("a", 0.5, 10),
+        SummaryChild("b", 0.4, 0),
+        SummaryChild("c", 0.9, 30),
+        SummaryChild("d", 0.2, 5),
+    ]
+}
 
 
-def children(summary_id: str, depth: int) -> list[Child]:
+def children(summary_id: str, depth: int) -> list[SummaryChild]:
     return CHILDREN.get(summary_id, [])
 
 
 def test_children_of_sure_summaries_are_added_while_they_fit_and_score_less() -> None:
-    opened = [Opened("unsure", 0.69), Opened("sure", 0.7, depth=1)]
+    opened = [ExpandableSummary("unsure", 0.69), ExpandableSummary("sure", 0.7, depth=1)]
     expanded = SummaryExpansion(token_budget=20).expand(opened, children)
     assert [one.item_id for one in expanded] == ["a", "d"]  # b has no cost; c takes 30 of the 10 left
     assert [one.score for one in expanded] == [0.5 * 0.85, 0.2 * 0.85]
@@ -22,11 +29,11 @@ def test_children_of_sure_summaries_are_added_while_they_fit_and_score_less() ->
 def test_nothing_is_opened_once_nothing_is_left() -> None:
     asked = []
 
-    def counted(summary_id: str, depth: int) -> list[Child]:
+    def counted(summary_id: str, depth: int) -> list[SummaryChild]:
         asked.append(summary_id)
-        return [Child(f"of-{summary_id}", 0.5, 20)]
+        return [SummaryChild(f"of-{summary_id}", 0.5, 20)]
 
-    SummaryExpansion(token_budget=20).expand([Opened("one", 1), Opened("two", 1)], counted)
+    SummaryExpansion(token_budget=20).expand([ExpandableSummary("one", 1), ExpandableSummary("two", 1)], counted)
     assert asked == ["one"]
 
 

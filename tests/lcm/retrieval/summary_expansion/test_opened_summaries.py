@@ -103,13 +103,13 @@ def test_what_another_session_said_and_only_it_may_find_stays_hidden() -> None:
 
 def test_only_what_is_opened_is_looked_beneath_and_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    look = opened_summaries._Beneath._lying
+    look = opened_summaries._CoveredDocuments._lying
 
-    def counted(self: opened_summaries._Beneath, summary_id: str) -> object:
+    def counted(self: opened_summaries._CoveredDocuments, summary_id: str) -> object:
         asked.append(summary_id)
         return look(self, summary_id)
 
-    monkeypatch.setattr(opened_summaries._Beneath, "_lying", counted)
+    monkeypatch.setattr(opened_summaries._CoveredDocuments, "_lying", counted)
     batch = workspace()
     twice = pl.concat([batch.queries, batch.queries.with_columns(query_id=pl.lit("again"))])
     batch = replace(batch, queries=twice)

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.vector_index.cascade import Numbers, Reached, Step, descend
+from lcm.retrieval.vector_index.cascade import Numbers, Step, StepResult, descend
 
 
 def asked_of(evidence: list[float | None], log: list[list[int]]):
     """A width that found one document of each query, or nothing where the evidence is None."""
 
-    def ask(numbers: Numbers) -> list[Reached]:
+    def ask(numbers: Numbers) -> list[StepResult]:
         log.append(numbers.tolist())
         return [
-            Reached(([], []), 0.0) if (e := evidence[number]) is None else Reached((["d"], [e]), e)
+            StepResult(([], []), 0.0) if (e := evidence[number]) is None else StepResult((["d"], [e]), e)
             for number in numbers.tolist()
         ]
 

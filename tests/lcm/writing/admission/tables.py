@@ -11,8 +11,8 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, Candidate, Document
-from lcm.writing.admission.changes import Annotated, Change, Created, Ended
-from lcm.writing.admission.intake import Surroundings
+from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import IntakeContext
 from tests.support.workspaces import minute
 
 UNEMBEDDABLE = "unembeddable"
@@ -46,16 +46,16 @@ class Table:
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:
-                case Created(document, vector):
+                case DocumentCreated(document, vector):
                     assert document.document_id not in self.documents
                     self.documents[document.document_id] = document
                     if vector is not None:
                         self.vectors[document.document_id] = vector
-                case Ended(document_id, at):
+                case DocumentEnded(document_id, at):
                     known = self.documents[document_id]
                     assert known.invalidated_at is None
                     self.documents[document_id] = replace(known, invalidated_at=at)
-                case Annotated(document_id, metadata):
+                case DocumentAnnotated(document_id, metadata):
                     known = self.documents[document_id]
                     self.documents[document_id] = replace(known, metadata={**known.metadata, **metadata})
 
@@ -116,5 +116,5 @@ def messages(*words: str) -> list[Message]:
     return [Message(f"m{i}", "user", text, "s", created_at=minute(i)) for i, text in enumerate(words)]
 
 
-def around(table: Table, *words: str) -> Surroundings:
-    return Surroundings(messages(*words or ("hello",)), table, document_of, embed)
+def around(table: Table, *words: str) -> IntakeContext:
+    return IntakeContext(messages(*words or ("hello",)), table, document_of, embed)

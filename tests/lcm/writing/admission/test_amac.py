@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lcm.records.conversation import Message
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.amac import FEATURES, Amac
-from lcm.writing.admission.utility import Fixed, Rating
+from lcm.writing.admission.utility import FixedUtility, Rating
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.workspaces import minute
 
@@ -155,7 +155,7 @@ SHARES = st.floats(0, 1)
 def test_features_and_score_stay_between_0_and_1(
     weights: dict[str, float], prior: float, utility: float, cosine: float, age: int, category: str
 ) -> None:
-    amac = Amac(weights=weights, other_prior=prior, utility=Fixed(utility))
+    amac = Amac(weights=weights, other_prior=prior, utility=FixedUtility(utility))
     table = Table().holding((document("d", "the kettle"), cosine))
     now = minute(0) + timedelta(minutes=age)
     found = amac.assess(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.records.rules import Rules
-from lcm.writing.admission.gating_signals import Evidence, Patterns, evidence, load_patterns
+from lcm.writing.admission.gating_signals import Familiarity, Patterns, evidence, load_patterns
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "gating.md").read_text()
@@ -182,7 +182,7 @@ def test_the_sets_differ_in_patterns_alone() -> None:
 
 
 def test_novelty_is_one_minus_the_mean_cosine() -> None:
-    assert evidence([], [0.9, 0.5, -0.4], **BOUNDS) == Evidence(h=1 - (0.9 + 0.5 + 0) / 3, f=0, s=1 / 3)
+    assert evidence([], [0.9, 0.5, -0.4], **BOUNDS) == Familiarity(h=1 - (0.9 + 0.5 + 0) / 3, f=0, s=1 / 3)
 
 
 def test_frequency_and_saturation_count_the_like_up_to_enough() -> None:
@@ -200,7 +200,7 @@ def test_evidence_is_in_the_unit_interval(turns: list[float], memories: list[flo
 
 
 def test_a_cosine_that_is_no_number_or_above_one_does_no_harm() -> None:
-    assert evidence([math.nan], [math.nan, 1.0000001], **BOUNDS) == Evidence(h=1 - 1 / 2, f=0, s=1 / 3)
+    assert evidence([math.nan], [math.nan, 1.0000001], **BOUNDS) == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
 
 
 def test_the_patterns_are_packaged_as_they_stand() -> None:

@@ -17,14 +17,14 @@ from lcm.protocols.writing import Assessment, Deduplication, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import ACTIONS, MEMORY_CATEGORIES, Candidate, Document
 from lcm.writing.admission.amac import Amac
-from lcm.writing.admission.changes import Annotated, Created, Ended, Taken
+from lcm.writing.admission.changes import DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
 from lcm.writing.admission.intake import Intake
 from lcm.writing.admission.none import AdmitAll
 from lcm.writing.deduplication.batch import TwinsOnly
-from lcm.writing.deduplication.judge_model import Model
-from lcm.writing.deduplication.judge_rule import Rule
-from lcm.writing.deduplication.merge_rule import Lines
-from lcm.writing.deduplication.nearest import Nearest
+from lcm.writing.deduplication.judge_model import ModelJudge
+from lcm.writing.deduplication.judge_rule import RuleJudge
+from lcm.writing.deduplication.merge_rule import LineMerge
+from lcm.writing.deduplication.nearest import NearestDocuments
 from lcm.writing.deduplication.none import KeepAll
 from tests.lcm.writing.admission.tables import (
     TOWARDS,
@@ -42,13 +42,13 @@ from tests.support.workspaces import minute
 NOW = minute(60)
 
 
-def deciding(decision: str, label: str | None = None, merging: Any = None) -> Nearest:
+def deciding(decision: str, label: str | None = None, merging: Any = None) -> NearestDocuments:
     """Deduplication that always decides so about the nearest document."""
     reply = json.dumps({"decision": decision, "match_index": 1, "context_label": label})
-    return Nearest(Model(Replying(reply)), merging or Lines())
+    return NearestDocuments(ModelJudge(Replying(reply)), merging or LineMerge())
 
 
-def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vectors | None = TOWARDS) -> Taken:
+def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vectors | None = TOWARDS) -> IntakeResult:
     (taken,) = Intake(AdmitAll(), deduplication).take_in([one], [vector], [NOW], around(table), incidents=Counter())
     return taken
 
@@ -60,7 +60,7 @@ def known(category: str, **values: Any) -> Table:
 def test_what_is_created_is_the_candidates_document() -> None:
     taken = take(KeepAll(), candidate("Editor: emacs"), Table())
     (created,) = taken.changes
-    assert isinstance(created, Created)
+    assert isinstance(created, DocumentCreated)
     assert (created.document.text, created.document.created_at) == ("Editor: emacs", NOW)
     assert created.vector is TOWARDS
     assert (taken.decision.action, taken.decision.document_id) == ("create", created.document.document_id)
@@ -91,8 +91,8 @@ def test_a_merge_is_a_new_document_in_the_place_of_the_old_one() -> None:
     newer = replace(candidate("Editor: emacs", "preferences"), scope="user:ada")
     taken = take(deciding("merge", "work"), newer, table)
     created, ended = taken.changes
-    assert isinstance(created, Created)
-    assert ended == Ended("old", NOW)
+    assert isinstance(created, DocumentCreated)
+    assert ended == DocumentEnded("old", NOW)
     version = created.document
     assert version.text == "Editor: emacs\nEditor: vim"
     assert version.source_message_ids == ("source of old", "m0")
@@ -111,7 +111,7 @@ def test_a_merge_is_a_new_document_in_the_place_of_the_old_one() -> None:
 
 def test_a_merge_that_cannot_be_made_creates() -> None:
     taken = take(replace(deciding("merge"), merging=None), candidate("Editor: emacs", "preferences"), known("entities"))
-    assert [type(change) for change in taken.changes] == [Created]
+    assert [type(change) for change in taken.changes] == [DocumentCreated]
     assert (taken.decision.action, taken.decision.matched_id) == ("create", None)
     assert "it could not be merged into old" in taken.decision.reason
 
@@ -120,8 +120,8 @@ def test_what_supersedes_has_the_fact_key_and_the_old_one_ends() -> None:
     table = known("preferences", metadata={"fact_key": "preferences:the editor"})
     taken = take(deciding("supersede"), candidate("Editor: emacs", "preferences"), table)
     created, ended = taken.changes
-    assert isinstance(created, Created)
-    assert ended == Ended("old", NOW)
+    assert isinstance(created, DocumentCreated)
+    assert ended == DocumentEnded("old", NOW)
     assert (created.document.supersedes, created.document.valid_from) == ("old", NOW)
     assert created.document.metadata == {"fact_key": "preferences:the editor"}
 
@@ -129,7 +129,7 @@ def test_what_supersedes_has_the_fact_key_and_the_old_one_ends() -> None:
 def test_support_is_counted_and_the_candidate_makes_no_document() -> None:
     taken = take(deciding("support", "evening"), candidate("Editor: vim", "events"), known("events"))
     (change,) = taken.changes
-    assert isinstance(change, Annotated)
+    assert isinstance(change, DocumentAnnotated)
     assert change.document_id == "old"
     (observed,) = change.metadata["support_info"]["slices"]
     assert (observed["context"], observed["confirmations"]) == ("evening", 1)
@@ -141,7 +141,7 @@ def test_support_is_counted_and_the_candidate_makes_no_document() -> None:
 def test_what_contextualizes_stands_beside(label: str | None, contexts: list[str]) -> None:
     one = replace(candidate("Editor: emacs", "events"), valid_until=minute(90), temporal_type="dynamic")
     (created,) = take(deciding("contextualize", label), one, known("events")).changes
-    assert isinstance(created, Created)
+    assert isinstance(created, DocumentCreated)
     assert created.document.metadata == {
         "relations": [{"type": "contextualizes", "targetId": "old"}],
         "contexts": contexts,
@@ -153,8 +153,8 @@ def test_what_contextualizes_stands_beside(label: str | None, contexts: list[str
 def test_what_contradicts_counts_against_the_old_one_and_stands_beside() -> None:
     taken = take(deciding("contradict", "work"), candidate("Editor: emacs", "preferences"), known("preferences"))
     annotated, created = taken.changes
-    assert isinstance(annotated, Annotated)
-    assert isinstance(created, Created)
+    assert isinstance(annotated, DocumentAnnotated)
+    assert isinstance(created, DocumentCreated)
     assert annotated.metadata["support_info"]["slices"][0]["contradictions"] == 1
     assert created.document.metadata["relations"] == [{"type": "contradicts", "targetId": "old"}]
 
@@ -183,7 +183,7 @@ def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
     table = known("other")
     taken = take(deciding("skip"), candidate("Editor: vim"), table, vector=None)
     (created,) = taken.changes
-    assert isinstance(created, Created)
+    assert isinstance(created, DocumentCreated)
     assert created.vector is None
     assert table.asked == []
 
@@ -202,7 +202,7 @@ def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> No
 def test_candidates_see_what_became_of_those_before_them() -> None:
     said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs"]
     candidates = [candidate(text, "preferences", source=f"m{i}", content=text) for i, text in enumerate(said)]
-    rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
+    rule = NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=1.0)
     table = Table()
     taken = Intake(AdmitAll(), rule).take_in(
         candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said), incidents=Counter()
@@ -333,8 +333,8 @@ CANDIDATES = st.lists(
 )
 def test_nothing_is_lost(drawn: list[Any], replies: list[str], threshold: float, by: str) -> None:
     deduplication: Deduplication = {
-        "model": Nearest(Model(Scripted(list(replies))), Lines()),
-        "rule": Nearest(Rule(), Lines(), batch_threshold=0.999),
+        "model": NearestDocuments(ModelJudge(Scripted(list(replies))), LineMerge()),
+        "rule": NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=0.999),
         "twins": TwinsOnly(),
         "off": KeepAll(),
     }[by]
@@ -350,13 +350,13 @@ def test_nothing_is_lost(drawn: list[Any], replies: list[str], threshold: float,
     assert [one.decision.candidate for one in taken] == candidates
     assert [one.decision.decided_at for one in taken] == times
     for one in taken:
-        created = [change.document for change in one.changes if isinstance(change, Created)]
+        created = [change.document for change in one.changes if isinstance(change, DocumentCreated)]
         assert [found.document_id for found in created] == [i for i in [one.decision.document_id] if i is not None]
         assert bool(created) == (one.decision.action in ("create", "merge", "supersede", "contextualize", "contradict"))
         for made in created:
             assert set(one.decision.candidate.source_message_ids) <= set(made.source_message_ids)
             assert one.decision.candidate.text in made.text
-        ended = [change.document_id for change in one.changes if isinstance(change, Ended)]
+        ended = [change.document_id for change in one.changes if isinstance(change, DocumentEnded)]
         assert ended == [made.supersedes for made in created if made.supersedes is not None]
         if one.decision.matched_id is not None:
             assert one.decision.matched_id in table.documents
@@ -374,10 +374,10 @@ def _check_histories(documents: dict[str, Document]) -> None:
 
 
 def test_taking_in_is_deterministic() -> None:
-    def run() -> list[Taken]:
+    def run() -> list[IntakeResult]:
         said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs", "tea"]
         candidates = [candidate(text, "preferences", source=f"m{i}") for i, text in enumerate(said)]
-        rule = Nearest(Rule(), Lines(), batch_threshold=1.0)
+        rule = NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=1.0)
         return Intake(Amac(), rule).take_in(
             candidates, [None] * 4, [NOW] * 4, around(Table(), *said), incidents=Counter()
         )

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from lcm.writing.admission.utility import Fixed, Model
+from lcm.writing.admission.utility import FixedUtility, ModelUtility
 from tests.lcm.writing.admission.tables import candidate, messages
 from tests.support.language_models import Failing, Replying
 
@@ -13,7 +13,7 @@ ONE = candidate("User likes tea", "preferences", content="Oolong, in the morning
 
 
 def test_a_fixed_utility_asks_nobody() -> None:
-    assert Fixed(0.25).rate(ONE, [], incidents=Counter()).value == 0.25
+    assert FixedUtility(0.25).rate(ONE, [], incidents=Counter()).value == 0.25
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,22 @@ def test_a_fixed_utility_asks_nobody() -> None:
 )
 def test_a_reply_is_read_leniently(reply: str, value: float, reason: str | None, incident: str | None) -> None:
     incidents = Counter[str]()
-    assert Model(Replying(reply)).rate(ONE, [], incidents=incidents) == (value, reason)
+    assert ModelUtility(Replying(reply)).rate(ONE, [], incidents=incidents) == (value, reason)
     assert incidents == ({} if incident is None else {incident: 1})
 
 
 def test_a_model_that_fails_leaves_the_utility_at_a_half(caplog: pytest.LogCaptureFixture) -> None:
     incidents = Counter[str]()
-    assert Model(Failing()).rate(ONE, [], incidents=incidents) == (0.5, "no reply: the model is gone")
+    assert ModelUtility(Failing()).rate(ONE, [], incidents=incidents) == (0.5, "no reply: the model is gone")
     assert incidents == {"utility_no_reply": 1}
     assert "utility taken as 0.5: the model is gone" in caplog.text
 
 
 def test_the_prompt_gives_the_candidate_and_the_end_of_the_conversation() -> None:
     model = Replying('{"utility": 1}')
-    Model(model, conversation_chars=10).rate(ONE, messages("far too long ago", "I like tea"), incidents=Counter())
+    ModelUtility(model, conversation_chars=10).rate(
+        ONE, messages("far too long ago", "I like tea"), incidents=Counter()
+    )
     shown = json.loads(model.asked[0][1])
     assert shown == {
         "conversation": "user: I like tea",
@@ -60,7 +62,7 @@ def test_the_prompt_gives_the_candidate_and_the_end_of_the_conversation() -> Non
 
 def test_the_model_sees_3000_characters_unless_told_otherwise() -> None:
     model = Replying('{"utility": 1}')
-    Model(model).rate(ONE, messages("x" * 5000), incidents=Counter())
+    ModelUtility(model).rate(ONE, messages("x" * 5000), incidents=Counter())
     assert json.loads(model.asked[0][1])["conversation"] == "user: " + "x" * 3000
 
 
@@ -81,16 +83,16 @@ def test_the_model_sees_3000_characters_unless_told_otherwise() -> None:
 )
 def test_the_prompt_says_what_is_useful(obligation: str) -> None:
     model = Replying("{}")
-    Model(model).rate(ONE, [], incidents=Counter())
+    ModelUtility(model).rate(ONE, [], incidents=Counter())
     assert obligation in " ".join(model.asked[0][0].split())
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_fixed_utility_out_of_range_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match=r"value must be in \[0, 1\]"):
-        Fixed(value)
+        FixedUtility(value)
 
 
 def test_a_negative_length_of_the_conversation_is_refused() -> None:
     with pytest.raises(ValueError, match="conversation_chars must be >= 0, got -1"):
-        Model(Failing(), conversation_chars=-1)
+        ModelUtility(Failing(), conversation_chars=-1)

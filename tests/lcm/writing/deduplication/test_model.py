@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols.writing import Neighbour
-from lcm.writing.deduplication.judge_model import DECISIONS, TARGETING, Model, hardened
-from lcm.writing.deduplication.merge_model import Model as MergingModel
+from lcm.writing.deduplication.judge_model import DECISIONS, TARGETING, ModelJudge, hardened
+from lcm.writing.deduplication.merge_model import ModelMerge
 from tests.lcm.writing.admission.tables import candidate, document
 from tests.support.language_models import Failing, Replying
 
@@ -69,14 +69,14 @@ def test_whatever_is_replied_a_targeting_decision_names_a_document_that_was_show
 @pytest.mark.parametrize("reply", ["I cannot decide", "{"])
 def test_a_reply_without_an_object_creates_and_is_counted(reply: str) -> None:
     incidents = Counter[str]()
-    found = Model(Replying(reply)).judge(ONE, NEAR, incidents=incidents)
+    found = ModelJudge(Replying(reply)).judge(ONE, NEAR, incidents=incidents)
     assert (found.action, found.reason) == ("create", "no JSON object in the reply")
     assert incidents == {"judge_no_reply": 1}
 
 
 def test_a_model_that_fails_creates_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     incidents = Counter[str]()
-    found = Model(Failing()).judge(ONE, NEAR, incidents=incidents)
+    found = ModelJudge(Failing()).judge(ONE, NEAR, incidents=incidents)
     assert (found.action, found.reason) == ("create", "no reply: the model is gone")
     assert incidents == {"judge_no_reply": 1}
     assert "deduplication creates: the model is gone" in caplog.text
@@ -84,13 +84,13 @@ def test_a_model_that_fails_creates_and_is_counted(caplog: pytest.LogCaptureFixt
 
 def test_the_words_of_the_model_are_kept() -> None:
     reply = 'So: {"decision": "skip", "reason": "known"}'
-    found = Model(Replying(reply)).judge(ONE, NEAR, incidents=Counter())
+    found = ModelJudge(Replying(reply)).judge(ONE, NEAR, incidents=Counter())
     assert (found.action, found.reason, found.audit["reply"]) == ("skip", "known", reply)
 
 
 def test_the_judge_is_given_the_candidate_and_the_documents_by_index() -> None:
     model = Replying("{}")
-    Model(model).judge(ONE, NEAR[:2], incidents=Counter())
+    ModelJudge(model).judge(ONE, NEAR[:2], incidents=Counter())
     shown = json.loads(model.asked[0][1])
     assert shown["candidate"]["abstract"] == "User likes tea"
     assert shown["candidate"]["content"] == "Oolong, in the morning"
@@ -130,20 +130,20 @@ MERGE_OBLIGATIONS = (
 @pytest.mark.parametrize("obligation", JUDGE_OBLIGATIONS)
 def test_the_prompt_of_the_judge_says_how_to_decide(obligation: str) -> None:
     model = Replying("{}")
-    Model(model).judge(ONE, NEAR, incidents=Counter())
+    ModelJudge(model).judge(ONE, NEAR, incidents=Counter())
     assert obligation in " ".join(model.asked[0][0].split())
 
 
 @pytest.mark.parametrize("obligation", MERGE_OBLIGATIONS)
 def test_the_prompt_of_the_merging_says_how_to_merge(obligation: str) -> None:
     model = Replying("{}")
-    MergingModel(model).merge(NEAR[0].document, ONE)
+    ModelMerge(model).merge(NEAR[0].document, ONE)
     assert obligation in " ".join(model.asked[0][0].split())
 
 
 def test_the_merging_is_given_both_records() -> None:
     model = Replying("{}")
-    MergingModel(model).merge(NEAR[0].document, ONE)
+    ModelMerge(model).merge(NEAR[0].document, ONE)
     assert json.loads(model.asked[0][1]) == {
         "category": "preferences",
         "existing": {"abstract": "text 0", "overview": "- 0", "content": ""},
@@ -162,9 +162,9 @@ def test_the_merging_is_given_both_records() -> None:
     ],
 )
 def test_a_merging_needs_an_abstract(reply: str, merged: tuple[str, str, str] | None) -> None:
-    assert MergingModel(Replying(reply)).merge(NEAR[0].document, ONE) == merged
+    assert ModelMerge(Replying(reply)).merge(NEAR[0].document, ONE) == merged
 
 
 def test_a_merging_whose_model_fails_is_none(caplog: pytest.LogCaptureFixture) -> None:
-    assert MergingModel(Failing()).merge(NEAR[0].document, ONE) is None
+    assert ModelMerge(Failing()).merge(NEAR[0].document, ONE) is None
     assert "not merged into d0: the model is gone" in caplog.text

@@ -8,8 +8,8 @@ import pytest
 
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate
-from lcm.writing.deduplication.merge_rule import Lines
-from lcm.writing.deduplication.nearest import Nearest, cosine_of_score, score_of_cosine
+from lcm.writing.deduplication.merge_rule import LineMerge
+from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score, score_of_cosine
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document
 
 
@@ -30,20 +30,25 @@ def table(*cosines: float, category: str = "other") -> Table:
 
 def test_the_judge_sees_the_nearest_three_that_are_alike() -> None:
     judge = Skipping()
-    Nearest(judge).judge(candidate("x"), TOWARDS, table(0.5, 0.58, 0.9, 0.7, 0.8), incidents=Counter())
+    NearestDocuments(judge).judge(candidate("x"), TOWARDS, table(0.5, 0.58, 0.9, 0.7, 0.8), incidents=Counter())
     assert judge.shown == ["d2", "d4", "d3"]
 
 
 def test_a_score_of_seven_tenths_is_a_cosine_of_four_sevenths() -> None:
     assert cosine_of_score(0.7) == pytest.approx(4 / 7)
     assert score_of_cosine(4 / 7) == pytest.approx(0.7)
-    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.572), incidents=Counter()).action == "skip"
-    assert Nearest(Skipping()).judge(candidate("x"), TOWARDS, table(0.571), incidents=Counter()).action == "create"
+    assert (
+        NearestDocuments(Skipping()).judge(candidate("x"), TOWARDS, table(0.572), incidents=Counter()).action == "skip"
+    )
+    assert (
+        NearestDocuments(Skipping()).judge(candidate("x"), TOWARDS, table(0.571), incidents=Counter()).action
+        == "create"
+    )
 
 
 def test_documents_that_have_ended_are_not_compared() -> None:
     known = table(0.9)
-    Nearest(Skipping()).judge(candidate("x"), TOWARDS, known, incidents=Counter())
+    NearestDocuments(Skipping()).judge(candidate("x"), TOWARDS, known, incidents=Counter())
     assert known.asked == [(5, True)]
 
 
@@ -52,18 +57,20 @@ def test_another_item_of_the_same_brand_is_created() -> None:
     burgers = document("d", "I like burgers from McDonalds", "preferences")
     known = Table().holding((burgers, 0.9))
     assert (
-        Nearest(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).reason == "another item of the same brand"
+        NearestDocuments(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).reason
+        == "another item of the same brand"
     )
     known.holding((document("e", "tea", "preferences"), 0.8))
-    assert Nearest(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).action == "skip"
+    assert NearestDocuments(Skipping()).judge(fries, TOWARDS, known, incidents=Counter()).action == "skip"
     event = candidate("x", "events", content="I like fries from McDonalds")
     assert (
-        Nearest(Skipping()).judge(event, TOWARDS, Table().holding((burgers, 0.9)), incidents=Counter()).action == "skip"
+        NearestDocuments(Skipping()).judge(event, TOWARDS, Table().holding((burgers, 0.9)), incidents=Counter()).action
+        == "skip"
     )
 
 
 def test_a_profile_is_merged_into_the_nearest_document_if_that_is_one() -> None:
-    nearest = Nearest(Skipping(), profile_min_score=0.5)  # a cosine of 0
+    nearest = NearestDocuments(Skipping(), profile_min_score=0.5)  # a cosine of 0
     found = nearest.judge(candidate("x", "profile"), TOWARDS, table(0.1, category="profile"), incidents=Counter())
     assert (found.action, found.matched and found.matched.document_id) == ("merge", "d0")
     assert (
@@ -75,12 +82,12 @@ def test_a_profile_is_merged_into_the_nearest_document_if_that_is_one() -> None:
 
 
 def test_without_a_vector_it_is_created() -> None:
-    assert Nearest(Skipping()).judge(candidate("x"), None, table(1.0), incidents=Counter()).action == "create"
+    assert NearestDocuments(Skipping()).judge(candidate("x"), None, table(1.0), incidents=Counter()).action == "create"
 
 
 def test_without_a_merging_nothing_is_merged() -> None:
-    assert Nearest(Skipping()).merge(document("d", "a"), candidate("b")) is None
-    assert Nearest(Skipping(), Lines()).merge(document("d", "a"), candidate("b")) == ("b\na", "", "")
+    assert NearestDocuments(Skipping()).merge(document("d", "a"), candidate("b")) is None
+    assert NearestDocuments(Skipping(), LineMerge()).merge(document("d", "a"), candidate("b")) == ("b\na", "", "")
 
 
 @pytest.mark.parametrize(
@@ -96,11 +103,11 @@ def test_without_a_merging_nothing_is_merged() -> None:
 )
 def test_a_setting_out_of_range_is_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Nearest(Skipping(), **settings)
+        NearestDocuments(Skipping(), **settings)
 
 
 def test_a_part_that_cannot_do_its_work_is_refused() -> None:
     with pytest.raises(TypeError, match="judging must have judge"):
-        Nearest("model")
+        NearestDocuments("model")
     with pytest.raises(TypeError, match="merging must have merge"):
-        Nearest(Skipping(), "model")
+        NearestDocuments(Skipping(), "model")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols.writing import Neighbour
-from lcm.writing.deduplication.judge_rule import Rule
-from lcm.writing.deduplication.merge_rule import Lines
+from lcm.writing.deduplication.judge_rule import RuleJudge
+from lcm.writing.deduplication.merge_rule import LineMerge
 from tests.lcm.writing.admission.tables import candidate, document
 
 LINES = st.lists(st.text("ab c", max_size=6), max_size=4).map("\n".join)
@@ -33,14 +33,14 @@ LINES = st.lists(st.text("ab c", max_size=6), max_size=4).map("\n".join)
 )
 def test_the_first_rule_that_holds_decides(text: str, category: str, known: str, cosine: float, action: str) -> None:
     near = [Neighbour(document("d", known, category, content=known), cosine)]
-    found = Rule().judge(candidate(text, category, content=text), near, incidents=Counter())
+    found = RuleJudge().judge(candidate(text, category, content=text), near, incidents=Counter())
     assert found.action == action
     assert (found.matched is None) == (action == "create")
 
 
 def test_the_author_of_a_message_is_no_topic() -> None:
     said, known = candidate("Ada: the goats eat hay", "entities"), document("d", "Ada: my kettle is red", "entities")
-    assert Rule().judge(said, [Neighbour(known, 0.8)], incidents=Counter()).action == "create"
+    assert RuleJudge().judge(said, [Neighbour(known, 0.8)], incidents=Counter()).action == "create"
 
 
 def test_only_documents_of_the_own_category_are_compared() -> None:
@@ -48,28 +48,28 @@ def test_only_documents_of_the_own_category_are_compared() -> None:
         Neighbour(document("d", "the kettle broke", "cases"), 1.0),
         Neighbour(document("e", "the kettle broke", "events"), 0.99),
     ]
-    found = Rule().judge(candidate("the kettle broke", "events"), near, incidents=Counter())
+    found = RuleJudge().judge(candidate("the kettle broke", "events"), near, incidents=Counter())
     assert found.matched and found.matched.document_id == "e"
-    assert Rule().judge(candidate("the kettle broke", "events"), near[:1], incidents=Counter()).action == "create"
+    assert RuleJudge().judge(candidate("the kettle broke", "events"), near[:1], incidents=Counter()).action == "create"
 
 
 def test_a_fact_key_that_was_kept_goes_before_one_that_is_derived() -> None:
     kept = document("d", "Uses vim", "preferences", content="Vim", metadata={"fact_key": "preferences:editor"})
     newer = candidate("Editor: emacs", "preferences", content="Emacs")
-    assert Rule().judge(newer, [Neighbour(kept, 0.7)], incidents=Counter()).action == "supersede"
+    assert RuleJudge().judge(newer, [Neighbour(kept, 0.7)], incidents=Counter()).action == "supersede"
 
 
 @pytest.mark.parametrize("name", ["same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"])
 @pytest.mark.parametrize("value", [1.1, -1.1, float("nan")])
 def test_a_threshold_out_of_range_is_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} must be in "):
-        Rule(**{name: value})
+        RuleJudge(**{name: value})
 
 
 def test_the_newer_lines_stand_first_and_none_is_said_twice() -> None:
     known = document("d", "Ada: tea", overview="- tea\n- Goats", content="Ada drinks tea.\nShe keeps goats.")
     newer = candidate("Ada: green tea", content="she  keeps goats. Three of them.")
-    assert Lines().merge(known, newer) == (
+    assert LineMerge().merge(known, newer) == (
         "Ada: green tea\nAda: tea",
         "- tea\n- Goats",
         "she  keeps goats. Three of them.\nAda drinks tea.",
@@ -78,7 +78,7 @@ def test_the_newer_lines_stand_first_and_none_is_said_twice() -> None:
 
 @given(newer=LINES, older=LINES)
 def test_no_line_is_lost_in_a_merge(newer: str, older: str) -> None:
-    merged = Lines().merge(document("d", older), candidate(newer))
+    merged = LineMerge().merge(document("d", older), candidate(newer))
     assert merged is not None
     kept = [" ".join(line.split()) for line in merged.text.splitlines()]
     for line in [*newer.splitlines(), *older.splitlines()]:

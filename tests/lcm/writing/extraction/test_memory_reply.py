@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.extraction.memory_reply import Memory, read_reply
+from lcm.writing.extraction.memory_reply import ExtractedMemory, read_reply
 
 LAUNCH = {"category": "events", "abstract": "Launched the app"}
 
@@ -17,12 +17,12 @@ def reply(*memories: Any) -> str:
 
 
 def test_a_category_and_an_abstract_are_enough() -> None:
-    assert read_reply(reply(LAUNCH)) == ([Memory("events", "Launched the app", "", "", ())], [])
+    assert read_reply(reply(LAUNCH)) == ([ExtractedMemory("events", "Launched the app", "", "", ())], [])
 
 
 def test_categories_are_normalised_and_texts_trimmed() -> None:
     item = {"category": " EVENTS ", "abstract": " Launched it \n", "overview": " o ", "content": None}
-    assert read_reply(reply(item)) == ([Memory("events", "Launched it", "o", "", ())], [])
+    assert read_reply(reply(item)) == ([ExtractedMemory("events", "Launched it", "o", "", ())], [])
 
 
 @pytest.mark.parametrize(
