@@ -22,6 +22,7 @@ from eval.cache.stage_cache import Entry, StageCache
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from pipelines.config import building, composition
+from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import console, say
 
 _MIB = 1 << 20
@@ -43,9 +44,9 @@ _OTHERS = {
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm cache [prune | clear] [NAME ...] [KEY=VALUE ...]`."""
-    overrides = [argument for argument in arguments if "=" in argument]
-    action, *names = [argument for argument in arguments if "=" not in argument] or ["show"]
-    cache: StageCache = building.build(composition.composed(overrides), "stages")
+    asked = told_apart(arguments)
+    action, *names = asked.words or ("show",)
+    cache: StageCache = building.build(composition.composed(asked.overrides), "stages")
     match action:
         case "show":
             if names:

@@ -24,6 +24,7 @@ from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, restate
 from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
+from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import console, say
 
 _SHOWN = 3
@@ -31,7 +32,11 @@ _SHOWN = 3
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm doctor STORE ... [repair=true]`."""
-    paths, is_repair = _settings(arguments)
+    asked = told_apart(arguments, ("repair",), is_configured=False)
+    is_repair = asked.flag("repair")
+    if not asked.words:
+        raise LcmError("name a store to check, or a folder that `lcm compact` made")
+    paths = [store for path in asked.words for store in _stores(Path(path))]
     return max(_examined(path, is_repair=is_repair, is_named=len(paths) > 1) for path in paths)
 
 
@@ -78,19 +83,6 @@ def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:
     with closing(sqlite3.connect(copy)) as target:
         connection.backup(target)
     return copy
-
-
-def _settings(arguments: Sequence[str]) -> tuple[list[Path], bool]:
-    paths = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
-    settings = dict(argument.split("=", 1) for argument in arguments if argument not in paths)
-    wanted = settings.pop("repair", "false")
-    if settings:
-        raise LcmError(f"no such key: {next(iter(settings))!r}; choose from: repair")
-    if wanted not in ("true", "false"):
-        raise LcmError(f"repair must be true or false, got {wanted!r}")
-    if not paths:
-        raise LcmError("name a store to check, or a folder that `lcm compact` made")
-    return [store for path in paths for store in _stores(Path(path))], wanted == "true"
 
 
 def _stores(path: Path) -> list[Path]:

@@ -37,6 +37,7 @@ from lcm.plugins.settings.table import ABSENT, Table, at, check
 from lcm.plugins.settings.tables import TABLES
 from lcm.plugins.settings.writing import written
 from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config.arguments import told_apart
 from pipelines.config.preset_choices import Choices, RestoredConfig
 from pipelines.config.preset_config import (
     RECALL,
@@ -52,7 +53,6 @@ from pipelines.config.preset_folder import check_name, write_choices, write_json
 from pipelines.views.terminal import console, say
 
 YAML = "yaml"
-_OWN = ("to", "name", "target", "register", "alias")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def read_command(arguments: Sequence[str]) -> ExportRequest:
     """Tell the source, the command's own settings and overrides apart."""
-    sources = [argument for argument in arguments if "=" not in argument]
-    own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
-    rest = [argument for argument in arguments if "=" in argument and argument.partition("=")[0] not in _OWN]
-    tracking = tuple(argument for argument in rest if argument.partition("=")[0].partition(".")[0] == "tracking")
-    overrides = tuple(argument for argument in rest if argument not in tracking)
+    told = told_apart(arguments, ("to", "name", "target", "register", "alias"))
+    sources, own = told.words, told.settings
+    tracking = tuple(one for one in told.overrides if _group(one) == "tracking")
+    overrides = tuple(one for one in told.overrides if one not in tracking)
     if len(sources) > 1 or (sources and overrides):
         raise LcmError(f"name one source, or overrides alone, got: {' '.join([*sources, *overrides])}")
     if not own.get("to"):
@@ -226,11 +225,11 @@ def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict
 def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
     if asked.source is None:
         command = command_line.command(asked.overrides)
-        plain = [override for override in command.overrides if not _is_recall(override)]
+        plain = [override for override in command.overrides if _group(override) != RECALL]
         config = composition.composed(plain)
         building.refuse_unused(config, plain)
         resolved = building.resolved(config)
-        if searching := [override for override in command.overrides if _is_recall(override)]:
+        if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
         return ExportSource(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})
     folder = Path(asked.source)
@@ -241,22 +240,11 @@ def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
 
             run_id = logged_run(tracking.uri, folder)
         return _of_folder(folder, {"kind": "folder", "folder": str(folder), "run_id": run_id}, run_id)
-    return _fetched(asked.source, tracking, scratch)
+    from eval.tracking.registry import fetch_named
 
-
-def _fetched(text: str, tracking: Any, scratch: Path) -> ExportSource:
-    from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
-
-    run_id = text.removeprefix("runs:/").removeprefix("models:/")
-    name, _, alias = run_id.partition("@")
-    if not is_run_id(run_id) and not (name and alias):
-        raise LcmError(f"{text}: no such folder; name a run folder, the id of an MLflow run, or NAME@ALIAS")
-    if not isinstance(tracking, Mlflow):
-        raise LcmError(f"{text} is looked up in MLflow: leave tracking=none out")
-    if not is_run_id(run_id):
-        run_id = run_of_alias(tracking.uri, name, alias)
-    folder = fetch_run(tracking.uri, run_id, scratch / "run")
-    return _of_folder(folder, {"kind": "mlflow", "asked": text, "run_id": run_id}, run_id)
+    uri = tracking.uri if isinstance(tracking, Mlflow) else None
+    run_id, folder = fetch_named(asked.source, uri, scratch, asked.source)
+    return _of_folder(folder, {"kind": "mlflow", "asked": asked.source, "run_id": run_id}, run_id)
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:
@@ -319,5 +307,5 @@ def _sentence(source: ExportSource) -> str:
     return f"Exported from {origin or 'the default configuration'}{measured}."
 
 
-def _is_recall(override: str) -> bool:
-    return override.partition("=")[0].partition(".")[0] == RECALL
+def _group(override: str) -> str:
+    return override.partition("=")[0].partition(".")[0]

@@ -27,6 +27,7 @@ from lcm.plugins.settings.reading import ImportedSettings, read
 from lcm.plugins.settings.table import ABSENT, Table, at
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import conf_folder
+from pipelines.config.arguments import told_apart
 from pipelines.config.preset_config import (
     RECALL,
     composed_of,
@@ -39,8 +40,6 @@ from pipelines.config.preset_config import (
 from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import say
-
-_OWN = ("plugin", "to", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,10 @@ class ImportedPreset:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm import FILE ... [KEY=VALUE ...]`."""
-    own = dict(argument.split("=", 1) for argument in arguments if argument.partition("=")[0] in _OWN)
-    files = [Path(argument) for argument in arguments if argument.partition("=")[0] not in _OWN]
+    asked = told_apart(arguments, ("plugin", "to", "name"), is_configured=False)
+    own, files = asked.settings, [Path(word) for word in asked.words]
     if not files:
         raise LcmError("name a file to import")
-    if unknown := next((path for path in files if "=" in str(path) and not path.exists()), None):
-        raise LcmError(f"no such key: {str(unknown).partition('=')[0]!r}; choose from: {', '.join(_OWN)}")
     name = own.get("name") or files[0].resolve().stem.replace("-", "_")
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
     for setting, why in found.told.items():

@@ -9,19 +9,20 @@ from pathlib import Path
 from eval.experiment.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines.config import building, composition
+from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm log [FOLDER ...] [tracking.KEY=VALUE ...]`."""
-    overrides = [argument for argument in arguments if "=" in argument]
-    folders = [Path(argument) for argument in arguments if "=" not in argument]
+    asked = told_apart(arguments)
+    folders = [Path(word) for word in asked.words]
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
         folders = [folder for folder in folders if _kind(folder.parent) != "comparison"]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
-    tracking = building.build(composition.composed(overrides), "tracking")
+    tracking = building.build(composition.composed(asked.overrides), "tracking")
     for folder in folders:
         where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
         say(f"{folder}: {where or 'tracking=none logs nowhere'}")

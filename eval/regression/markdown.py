@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from eval.regression.comparison import Comparison
-from eval.regression.wording import allowed, changes, headline, interval, number, probability, run_in_words, signed
+from eval.regression.wording import cells, changes, headline, run_in_words
 from eval.regression.worse_query import RankedDocument, WorseQuery
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
@@ -36,21 +36,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---:|---:|---|---:|---:|---|"
     for row in comparison.rows.iter_rows(named=True):
         verdict = f"**{row['verdict']}**" if row["verdict"] != "fine" else "fine"
-        measure = row["measure"]
-        cells = [
-            _text(row["group"]),
-            measure,
-            f"{row['n']:,}",
-            f"{row['changed']:,}",
-            number(row["baseline"], measure),
-            number(row["candidate"], measure),
-            signed(row["difference"], measure),
-            interval(row),
-            allowed(row),
-            probability(row["p_holm"]),
-            verdict,
-        ]
-        yield f"| {' | '.join(cells)} |"
+        yield f"| {' | '.join([_text(row['group']), row['measure'], *cells(row), verdict])} |"
     yield ""
     yield (
         "Paired by query; p: permutation test, corrected over all rows (Holm); regressed: p < "

@@ -53,6 +53,21 @@ def allowed(row: Mapping[str, Any]) -> str:
     return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['measure'])}"
 
 
+def cells(row: Mapping[str, Any]) -> list[str]:
+    """The numbers of a row: n, changed, baseline, candidate, difference, its interval, tolerance, p."""
+    measure = row["measure"]
+    return [
+        f"{row['n']:,}",
+        f"{row['changed']:,}",
+        number(row["baseline"], measure),
+        number(row["candidate"], measure),
+        signed(row["difference"], measure),
+        interval(row),
+        allowed(row),
+        probability(row["p_holm"]),
+    ]
+
+
 def sentence(row: Mapping[str, Any]) -> str:
     """What a row says, for a log or a test report."""
     measure = row["measure"]

@@ -15,6 +15,8 @@ from lcm.errors import LcmError
 
 _REASON_LENGTH = 160
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
+_ALIAS = re.compile(r"(?:(?P<name>[^@/\\]+)@)?(?P<alias>[^@/\\.]+)")
+_PREFIX = re.compile(r"\A(mlflow:|runs:/|models:/)+")
 
 
 def is_run_id(text: str) -> bool:
@@ -39,6 +41,34 @@ def fetch_run(uri: str, run_id: str, into: Path) -> Path:
         into.mkdir(parents=True, exist_ok=True)
         client.download_artifacts(run_id, "", str(into))
     return into
+
+
+def fetch_named(text: str, uri: str | None, into: Path, what: str, name: str | None = None) -> tuple[str, Path]:
+    """Download the run that a text stands for, its id or an alias.
+
+    Args:
+        text: `mlflow:`, `runs:/` and `models:/` before it are passed over.
+        uri: None where nothing is tracked.
+        into: the folder in which that of the run is made.
+        what: the text, as errors name it.
+        name: under which an alias is registered that does not say NAME@ALIAS.
+    Returns:
+        The id of the run, and its folder.
+    Raises:
+        LcmError: if the text is neither, or stands for nothing.
+    """
+    run_id = _PREFIX.sub("", text)
+    alias = _ALIAS.fullmatch(run_id)
+    if not is_run_id(run_id) and (alias is None or not (alias["name"] or name)):
+        raise LcmError(f"{what}: no such folder or file; name a run folder, an MLflow run id, or NAME@ALIAS")
+    if uri is None:
+        raise LcmError(
+            f"{what}: no such folder or file, and tracking=none knows no runs: choose tracking=mlflow, or name a run "
+            "folder"
+        )
+    if alias is not None and not is_run_id(run_id):
+        run_id = run_of_alias(uri, alias["name"] or str(name), alias["alias"])
+    return run_id, fetch_run(uri, run_id, into / f"run-{run_id[:8]}")
 
 
 def run_of_alias(uri: str, name: str, alias: str) -> str:

@@ -1,7 +1,6 @@
 """The command line of a pipeline that is configured: what it asks for, as one configuration or as points of many."""
 
 import argparse
-import difflib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.errors import LcmError
+from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import composed_whole, explained, parsed, quoted, without_hydra
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
@@ -59,7 +59,7 @@ class Multirun:
 
 
 def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str] | None = None) -> Command:
-    """Read a command line, and compose what it asks to be run. Arguments as those of `command`."""
+    """Read a command line, and compose what it asks to be run. CommandArguments as those of `command`."""
     asked = command(arguments, pipeline, own)
     if asked.is_multirun and pipeline != EVALUATE:
         raise LcmError(f"`lcm {pipeline}` makes one run at a time: leave -m out")
@@ -91,7 +91,8 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
         raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
-    words, settings, overrides = ([], {}, found.arguments) if own is None else _told_apart(found.arguments, own)
+    told = CommandArguments((), {}, tuple(found.arguments)) if own is None else told_apart(found.arguments, own)
+    overrides: Sequence[str] = told.overrides
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:
@@ -104,25 +105,9 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         look=found.cfg,
         is_look_resolved=found.resolve,
         pipeline=pipeline,
-        words=tuple(words),
-        own=settings,
+        words=told.words,
+        own=told.settings,
     )
-
-
-def _told_apart(arguments: Sequence[str], own: Collection[str]) -> tuple[list[str], dict[str, str], list[str]]:
-    """Words, the command's own settings, and overrides; a file that is there is a word, though its name hold a `=`."""
-    words, settings, overrides = [], {}, []
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or Path(argument).exists():
-            words.append(argument)
-        elif key in own:
-            settings[key] = value
-        elif near := difflib.get_close_matches(key, own, n=1, cutoff=0.8):
-            raise LcmError(f"no such key: {key!r}; did you mean {near[0]}?")
-        else:
-            overrides.append(argument)
-    return words, settings, overrides
 
 
 def _searching(overrides: Sequence[str], folder: str) -> list[str]:

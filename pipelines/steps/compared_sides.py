@@ -1,7 +1,6 @@
 """Where the two sides of a comparison come from: folders, MLflow, presets, overrides."""
 
 import hashlib
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,6 @@ SHARED = ("dataset", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
 _TIMED = "latency"
 """The measure that no comparison asks for: left out, as control arms are, where no override names it."""
-_ALIAS = re.compile(r"(?:(?P<name>[^@/\\]+)@)?(?P<alias>[^@/\\.]+)")
 _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
 
@@ -101,26 +99,9 @@ def _found(which: str, text: str, asked: CompareRequest, into: Path) -> SideSour
         if path.name in (*_FILES, CONFIG):
             return SideSource(text, path.parent)
         raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
-    return _fetched(which, text, asked, into)
+    from eval.tracking.registry import fetch_named
 
-
-def _fetched(which: str, text: str, asked: CompareRequest, into: Path) -> SideSource:
-    """A run that MLflow knows, by its id or by an alias."""
-    from eval.tracking.registry import fetch_run, is_run_id, run_of_alias
-
-    run_id = text.removeprefix("mlflow:").removeprefix("runs:/")
-    alias = _ALIAS.fullmatch(run_id)
-    if not is_run_id(run_id) and alias is None:
-        raise LcmError(f"{which} {text}: no such folder or file; name a run folder, an MLflow run id, or an alias")
-    if asked.uri is None:
-        raise LcmError(
-            f"{which} {text}: no such folder or file, and tracking=none knows no runs: choose tracking=mlflow, or name "
-            "a run folder"
-        )
-    if not is_run_id(run_id):
-        assert alias is not None
-        run_id = run_of_alias(asked.uri, alias["name"] or asked.name, alias["alias"])
-    folder = fetch_run(asked.uri, run_id, into / f"{which}-{run_id[:8]}")
+    run_id, folder = fetch_named(text, asked.uri, into, f"{which} {text}", asked.name)
     return replace(_found(which, str(folder), asked, into), name=f"{text} (MLflow run {run_id[:8]})")
 
 

@@ -5,57 +5,20 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from lcm.clock import parse_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
+from pipelines.config.arguments import CommandArguments
 from pipelines.views.terminal import say
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
-
-
-@dataclass(frozen=True, slots=True)
-class CommandArguments:
-    """A command line: words, settings of the command, and overrides of the configuration."""
-
-    words: tuple[str, ...]
-    settings: dict[str, str]
-    overrides: tuple[str, ...]
-
-    def flag(self, name: str) -> bool:
-        value = self.settings.get(name, "false")
-        if value not in ("true", "false"):
-            raise LcmError(f"{name} must be true or false, got {value!r}")
-        return value == "true"
-
-    def number(self, name: str) -> int | None:
-        value = self.settings.get(name)
-        if value is None:
-            return None
-        if not value.isdecimal() or int(value) < 1:
-            raise LcmError(f"{name} must be a whole number >= 1, got {value!r}")
-        return int(value)
-
-    def instant(self, name: str) -> datetime | None:
-        value = self.settings.get(name)
-        try:
-            return None if value is None else parse_instant(value)
-        except ValueError as error:
-            raise LcmError(f"{name} must be an ISO 8601 date or instant, got {value!r}") from error
-
-    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
-        value = self.settings.get(name, default)
-        if value not in choices:
-            raise LcmError(f"unknown {name} {value!r}; choose one of: {', '.join(choices)}")
-        return value
 
 
 def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> CommandArguments:

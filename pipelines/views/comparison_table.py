@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.regression.comparison import ALL, Comparison
-from eval.regression.wording import allowed, changes, headline, interval, number, probability, signed
+from eval.regression.wording import cells, changes, headline
 from lcm.encoding import well_formed
 from pipelines.views.terminal import console, say
 
@@ -29,22 +29,9 @@ def show_comparison(comparison: Comparison, report: Path) -> None:
     table.add_column("verdict")
     for row in shown.iter_rows(named=True):
         color = _COLORS[row["verdict"]]
-        measure = row["measure"]
-        table.add_row(
-            escape(well_formed(row["group"])),
-            measure,
-            f"{row['n']:,}",
-            f"{row['changed']:,}",
-            number(row["baseline"], measure),
-            number(row["candidate"], measure),
-            signed(row["difference"], measure),
-            escape(interval(row)),
-            allowed(row),
-            probability(row["p_holm"]),
-            f"[{color}]{row['verdict']}[/{color}]",
-        )
-    title = f"{comparison.candidate.name} against {comparison.baseline.name}, paired by query"
-    say(title)
+        said = f"[{color}]{row['verdict']}[/{color}]"
+        table.add_row(escape(well_formed(row["group"])), row["measure"], *map(escape, cells(row)), said)
+    say(f"{comparison.candidate.name} against {comparison.baseline.name}, paired by query")
     out.print(table, highlight=False, soft_wrap=False)
     hidden = rows.filter((pl.col("group") != ALL) & (pl.col("verdict") != "regressed"))
     if not hidden.is_empty():
