@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from rich.table import Table as Shown
 
-from eval.experiment.run_folder import CONFIG, commit, read_summary
+from eval.experiment.run_folder import CONFIG, commit, read_summary, write_json
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
@@ -49,7 +49,7 @@ from pipelines.config.preset_config import (
     system_groups,
     with_references,
 )
-from pipelines.config.preset_folder import check_name, write_choices, write_json, write_summary
+from pipelines.config.preset_folder import check_name, write_choices, write_summary
 from pipelines.views.terminal import console, say
 
 YAML = "yaml"

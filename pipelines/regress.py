@@ -24,7 +24,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment.run_folder import SUMMARY
+from eval.experiment.run_folder import SUMMARY, leaves
 from eval.regression.comparison import Comparison
 from eval.regression.comparison_folder import MARKDOWN, write_comparison
 from eval.regression.limit import limit_of
@@ -141,12 +141,7 @@ def _judging(config: DictConfig) -> DictConfig:
 
 
 def _flat(config: DictConfig) -> dict[str, Any]:
-    plain = building.resolved(_judging(config))["regress"]
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        if key == "measures":
-            for measure, limits in value.items():
-                flat |= {f"measures.{measure}.{name}": limit for name, limit in (limits or {}).items()}
-        elif key != "_target_":
-            flat[key] = value
-    return flat
+    """The settings by which it is judged, without measures that have no limits."""
+    settings = leaves(building.resolved(_judging(config))["regress"])
+    left_out = ("_target_", *(f"measures.{name}" for name in config.regress.measures), "measures")
+    return {key: value for key, value in settings if key not in left_out}

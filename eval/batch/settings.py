@@ -1,8 +1,10 @@
 """The settings that a batch's summaries depend on: what may not change while a folder is gone on with."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from eval.experiment.run_folder import leaves
 
 _GROUPS = ("compaction", "token_estimator", "assembly", "session")
 _OF_LIVE_SESSIONS = {
@@ -38,7 +40,7 @@ def deciding_settings(config: Mapping[str, Any], triggers: str) -> dict[str, Any
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Name the first settings that differ, those of whole components before those of their parts."""
-    old, new = dict(_leaves("", there)), dict(_leaves("", json.loads(json.dumps(here, default=str))))
+    old, new = dict(leaves(there)), dict(leaves(json.loads(json.dumps(here, default=str))))
     differing = [key for key in {**new, **old} if key not in old or key not in new or old[key] != new[key]]
     differing.sort(key=lambda key: key.count("."))
     told = [f"{key}: {_shown(old, key)} there, {_shown(new, key)} here" for key in differing[:_NAMED]]
@@ -58,14 +60,6 @@ def _by_name(node: Any, config: Mapping[str, Any], groups: list[str]) -> Any:
     named = {key for key, value in node.items() if isinstance(value, dict) and value and value == config.get(key)}
     groups += sorted(named)
     return {key: f"${{{key}}}" if key in named else _by_name(value, config, groups) for key, value in node.items()}
-
-
-def _leaves(prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(node, dict) and node:
-        for key, value in node.items():
-            yield from _leaves(f"{prefix}.{key}" if prefix else str(key), value)
-    else:
-        yield prefix, node
 
 
 def _shown(settings: Mapping[str, Any], key: str) -> str:

@@ -1,6 +1,5 @@
 """A benchmark on disk: every figure as JSON, the growth curves as a picture."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import IngestPeak
 from eval.benchmark.timing import Comparison
-from eval.experiment.run_folder import environment, write_whole
+from eval.experiment.run_folder import environment, write_json
 
 FIGURES = "benchmark.json"
 PICTURE = "benchmark.png"
@@ -42,7 +41,7 @@ def write_report(folder: Path, report: Report, config: dict[str, Any], seconds: 
         "config": config,
         "environment": environment(),
     }
-    write_whole(folder / FIGURES, json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_json(folder / FIGURES, figures)
 
 
 def draw_curves(path: Path, curves: Sequence[Curve]) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -115,7 +115,7 @@ def write_run(
             "seconds": {**outcome.seconds, **seconds},
         },
     }
-    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_json(folder / SUMMARY, summary)
     return summary
 
 
@@ -200,6 +200,20 @@ def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
 def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, Entry]:
     rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
     return {row["measure"]: entry(row) for row in rows.iter_rows(named=True)}
+
+
+def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of nested settings by its dotted key; a map without entries is a value."""
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
+    else:
+        yield prefix, node
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file of JSON that is there whole or not at all."""
+    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_whole(path: Path, text: str) -> None:

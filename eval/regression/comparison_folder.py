@@ -1,13 +1,12 @@
 """A comparison on disk: what a person, a build server and MLflow each want of it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_whole
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_json, write_whole
 from eval.regression.comparison import ALL, Comparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
@@ -32,9 +31,9 @@ def write_comparison(
     comparison.rows.write_parquet(folder / ROWS)
     write_whole(folder / MARKDOWN, markdown(comparison))
     write_whole(folder / JUNIT, junit(comparison, now.isoformat(timespec="seconds").partition("+")[0]))
-    write_whole(folder / JSON, _json(report(comparison, settings)))
+    write_json(folder / JSON, report(comparison, settings))
     summary = summary_of(comparison, settings)
-    write_whole(folder / SUMMARY, _json(summary))
+    write_json(folder / SUMMARY, summary)
     return summary
 
 
@@ -100,7 +99,3 @@ def _side(side: Side) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
     latency = side.summary.get("timing", {}).get("latency_ms", {})
     return {"name": side.name, **{key: side.summary.get(key) for key in known}, "latency_ms": latency}
-
-
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

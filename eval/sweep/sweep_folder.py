@@ -1,12 +1,11 @@
 """The folder of a sweep: the folders of its points, and once all were tried what became of them side by side."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_whole
+from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
 from eval.regression.limit import is_lower_better
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, markdown
@@ -65,7 +64,7 @@ def write_sweep(
         },
         "points": told,
     }
-    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_json(folder / SUMMARY, summary)
 
 
 def _holds(folder: Path, told: Sequence[Mapping[str, str | None]], table: pl.DataFrame) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG, sections
+from eval.experiment.run_folder import CONFIG, leaves, sections
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
 _PREFIXES = {
@@ -62,8 +62,8 @@ def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The resolved configuration, one parameter a leaf, or what another kind names under `params`."""
-    leaves = summary["params"].items() if "params" in summary else _leaves("", _config(folder))
-    return ((key, str(value)[:_LONGEST]) for key, value in leaves)
+    told = summary["params"].items() if "params" in summary else leaves(_config(folder))
+    return ((key, str(value)[:_LONGEST]) for key, value in told)
 
 
 def _config(folder: Path) -> Any:
@@ -85,11 +85,3 @@ def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]
                     yield f"{name}{suffix}", float(child[part])
         else:
             yield from _numbers(f"{name}/", child)
-
-
-def _leaves(prefix: str, node: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(node, dict) and node:
-        for key, value in node.items():
-            yield from _leaves(f"{prefix}.{key}" if prefix else str(key), value)
-    else:
-        yield prefix, node

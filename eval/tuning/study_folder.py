@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from optuna.trial import TrialState
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_whole
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_json, write_whole
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
@@ -41,8 +41,7 @@ def write_study(
     plots = write_plots(folder, study, report)
     write_whole(folder / PAGE, study_page(report, best, plots))
     summary = summary_of(report, settings)
-    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(folder / SUMMARY, text)
+    write_json(folder / SUMMARY, summary)
     return summary
 
 

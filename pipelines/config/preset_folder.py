@@ -1,6 +1,5 @@
 """An exported preset on disk: choices that Hydra finds by `hydra.searchpath`, plugin files, where it comes from."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, write_whole
+from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, write_json, write_whole
 from lcm.errors import LcmError
 from pipelines.config.preset_choices import Reference, RestoredConfig
 
@@ -64,7 +63,7 @@ def write_summary(
 ) -> None:
     """Write the configuration, where it comes from, and last the summary: a folder with a summary is complete."""
     write_whole(folder / CONFIG, config_text)
-    write_whole(folder / PROVENANCE, _json(provenance))
+    write_json(folder / PROVENANCE, provenance)
     summary = {
         "kind": "preset",
         "name": name,
@@ -72,7 +71,7 @@ def write_summary(
         "commit": provenance["commit"],
         **({"dataset": provenance["dataset"]} if provenance["dataset"] else {}),
         "metrics": dict(_metrics(provenance["measures"])),
-        "params": dict(_leaves("", config)),
+        "params": dict(leaves(config)),
         "tags": {
             "preset": name,
             "lcm_version": provenance["lcm"],
@@ -83,15 +82,7 @@ def write_summary(
             },
         },
     }
-    write_whole(folder / SUMMARY, _json(summary))
-
-
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    write_whole(path, _json(document))
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_json(folder / SUMMARY, summary)
 
 
 def _write(path: Path, text: str) -> None:
@@ -124,11 +115,3 @@ def _metrics(measures: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, f
         for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
             if entry.get(key) is not None:
                 yield f"{measure}{suffix}", entry[key]
-
-
-def _leaves(prefix: str, node: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaves(f"{prefix}.{key}" if prefix else str(key), value)
-    else:
-        yield prefix, node
