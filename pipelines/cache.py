@@ -1,12 +1,13 @@
 """lcm cache [prune | clear] [NAME ...] [stages.max_gib=GIB] [stages.directory=FOLDER]
 
-Show what is kept between runs: stages (what was heard, candidate pools, answers, measures), embeddings, models,
+Show what is kept between runs: stages (checkpoints of replays, candidate pools, answers, measures), embeddings, models,
 recorded replies. Whatever is removed is made again when it is needed, save recorded replies, which are asked for again.
 
   lcm cache                             what is there, by name
   lcm cache prune                       remove the stages that were not used for longest, down to stages.max_gib
   lcm cache prune stages.max_gib=1      down to 1 GiB
-  lcm cache prune heard stages.max_gib=1  only the stages of this name, down to 1 GiB of them; likewise of each named
+  lcm cache prune pools stages.max_gib=1
+                                        only the stages of this name, down to 1 GiB of them; likewise of each named
   lcm cache clear pools ranked          remove all stages of these names
   lcm cache clear                       remove all stages
   lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
@@ -27,7 +28,7 @@ from pipelines.views.terminal import console, say
 
 _MIB = 1 << 20
 _STAGES = {
-    "heard": "workspaces as they were when questions were asked",
+    "checkpoints": "workspaces as they were when questions were asked",
     "pools": "candidates of every source",
     "ranked": "answers of every arm",
     "measured": "what measures read of memories",

@@ -47,7 +47,7 @@ from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.ingest import FORMATS
 from pipelines.views.compaction_table import show_batch
-from pipelines.views.terminal import log_and_tell, progress, show_look, warn
+from pipelines.views.terminal import log_and_report, progress, show_config, warn
 
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
@@ -71,9 +71,9 @@ class PartsFactory:
 
 @dataclass(slots=True)
 class _BatchOutcome:
-    """What the shards told."""
+    """What became of the sources of all shards, as the workers report it."""
 
-    told: list[SourceReport] = field(default_factory=list)
+    reports: list[SourceReport] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     messages: int = 0
     seconds: float = 0.0
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments = [_DEFAULT, *arguments]
     asked = command_line.read(arguments, "compact", _OURS)
     if asked.look is not None:
-        return show_look(asked)
+        return show_config(asked)
     if replay := next((one for one in asked.overrides if one.startswith("replay=")), None):
         raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     paths, config, ours = _expanded(asked.words), asked.config, {**_OURS, **asked.own}
@@ -109,14 +109,14 @@ def main(arguments: Sequence[str]) -> int:
             whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
             text = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
             folder = into / "run"
-            if not (folder / SUMMARY).exists() or not all(one.was_done for one in outcome.told):
+            if not (folder / SUMMARY).exists() or not all(one.was_done for one in outcome.reports):
                 incidents = Counter[str]()
-                for one in outcome.told:
+                for one in outcome.reports:
                     incidents.update(dict(one.incidents))
                 write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
             is_all_done = _tell(outcome, files, paths)
             show_batch(rows, incidents_of(folder), into, len(shards))
-            log_and_tell(log, folder)
+            log_and_report(log, folder)
     except Timeout as error:
         raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
     return 0 if is_all_done else 2
@@ -156,7 +156,7 @@ def _built(config: DictConfig) -> tuple[Executor, Tracking, PartsFactory]:
 
 
 def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _BatchOutcome:
-    before = {shard.number: work.told_before(shard) for shard in shards}
+    before = {shard.number: work.earlier_reports(shard) for shard in shards}
     outcome = _BatchOutcome([one for told in before.values() for one in told or ()])
     shards = [shard for shard in shards if before[shard.number] is None]
     started = time.perf_counter()
@@ -172,7 +172,7 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
                     mib = int(sum(size for size, _ in done.values())) // _MIB
                     show(f"{outcome.messages:,} messages, {rate:,.0f}/s, MiB", mib, total)
                 case SourceReport():
-                    outcome.told.append(said)
+                    outcome.reports.append(said)
                 case FailedItem(item, reason):
                     outcome.failed.append(f"{shards[item].name}: {reason}")
     outcome.seconds = time.perf_counter() - started
@@ -182,19 +182,19 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
 def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
     """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
-    aside = [line for one in outcome.told for line in one.put_aside]
+    aside = [line for one in outcome.reports for line in one.put_aside]
     for line in aside[:_SHOWN]:
         warn(f"put aside: {line}")
     if len(aside) > _SHOWN:
         warn(f"{len(aside)} put aside in all")
     refused = 0
-    for one in outcome.told:
+    for one in outcome.reports:
         if one.refused is not None:
             is_passed = is_passed_over(by_path[one.source.path], named)
             refused += not is_passed
             reason = one.refused.partition("; lcm reads: ")[0] if is_passed else one.refused
             warn(f"{'passed over' if is_passed else 'not taken in'}: {reason}")
-    failures = Counter(failure for one in outcome.told for failure in one.failures)
+    failures = Counter(failure for one in outcome.reports for failure in one.failures)
     for failure, times in failures.most_common(_SHOWN):
         conversations = f"{times} conversation{'s' if times > 1 else ''}"
         warn(f"not compacted to the end: {conversations}: {failure}; the same command tries again")

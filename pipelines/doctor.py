@@ -21,7 +21,7 @@ from rich.table import Table
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
 from lcm.store.connection import connect, transaction
-from lcm.store.derived import FULL_TEXT, rebuild_words, restate
+from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.config.arguments import told_apart
@@ -70,7 +70,7 @@ def repair(connection: sqlite3.Connection, checks: Sequence[Check]) -> None:
             if table in wrong:
                 rebuild_words(connection, table)
         if "summary_totals" in wrong:
-            restate(connection)
+            recompute_totals(connection)
 
 
 def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:

@@ -23,7 +23,7 @@ from pipelines.config.building import refuse_unused
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import experiment_of, measured, parts_of
 from pipelines.steps.sweep import sweep
-from pipelines.views.terminal import log_and_tell, progress, show_run
+from pipelines.views.terminal import log_and_report, progress, show_run
 
 
 def main(asked: Command) -> int:
@@ -45,4 +45,4 @@ def evaluate(config: DictConfig, folder: Path) -> None:
         with progress() as show:
             summary = measured(config, experiment, folder, show)
         show_run(summary, folder)
-        log_and_tell(log, folder)
+        log_and_report(log, folder)

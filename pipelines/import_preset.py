@@ -51,7 +51,7 @@ class ImportedPreset:
     overrides: tuple[str, ...]
     """That make it."""
     origin: dict[str, Any]
-    told: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
     """What could not be taken over as it stands -> why."""
     searching: tuple[str, ...] = ()
     """Overrides for the commands that search, beside the choice of the plugin's own recall."""
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("name a file to import")
     name = own.get("name") or files[0].resolve().stem.replace("-", "_")
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
-    for setting, why in found.told.items():
+    for setting, why in found.notes.items():
         say(f"Not taken over as it stands: {setting}: {why}")
     if own.get("to"):
         to = Path(own["to"])

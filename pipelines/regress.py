@@ -36,7 +36,7 @@ from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.steps.compared_sides import CompareRequest, compared_sides
 from pipelines.views.comparison_table import show_comparison
-from pipelines.views.terminal import log_and_tell, progress, show_look
+from pipelines.views.terminal import log_and_report, progress, show_config
 
 _OURS = ("baseline", "candidate", "into", "name")
 _NAME = "unified"
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("lcm regress needs a baseline: a run folder, the id of an MLflow run, or NAME@ALIAS")
     asked = command_line.read([_readable(one) for one in arguments], "regress", _OURS)
     if asked.look is not None:
-        return show_look(asked)
+        return show_config(asked)
     ours, config = _sides(asked), asked.config
     if "baseline" not in ours:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
             comparison = _compared(compared, regression, into)
             write_comparison(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
             show_comparison(comparison, into / MARKDOWN)
-            log_and_tell(log, into)
+            log_and_report(log, into)
     finally:
         if not any(into.iterdir()):
             into.rmdir()
@@ -130,7 +130,7 @@ def _folder(into: str | None, now: datetime) -> Path:
     if (wanted / SUMMARY).exists():
         raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
     try:
-        return command_line.made_folder(wanted, may_exist=into is not None)
+        return command_line.new_folder(wanted, may_exist=into is not None)
     except OSError as error:
         raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 

@@ -44,7 +44,7 @@ from pipelines.config import building, conf_folder
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import identity, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
-from pipelines.views.terminal import console, log_and_tell, progress, say, warn
+from pipelines.views.terminal import console, log_and_report, progress, say, warn
 
 if TYPE_CHECKING:
     from eval.tuning.trial_queue import TrialQueue
@@ -133,7 +133,7 @@ def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
                 if trial is None:
                     break
                 try:
-                    with queue.heard(trial):
+                    with queue.heartbeat(trial):
                         run_trial(trial, queue, search)
                 except KeyboardInterrupt:
                     queue.give_back(trial.number)
@@ -230,4 +230,4 @@ def _told(search: StudySetup) -> Mapping[str, object]:
 
 def _logged(log: Log, folder: Path, parent: Path | None) -> bool:
     """Log a folder if it is complete; whether tracking works."""
-    return not (folder / SUMMARY).is_file() or log_and_tell(log, folder, parent)
+    return not (folder / SUMMARY).is_file() or log_and_report(log, folder, parent)

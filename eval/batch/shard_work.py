@@ -78,7 +78,7 @@ class ShardWork:
         except Timeout as error:
             raise LcmError(f"{shard.name} of {self.into} is being worked on; try again when that is done") from error
 
-    def told_before(self, shard: Shard) -> list[SourceReport] | None:
+    def earlier_reports(self, shard: Shard) -> list[SourceReport] | None:
         """What an earlier run told of the shard, where nothing is left to do: known without a worker."""
         path = self.into / f"{shard.name}.db"
         if not path.exists() and shard.sources:

@@ -21,7 +21,7 @@ class FrameCache:
 
     cache: StageCache | None
 
-    def frame(self, stage: str, key: str | None, make: Callable[[], Made], *, at_hand: bool = False) -> Made:
+    def frame(self, stage: str, key: str | None, make: Callable[[], Made], *, in_memory: bool = False) -> Made:
         """What `make` gives, or gave before under this key; without a key it is always made.
 
         Args:
@@ -32,8 +32,8 @@ class FrameCache:
         """
         if self.cache is None or key is None:
             return make()
-        if at_hand:
-            return self.cache.at_hand(stage, key, lambda: _sized(self._read_or_made(stage, key, make)))
+        if in_memory:
+            return self.cache.in_memory(stage, key, lambda: _sized(self._read_or_made(stage, key, make)))
         return self._read_or_made(stage, key, make)
 
     def _read_or_made(self, stage: str, key: str, make: Callable[[], Made]) -> Made:

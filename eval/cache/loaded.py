@@ -28,4 +28,4 @@ def loaded(loader: DatasetLoader, cache: StageCache | None) -> Dataset:
         letters = sum(len(message.content) for one in dataset.transcripts for message in one.messages)
         return dataset, letters * _BYTES_A_LETTER
 
-    return cache.at_hand("dataset", key, made)
+    return cache.in_memory("dataset", key, made)

@@ -42,7 +42,7 @@ class CachedSource:
             batch.incidents.subtract(incidents)
             return frame, incidents
 
-        frame, incidents = self.frames.frame("pools", key, made, at_hand=True)
+        frame, incidents = self.frames.frame("pools", key, made, in_memory=True)
         batch.incidents.update(incidents)
         return frame
 

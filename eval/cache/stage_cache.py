@@ -60,7 +60,7 @@ class StageCache:
     def folder(self) -> Path:
         return cache_dir() / "stages" if self.directory is None else Path(self.directory).expanduser()
 
-    def at_hand(self, stage: str, key: str, make: Callable[[], tuple[_Value, int]]) -> _Value:
+    def in_memory(self, stage: str, key: str, make: Callable[[], tuple[_Value, int]]) -> _Value:
         """A value that is kept in this process alone; `make` gives it with its size in bytes."""
         return _at_hand(self.folder, int(self.memory_gib * _GIB)).get((stage, key), make)
 

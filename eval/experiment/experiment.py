@@ -192,7 +192,7 @@ class Experiment:
             if isinstance(measure, RunMeasure):
                 keys.append(self._key(results, arm, measure))
                 make = partial(self._of_run, results, arm, documents, measure)
-                rows, _ = stages.frame("values", keys[-1], make, at_hand=is_control)
+                rows, _ = stages.frame("values", keys[-1], make, in_memory=is_control)
             elif not is_control and name in frames and "query_id" in frames[name].columns:
                 rows = frames[name]
             else:
@@ -206,7 +206,7 @@ class Experiment:
         if not is_control:
             return of_arm, means()[0]
         key = None if None in keys else _digest([keys, self.means])
-        return of_arm, stages.frame("means", key, means, at_hand=True)[0]
+        return of_arm, stages.frame("means", key, means, in_memory=True)[0]
 
     def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""

@@ -86,7 +86,7 @@ class WorkspaceEvaluator:
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
     """Query id -> ids of its relevant messages."""
-    inputs: "_Inputs | None" = field(init=False)
+    inputs: "_StageInputs | None" = field(init=False)
     """What the stages depend on; None = nothing is kept."""
 
     def __post_init__(self) -> None:
@@ -96,34 +96,36 @@ class WorkspaceEvaluator:
         }
         object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
         object.__setattr__(self, "evidence", self.dataset.evidence())
-        object.__setattr__(self, "inputs", None if self.cache is None else _Inputs(self))
+        object.__setattr__(self, "inputs", None if self.cache is None else _StageInputs(self))
 
     def evaluate(self, workspace: str, progress: Callable[[int], None]) -> WorkspaceResult:
-        """Let a memory hear a workspace and ask it; `progress` is told how many queries were answered, as they are."""
+        """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
         transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
-        keys = _Keys(self.inputs, workspace)
+        keys = _StageKeys(self.inputs, workspace)
         is_frozen = not self.system.reinforcement.recalled
-        replayed = WorkspaceReplay(self.system, self.replay, transcripts, queries, self.cache, keys.heard, is_frozen)
+        replayed = WorkspaceReplay(
+            self.system, self.replay, transcripts, queries, self.cache, keys.checkpoints, is_frozen
+        )
         stages, incidents = FrameCache(self.cache), Counter[str]()
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}
-        for number, checkpoint in enumerate(replayed.moments()):
+        for number, checkpoint in enumerate(replayed.checkpoints()):
             incidents.update(checkpoint.incidents)
             for arm in self.rankings if checkpoint.queries else ():
                 make = self._ranked(checkpoint, arm, stages, keys)
-                frame, survived = stages.frame("ranked", keys.ranked(arm, number), make, at_hand=arm != SYSTEM_ARM)
+                frame, survived = stages.frame("ranked", keys.ranked(arm, number), make, in_memory=arm != SYSTEM_ARM)
                 ranked[arm].append(frame)
                 incidents.update(survived)
             if not checkpoint.queries:
                 for name in _FACTS:
-                    facts[name], _ = stages.frame("facts", keys.fact(name), _fact(name, checkpoint), at_hand=True)
+                    facts[name], _ = stages.frame("facts", keys.fact(name), _fact(name, checkpoint), in_memory=True)
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
             for name, measure in self.measures.items():
                 if self._reads(measure, workspace, checkpoint):
                     make = self._measured(checkpoint, measure, checkpoint.queries or queries, answers)
-                    frame, survived = stages.frame("measured", keys.measured(name, number), make, at_hand=True)
+                    frame, survived = stages.frame("measured", keys.measured(name, number), make, in_memory=True)
                     measured.setdefault(name, []).append(frame)
                     incidents.update(survived)
             progress(len(checkpoint.queries))
@@ -147,13 +149,15 @@ class WorkspaceEvaluator:
             return any(query.workspace_id == workspace for query in measure.chosen(self.dataset.queries))
         return isinstance(measure, MemoryMeasure)
 
-    def _ranked(self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_Keys") -> Callable[[], Made]:
+    def _ranked(
+        self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_StageKeys"
+    ) -> Callable[[], Made]:
         def answers(memory: Memory) -> pl.DataFrame:
             if arm == SYSTEM_ARM and self.system.reinforcement.recalled:
                 return memory.recall(checkpoint.queries)
             ranking = self.rankings[arm]
-            if keys.heard is not None:
-                ranking = with_cached_pools(ranking, stages, keys.heard)
+            if keys.checkpoints is not None:
+                ranking = with_cached_pools(ranking, stages, keys.checkpoints)
             return memory.rank(checkpoint.queries, ranking)
 
         return _of_memory(checkpoint, answers)
@@ -191,14 +195,14 @@ def refuse_unmeasured(measures: Mapping[str, Measure]) -> None:
                 )
 
 
-class _Inputs:
+class _StageInputs:
     """What the stages of all workspaces depend on; None where something in them has no identity."""
 
     def __init__(self, evaluator: WorkspaceEvaluator) -> None:
         system = evaluator.system
         self.is_frozen = not system.reinforcement.recalled
-        """Else answers depend on the answers before them, and only what was heard is kept."""
-        self.heard = _identified(lambda identity: _heard(evaluator, identity))
+        """Else answers depend on the answers before them, and only the checkpoints of the replay are kept."""
+        self.checkpoints = _identified(lambda identity: _checkpoint_inputs(evaluator, identity))
         self.ranked = {arm: _identified(_of(ranking)) for arm, ranking in evaluator.rankings.items()}
         self.facts = _identified(_of(REPORT_TOKENS))
         self.measured: dict[str, str | None] = {}
@@ -208,14 +212,14 @@ class _Inputs:
                 self.measured[name] = None if parts is None else _identified(_of([measure, REPORT_TOKENS, *parts]))
 
 
-class _Keys:
+class _StageKeys:
     """Under which digests the stages of one workspace are kept; None = they are not."""
 
-    def __init__(self, inputs: _Inputs | None, workspace: str) -> None:
+    def __init__(self, inputs: _StageInputs | None, workspace: str) -> None:
         self._inputs = inputs
-        self.heard: str | None = None
-        if inputs is not None and inputs.heard is not None:
-            self.heard = digest([inputs.heard, workspace], ())
+        self.checkpoints: str | None = None
+        if inputs is not None and inputs.checkpoints is not None:
+            self.checkpoints = digest([inputs.checkpoints, workspace], ())
 
     def ranked(self, arm: str, number: int) -> str | None:
         return self._of_answers(lambda inputs: inputs.ranked[arm], number)
@@ -226,11 +230,11 @@ class _Keys:
     def fact(self, name: str) -> str | None:
         return self._of_answers(lambda inputs: inputs.facts, name)
 
-    def _of_answers(self, chosen: Callable[[_Inputs], str | None], *others: object) -> str | None:
-        if self.heard is None or self._inputs is None or not self._inputs.is_frozen:
+    def _of_answers(self, chosen: Callable[[_StageInputs], str | None], *others: object) -> str | None:
+        if self.checkpoints is None or self._inputs is None or not self._inputs.is_frozen:
             return None
         stage = chosen(self._inputs)
-        return None if stage is None else digest([self.heard, stage, *others], ())
+        return None if stage is None else digest([self.checkpoints, stage, *others], ())
 
 
 def _identified(inputs: Callable[[Fingerprint], Any]) -> str | None:
@@ -245,10 +249,10 @@ def _of(part: Any) -> Callable[[Fingerprint], Any]:
     return lambda identity: identity.of(part)
 
 
-def _heard(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> Any:
+def _checkpoint_inputs(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> Any:
     parts = {one.name: getattr(evaluator.system, one.name) for one in fields(evaluator.system)}
     del parts["ranking"]
-    # How an assembly words what was said is counted; how it packs is not heard.
+    # How an assembly words what was said is counted; how it packs is not part of a checkpoint.
     shown = parts.pop("assembly")
     identity.modules |= {Memory.__module__, WorkspaceReplay.__module__, type(shown).__module__}
     worded = [type(shown).__qualname__, shown.shows_documents, getattr(shown, "is_shown_twice", None)]
@@ -286,4 +290,4 @@ _FACTS: Mapping[str, Callable[[Memory], pl.DataFrame]] = {
     "decisions": lambda memory: memory.store.decisions(),
     "widths": _widths,
 }
-"""What is told of a memory that has heard all."""
+"""Facts of a memory that has taken in all transcripts of its workspace, by name."""

@@ -18,34 +18,38 @@ class Bulk:
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[list[Query]]:
-        """Let the memory hear the transcripts; yield queries when it has heard what was said before them, and no more.
+        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
 
         Queries between the same two messages come together. Every query is yielded once.
         """
-        for heard, asked in self.steps(transcripts, queries):
-            for transcript in heard:
+        for ingested, asked in self.steps(transcripts, queries):
+            for transcript in ingested:
                 memory.ingest(transcript)
-            memory.compact([transcript.conversation_id for transcript in heard])
+            memory.compact([transcript.conversation_id for transcript in ingested])
             yield asked
 
     def steps(
         self, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[tuple[list[Transcript], list[Query]]]:
-        """Yield the transcripts that grew, as far as they have been heard, and the queries asked before more is."""
+        """Yield the transcripts that grew, as far as they are ingested, and the queries asked before more is."""
         before = (0,) * len(transcripts)
-        for heard, asked in moments(transcripts, queries).items():
-            grown = [heard_until(t, n) for t, n, known in zip(transcripts, heard, before, strict=True) if n > known]
-            before = heard
+        for ingested, asked in queries_by_extent(transcripts, queries).items():
+            grown = [
+                transcript_until(t, n) for t, n, known in zip(transcripts, ingested, before, strict=True) if n > known
+            ]
+            before = ingested
             yield grown, asked
 
 
-def moments(transcripts: Sequence[Transcript], queries: Sequence[Query]) -> dict[tuple[int, ...], list[Query]]:
+def queries_by_extent(
+    transcripts: Sequence[Transcript], queries: Sequence[Query]
+) -> dict[tuple[int, ...], list[Query]]:
     """Queries by how many messages of each transcript were said before them, in the order of asking."""
     instants = [_instants(transcript) for transcript in transcripts]
     found: dict[tuple[int, ...], list[Query]] = {}
     for query in sorted(queries, key=lambda query: query.asked_at):
-        heard = tuple(bisect_right(times, query.asked_at) for times in instants)
-        found.setdefault(heard, []).append(query)
+        ingested = tuple(bisect_right(times, query.asked_at) for times in instants)
+        found.setdefault(ingested, []).append(query)
     return found
 
 
@@ -58,7 +62,7 @@ def _instants(transcript: Transcript) -> list[datetime]:
     return instants
 
 
-def heard_until(transcript: Transcript, n: int) -> Transcript:
+def transcript_until(transcript: Transcript, n: int) -> Transcript:
     """Its first n messages, and the events that stand before the next."""
     events = tuple(event for event in transcript.events if event.after <= n)
     return replace(transcript, messages=transcript.messages[:n], events=events)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from eval.replay.bulk import heard_until, moments
+from eval.replay.bulk import queries_by_extent, transcript_until
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
@@ -13,26 +13,26 @@ from lcm.records.query import Query
 @dataclass(frozen=True, slots=True)
 class PerTurn:
     """A turn is all up to the next message of the user. After each, compaction looks at its triggers; a question finds
-    the context that existed then. Transcripts of one workspace are heard one after another between two questions."""
+    the context that existed then. Transcripts of one workspace are ingested one after another between two questions."""
 
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[list[Query]]:
-        """Let the memory hear the transcripts; yield queries when it has heard what was said before them, and no more.
+        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
 
         Queries between the same two messages come together. Every query is yielded once.
         """
         before = (0,) * len(transcripts)
-        for heard, asked in moments(transcripts, queries).items():
-            for transcript, n, known in zip(transcripts, heard, before, strict=True):
+        for ingested, asked in queries_by_extent(transcripts, queries).items():
+            for transcript, n, known in zip(transcripts, ingested, before, strict=True):
                 if n > known:
-                    _hear(memory, heard_until(transcript, n), known)
-            before = heard
+                    _ingest_turns(memory, transcript_until(transcript, n), known)
+            before = ingested
             memory.catch_up()
             yield asked
 
 
-def _hear(memory: Memory, transcript: Transcript, known: int) -> None:
+def _ingest_turns(memory: Memory, transcript: Transcript, known: int) -> None:
     """Take the turns behind the first `known` messages; then note what is recorded beside the messages so far."""
     name = transcript.conversation_id
     for turn in turns(transcript.messages[known:]):

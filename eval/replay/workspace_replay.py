@@ -1,4 +1,4 @@
-"""What a workspace has heard, moment by moment: played once, opened again afterwards."""
+"""The replay of one workspace as a series of checkpoints: played once, opened from the cache afterwards."""
 
 import json
 import logging
@@ -19,9 +19,9 @@ from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 
 _log = logging.getLogger(__name__)
-_MOST_MOMENTS = 16
-"""Moments of a workspace whose states are kept; where questions lie between more, it is played each time."""
-_INDEX = "moments.json"
+_MOST_CHECKPOINTS = 16
+"""Checkpoints of a workspace that are kept; where questions lie between more, it is played each time."""
+_INDEX = "checkpoints.json"
 _BYTES_A_DOCUMENT = 20_000
 """What a document takes in memory, roughly: its vectors, its words in an index, its row."""
 
@@ -29,7 +29,7 @@ _BYTES_A_DOCUMENT = 20_000
 class Replay(Protocol):
     """A `replay` choice: how transcripts reach a memory.
 
-    Laws: every query is yielded once; when it is, the memory has heard what was said before it, and no more.
+    Laws: every query is yielded once; when it is, the memory holds what was said before it, and no more.
     """
 
     def play(
@@ -39,18 +39,18 @@ class Replay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheckpoint:
-    """A memory as it was when questions were asked. The last moment has none: all has been heard."""
+    """A memory as it was when questions were asked. The last checkpoint has none: all is ingested."""
 
     queries: list[Query]
     open: Callable[[], Memory]
-    """The memory; until the next moment, and not to be closed."""
+    """The memory; until the next checkpoint, and not to be closed."""
     incidents: Counter[str]
-    """What was survived since the moment before, by name and times."""
+    """What was survived since the checkpoint before, by name and times."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceReplay:
-    """The moments of one workspace."""
+    """Replays one workspace: yields its checkpoints, from the cache where it holds them."""
 
     system: System
     replay: Replay
@@ -58,14 +58,14 @@ class WorkspaceReplay:
     queries: Sequence[Query]
     cache: StageCache | None = None
     key: str | None = None
-    """Of all that what is heard depends on; None = nothing is kept."""
-    is_left_as_it_is: bool = True
+    """The digest of all that the checkpoints depend on; None = nothing is kept."""
+    is_frozen: bool = True
     """Whether answering changes nothing: then one opened memory serves every run of this process, and a state that was
-    kept serves after the first moment too."""
+    kept serves after the first checkpoint too."""
 
-    def moments(self) -> Iterator[ReplayCheckpoint]:
+    def checkpoints(self) -> Iterator[ReplayCheckpoint]:
         """Play, or open what was played before; queries come in the same order either way."""
-        kept = None if self.cache is None or self.key is None else self.cache.read_folder("heard", self.key)
+        kept = None if self.cache is None or self.key is None else self.cache.read_folder("checkpoints", self.key)
         try:
             index = None if kept is None else json.loads((kept / _INDEX).read_text())
         except OSError:  # another process has made room since
@@ -91,10 +91,10 @@ class WorkspaceReplay:
 
         @lru_cache(maxsize=1)
         def opened(number: int) -> Memory:
-            if self.cache is None or not self.is_left_as_it_is:
+            if self.cache is None or not self.is_frozen:
                 return copied(number)
             # Other systems of this process have the same documents: they answer and show differently.
-            live = self.cache.at_hand("opened", f"{self.key}-{number}", partial(documents, number))
+            live = self.cache.in_memory("opened", f"{self.key}-{number}", partial(documents, number))
             return Memory(self.system, live.store, live=live)
 
         for number, query_ids, incidents in index:
@@ -103,7 +103,7 @@ class WorkspaceReplay:
             )
 
     def _played_to(self, place: int) -> Memory:
-        """A memory as it was at a moment, or at the end where there were fewer."""
+        """A memory as it was at a checkpoint, or at the end where there were fewer."""
         memory = Memory.open(self.system)
         for at, _ in enumerate(self.replay.play(memory, self.transcripts, self.queries)):
             if at == place:
@@ -113,25 +113,25 @@ class WorkspaceReplay:
     def _played(self) -> Iterator[ReplayCheckpoint]:
         with ExitStack() as until_done:
             memory = until_done.enter_context(Memory.open(self.system))
-            states = _States(None, memory)
+            states = _SavedCheckpoints(None, memory)
             if self.cache is not None and self.key is not None:
-                states.folder = until_done.enter_context(self.cache.written_folder("heard", self.key))
+                states.folder = until_done.enter_context(self.cache.written_folder("checkpoints", self.key))
             before = Counter[str]()
             for asked in self.replay.play(memory, self.transcripts, self.queries):
                 incidents = memory.incidents - before
                 states.keep(asked, incidents)
-                if len(states.index) > (_MOST_MOMENTS if self.is_left_as_it_is else 1):
-                    states.give_up()
+                if len(states.index) > (_MOST_CHECKPOINTS if self.is_frozen else 1):
+                    states.discard()
                 yield ReplayCheckpoint(asked, lambda: memory, incidents)
                 before = Counter(memory.incidents)
             incidents = memory.incidents - before
-            states.keep([], incidents, is_same=not self.is_left_as_it_is)
+            states.keep([], incidents, is_same=not self.is_frozen)
             yield ReplayCheckpoint([], lambda: memory, incidents)
             states.write_index()
 
 
-class _States:
-    """What a memory was at each moment, in files of a folder."""
+class _SavedCheckpoints:
+    """Copies of a memory at each checkpoint, in files of a folder."""
 
     def __init__(self, folder: Path | None, memory: Memory) -> None:
         self.folder = folder
@@ -148,7 +148,7 @@ class _States:
                 self._memory.copy_to(self.folder / f"{self._number}.db")
         self.index.append((self._number, [query.query_id for query in asked], dict(incidents)))
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """Too much to keep: an empty folder is not kept."""
         for file in self.folder.iterdir() if self.folder is not None else ():
             file.unlink()

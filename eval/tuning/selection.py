@@ -86,7 +86,7 @@ def best(trials: Sequence[FinishedTrial], objectives: Sequence[Objective]) -> Fi
     return trials[pick(np.array([trial.values for trial in trials]), objectives)]
 
 
-def on_front(trials: Sequence[FinishedTrial], objectives: Sequence[Objective]) -> list[FinishedTrial]:
+def pareto_front(trials: Sequence[FinishedTrial], objectives: Sequence[Objective]) -> list[FinishedTrial]:
     """The trials of the Pareto front."""
     signed = np.array([trial.values for trial in trials]) * np.array([one.sign for one in objectives])
     return [trial for trial, is_in in zip(trials, front(signed), strict=True) if is_in]

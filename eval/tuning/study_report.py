@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from eval.tuning.finished_trial import FinishedTrial
 from eval.tuning.objective import Objective
-from eval.tuning.selection import CrossValidation, best, cross_validated, on_front
+from eval.tuning.selection import CrossValidation, best, cross_validated, pareto_front
 from eval.tuning.trial_queue import ERROR
 
 CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
@@ -76,7 +76,7 @@ def study_report(
         trials=tuple(trials),
         complete=tuple(complete),
         picked=best(complete, objectives),
-        front=tuple(on_front(complete, objectives)),
+        front=tuple(pareto_front(complete, objectives)),
         validation=cross_validated(complete, objectives, folds),
         importances=importances,
     )

@@ -124,7 +124,7 @@ class TrialQueue:
         return [trial for trial in self.trials() if trial.state != TrialState.WAITING]
 
     @contextmanager
-    def heard(self, trial: Trial) -> Iterator[None]:
+    def heartbeat(self, trial: Trial) -> Iterator[None]:
         """Let other machines know that the trial is worked on."""
         trial_id = self._trial_id(trial.number)
         stopped = threading.Event()

@@ -42,7 +42,7 @@ class CompactionProgress:
     def is_over(self) -> bool:
         return bool(self.failure) or self.is_late
 
-    def hear(self, result: SummaryResult | None) -> None:
+    def update_clock(self, result: SummaryResult | None) -> None:
         """Look at the time that an answer tells."""
         if isinstance(result, TimedResult):
             self.elapsed_seconds = result.elapsed_seconds

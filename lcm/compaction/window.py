@@ -30,7 +30,7 @@ class StoredWindow:
         self._read: ContextTotals | None = None
         self._staged: list[Change] | None = None
         self._staged_summaries: dict[str, Summary] = {}
-        self.settled: set[str] = set()
+        self.attempted: set[str] = set()
 
     @property
     def conversation_id(self) -> str:

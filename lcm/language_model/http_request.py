@@ -4,7 +4,7 @@ import requests
 import urllib3
 
 
-def as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def without_netrc(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """No other authentication: requests would put that of a .netrc in the place of the key."""
     return request
 

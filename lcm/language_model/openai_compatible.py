@@ -14,7 +14,7 @@ from lcm.checks import check_range
 from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.language_model.auth_failure import is_auth_failure
 from lcm.language_model.credentials import Credential, credentials
-from lcm.language_model.http_request import as_it_is, is_timeout
+from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.language_model.reply_text import is_incomplete, reply_text
 from lcm.protocols.models import Usable
 
@@ -185,7 +185,7 @@ class OpenAiCompatible:
                 json=body,
                 timeout=self.timeout_seconds,
                 allow_redirects=False,  # the key is for this server alone
-                auth=as_it_is,
+                auth=without_netrc,
             )
         except requests.RequestException as error:
             if not is_timeout(error):

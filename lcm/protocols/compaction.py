@@ -39,7 +39,7 @@ class ContextWindow(Protocol):
         ...
 
     @property
-    def settled(self) -> set[str]:
+    def attempted(self) -> set[str]:
         """Names of what compaction tried here in vain, or told of, and need not again."""
         ...
 

@@ -60,7 +60,7 @@ def misstated(connection: sqlite3.Connection, conversation: int | None = None) -
         yield f"summary {summary_id}: {', '.join(wrong)}"
 
 
-def restate(connection: sqlite3.Connection) -> int:
+def recompute_totals(connection: sqlite3.Connection) -> int:
     """Work the totals of summaries out anew, inside the caller's transaction; returns how many were wrong."""
     wrong = list(_compared(connection, None))
     connection.executemany(

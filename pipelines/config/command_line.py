@@ -142,7 +142,7 @@ def claimed(asked: Command, *, goes_on: bool = False) -> Iterator[Path]:
     """
     is_named = any(override.startswith(f"{_RUN_DIR}=") for override in asked.overrides)
     try:
-        folder = made_folder(asked.folder, may_exist=is_named or goes_on)
+        folder = new_folder(asked.folder, may_exist=is_named or goes_on)
     except OSError as error:
         raise LcmError(f"{_RUN_DIR}={asked.folder} cannot be made ({error.strerror}); name another") from error
     try:
@@ -152,7 +152,7 @@ def claimed(asked: Command, *, goes_on: bool = False) -> Iterator[Path]:
             folder.rmdir()
 
 
-def made_folder(wanted: Path, may_exist: bool = False) -> Path:
+def new_folder(wanted: Path, may_exist: bool = False) -> Path:
     """Make a folder, `wanted-2` where another process has `wanted`, and so on."""
     for n in itertools.count(1):
         folder = wanted if n == 1 else wanted.with_name(f"{wanted.name}-{n}")

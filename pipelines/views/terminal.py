@@ -75,13 +75,13 @@ def say(text: str) -> None:
     console().print(well_formed(text), highlight=False, markup=False)
 
 
-def show_look(asked: Command) -> int:
+def show_config(asked: Command) -> int:
     """Print the configuration that a command looks at; returns the exit code."""
     say(shown(asked).rstrip("\n"))
     return 0
 
 
-def log_and_tell(log: Log, folder: Path, parent: Path | None = None) -> bool:
+def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
     """Log a complete folder and say where; whether tracking works."""
     try:
         where = log(folder, parent)

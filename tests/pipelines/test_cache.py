@@ -15,7 +15,7 @@ FrameCache = Callable[[], set[str]]
 def kept(tmp_path: Path, lcm: Lcm) -> FrameCache:
     """A cache with an entry of three stages and a vector; tells what is left of it."""
     cache = StageCache(directory=str(tmp_path / "cache" / "stages"))
-    for stage in ("heard", "pools", "ranked"):
+    for stage in ("checkpoints", "pools", "ranked"):
         cache.write(stage, "key", b"content")
     (tmp_path / "cache" / "embeddings").mkdir()
     (tmp_path / "cache" / "embeddings" / "rows").write_bytes(b"1")
@@ -26,11 +26,11 @@ def kept(tmp_path: Path, lcm: Lcm) -> FrameCache:
     ("arguments", "removed"),
     [
         (["prune"], set()),
-        (["prune", "stages.max_gib=0"], {"heard", "pools", "ranked"}),
-        (["prune", "heard"], set()),
-        (["prune", "heard", "stages.max_gib=0"], {"heard"}),
-        (["prune", "heard", "ranked", "stages.max_gib=0"], {"heard", "ranked"}),
-        (["clear"], {"heard", "pools", "ranked"}),
+        (["prune", "stages.max_gib=0"], {"checkpoints", "pools", "ranked"}),
+        (["prune", "checkpoints"], set()),
+        (["prune", "checkpoints", "stages.max_gib=0"], {"checkpoints"}),
+        (["prune", "checkpoints", "ranked", "stages.max_gib=0"], {"checkpoints", "ranked"}),
+        (["clear"], {"checkpoints", "pools", "ranked"}),
         (["clear", "pools"], {"pools"}),
         (["clear", "embeddings"], {"embeddings"}),
         ([], set()),
@@ -42,7 +42,7 @@ def test_what_is_named_is_removed_and_nothing_else(
 ) -> None:
     done = lcm("cache", *arguments)
     assert done.code == 0, done.stderr
-    assert kept() == {"heard", "pools", "ranked", "embeddings"} - removed
+    assert kept() == {"checkpoints", "pools", "ranked", "embeddings"} - removed
     stages = len(removed - {"embeddings"})
     assert not arguments or f"Removed: {stages} stages" in done.stdout
 
@@ -65,4 +65,4 @@ def test_what_is_not_known_is_refused_before_anything_is_removed(
     assert done.code == 2
     assert problem in done.stderr
     assert done.stderr.count("\n") == 1
-    assert kept() == {"heard", "pools", "ranked", "embeddings"}
+    assert kept() == {"checkpoints", "pools", "ranked", "embeddings"}

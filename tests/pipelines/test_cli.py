@@ -327,7 +327,7 @@ def wait_for(path: Path, timeout_s: float = 60) -> None:
 
 def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
     wanted = tmp_path / "runs" / "12-00-00"
-    made = [command_line.made_folder(wanted) for _ in range(3)]
+    made = [command_line.new_folder(wanted) for _ in range(3)]
     assert [folder.name for folder in made] == ["12-00-00", "12-00-00-2", "12-00-00-3"]
 
 

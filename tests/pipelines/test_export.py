@@ -132,7 +132,7 @@ def test_a_hosts_file_is_looked_into(tmp_path: Path) -> None:
     found = import_preset.imported_plugin([path])
     assert found.config["fusion"]["k2"] == 5
     assert found.config["fusion"]["k1"] == 2 * 5
-    assert found.told["alpha"].startswith("no code of the plugin reads it")
+    assert found.notes["alpha"].startswith("no code of the plugin reads it")
 
 
 def test_variables_beside_a_file_stand_above_it(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def test_an_exported_preset_is_composed_again(tmp_path: Path) -> None:
     overrides = ("system=lancedb_pro", "decay.beta_core=0.9")
     exported(tmp_path, *overrides)
     found = import_preset.imported_preset(tmp_path / "provenance.json")
-    assert found.told == {}
+    assert found.notes == {}
     assert found.config["decay"]["beta_core"] == 0.9
     (tmp_path / "decay" / "turned.yaml").write_text(
         (tmp_path / "decay" / "turned.yaml").read_text().replace("beta_core: 0.9", "beta_core: 0.7")
     )
-    assert "choices have changed" in import_preset.imported_preset(tmp_path).told["experiment=turned"]
+    assert "choices have changed" in import_preset.imported_preset(tmp_path).notes["experiment=turned"]
 
 
 @pytest.mark.parametrize(

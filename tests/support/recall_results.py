@@ -39,7 +39,7 @@ def recalled(config: DictConfig) -> object:
         tools = Tools(recall, reader, lambda: START, "talk")
         seconds = count(0, 5)
         slow = Tools(recall, reader, lambda: START + timedelta(seconds=next(seconds)), "talk")
-        grant, lent = recall.lend(reader, [1], lambda: START)
+        grant, lent = recall.grant_access(reader, [1], lambda: START)
         borrowed = Tools(recall, lent, lambda: START, "talk")
         calls: tuple[tuple[Tools, str, Mapping[str, Any]], ...] = (
             (tools, "lcm_grep", {"pattern": '"blue kettle" garden', "mode": "full_text"}),

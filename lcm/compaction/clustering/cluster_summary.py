@@ -116,7 +116,7 @@ class ClusterSummary:
                 continue
             is_tight = level != "normal"
             result = yield self._request(progress, cluster, turns, rung, is_aggressive=is_tight, is_extractive=is_last)
-            progress.hear(result)
+            progress.update_clock(result)
             failure, is_extractive = result.failure, result.method == EXTRACTIVE
             if isinstance(failure, AuthError):
                 raise failure

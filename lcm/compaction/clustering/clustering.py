@@ -15,7 +15,7 @@ from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
-from lcm.compaction.clustering.prior_context import PriorContext, made_before, prior_context
+from lcm.compaction.clustering.prior_context import PriorContext, prior_context, summaries_before
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
 from lcm.compaction.progress import CompactionProgress, report
@@ -172,7 +172,7 @@ class Clustering:
                 continue
             cluster = self._cluster(progress, entries)
             name = _name(progress.window.conversation_id, cluster)
-            if name in tried or name in progress.window.settled:
+            if name in tried or name in progress.window.attempted:
                 continue
             tried.add(name)
             if self.summary.is_silent(cluster):
@@ -189,7 +189,7 @@ class Clustering:
                 continue
             is_changed = is_changed or is_folded
             if not is_folded and len(progress.made) == made:
-                progress.window.settled.add(name)  # asking again would give the same
+                progress.window.attempted.add(name)  # asking again would give the same
         return is_changed
 
     def _passes(self, progress: CompactionProgress, target_tokens: int | None) -> Passing:
@@ -238,7 +238,7 @@ class Clustering:
             before = _before(progress.totals, entries[0].ordinal)
             earlier = progress.window.summaries([entry.item_id for entry in before if not entry.is_message])
         else:
-            earlier = made_before(progress.window.summaries(ids), messages[0].created_at or EPOCH)
+            earlier = summaries_before(progress.window.summaries(ids), messages[0].created_at or EPOCH)
         return prior_context(earlier, self.prior_context_tokens, self.summary.counting.estimator)
 
 
@@ -251,8 +251,8 @@ def _decline(progress: CompactionProgress, cluster: Cluster) -> None:
 
 
 def _is_new(window: ContextWindow, told: str) -> bool:
-    is_new = told not in window.settled
-    window.settled.add(told)
+    is_new = told not in window.attempted
+    window.attempted.add(told)
     return is_new
 
 

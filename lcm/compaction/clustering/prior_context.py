@@ -38,7 +38,7 @@ def prior_context(earlier: Sequence[Summary], limit_tokens: int, token_estimator
     return PriorContext(tuple(one.summary_id for one in taken), text, used)
 
 
-def made_before(summaries: Sequence[Summary], instant: datetime) -> list[Summary]:
+def summaries_before(summaries: Sequence[Summary], instant: datetime) -> list[Summary]:
     """Those that were made before an instant, oldest first, ties by id: the original's choice of what is earlier."""
     made = [summary for summary in summaries if summary.created_at < instant]
     return sorted(made, key=lambda summary: (summary.created_at, summary.summary_id))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lcm.compaction.guidance.cues import SentenceCues, finding
 from lcm.compaction.guidance.grammar import Rule
-from lcm.compaction.guidance.imperatives import command, command_behind, insists
+from lcm.compaction.guidance.imperatives import command, imperative_after_condition, starts_as_imperative
 from lcm.compaction.guidance.reading import GuidanceMatches, Modality, RuleMatch
 from lcm.compaction.guidance.segments import HARD_BREAKS, Segment, segments
 from lcm.compaction.guidance.sentences import sentences
@@ -62,7 +62,9 @@ def _findings(cues: SentenceCues) -> Iterator[RuleMatch]:
         if place == 1 and segment.connector == ":" and len(parts[0].words) <= _LONGEST_LABEL:
             cues.is_labelled = not cues.known.label["plain"].match(parts[0].text)
         is_metatext = segment.connector == ":" and bool(re.search(r"\b(?:is|are|was|goal)$", parts[place - 1].text))
-        is_open = not is_metatext and (is_open or segment.connector in HARD_BREAKS or insists(cues, segment))
+        is_open = not is_metatext and (
+            is_open or segment.connector in HARD_BREAKS or starts_as_imperative(cues, segment)
+        )
         is_followed = place + 1 < len(parts) and parts[place + 1].connector == ","
         found_here = _read(cues, segment, is_open, is_followed)
         if found_here is not None:
@@ -79,7 +81,9 @@ def _read(cues: SentenceCues, segment: Segment, is_open: bool, is_followed: bool
     if is_open and (told := command(cues, segment)) is not None:
         return told
     is_condition = bool(cues.known.leads["condition"].match(segment.text))
-    if (is_condition or segment.texts[0] == "to") and (told := command_behind(cues, segment, is_followed)) is not None:
+    if (is_condition or segment.texts[0] == "to") and (
+        told := imperative_after_condition(cues, segment, is_followed)
+    ) is not None:
         return told
     for rule in rules:
         found = rule.pattern.search(segment.text)

@@ -11,7 +11,7 @@ from lcm.compaction.guidance.sentences import Word
 _BUILDERS = frozenset(("create",))
 
 
-def insists(cues: SentenceCues, segment: Segment) -> bool:
+def starts_as_imperative(cues: SentenceCues, segment: Segment) -> bool:
     """Whether a part is an imperative by its first words, whatever stands before it."""
     return bool(
         cues.known.shapes["insistence"].match(
@@ -67,7 +67,7 @@ def command(cues: SentenceCues, segment: Segment) -> RuleMatch | None:
     return _positive(cues, words, i, once, is_wanted)
 
 
-def command_behind(cues: SentenceCues, segment: Segment, is_followed: bool) -> RuleMatch | None:
+def imperative_after_condition(cues: SentenceCues, segment: Segment, is_followed: bool) -> RuleMatch | None:
     """An imperative behind a condition that no comma ends."""
     texts = segment.texts
     for i in range(3, len(texts) - 1):

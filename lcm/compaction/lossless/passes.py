@@ -137,7 +137,7 @@ class Passes:
         limit = None if self.limits.rules == "original" else sum(entry.tokens for entry in chunk.entries)
         try:
             pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit)
-            progress.hear(pressed.result)
+            progress.update_clock(pressed.result)
             if not pressed.text:
                 progress.refuse(chunk.depth)
                 return None

@@ -104,7 +104,7 @@ class _WordedItem(NamedTuple):
     """One item of a context, and how it is worded."""
 
     item: ContextItem
-    remembered: MemoryText
+    memory: MemoryText
 
 
 class _Packing:
@@ -157,7 +157,7 @@ class _Packing:
         injected = [*hard, *recent[base:], *soft, *recent[:base], *rest]
         notes = _notes(shares, choice) | {"base_turns": len(turns) - shares.tail.base}
         if self._is_twice:
-            said = [{"role": "system", "content": message_text(one.remembered)} for one in injected]
+            said = [{"role": "system", "content": message_text(one.memory)} for one in injected]
             notes["injection_order"] = [one.item.item_id for one in injected]
         in_header = [*hard, *soft, *(recent if self._is_twice else ()), *rest]
         shown = [one.item for one in (*hard, *soft, *recent, *rest)]
@@ -167,7 +167,7 @@ class _Packing:
             tokens=tokens,
             budget_tokens=ask.budget_tokens,
             messages=tuple(said),
-            guidance=header(sections([one.remembered for one in in_header]), shares.degraded),
+            guidance=header(sections([one.memory for one in in_header]), shares.degraded),
             evicted=len(self._items) - len(recent),
             is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,
@@ -208,14 +208,14 @@ class _Packing:
         return _WordedItem(item, one)
 
     def _document(self, chosen: ChosenDocument) -> _WordedItem:
-        one = chosen.remembered
+        one = chosen.memory
         item = ContextItem(
             "document",
-            chosen.one.document_id,
+            chosen.document.document_id,
             self._text(one),
             int(chosen.tokens),
             context_tier=one.context_tier,
-            source_message_ids=chosen.one.source_message_ids,
+            source_message_ids=chosen.document.source_message_ids,
         )
         return _WordedItem(item, one)
 

@@ -22,8 +22,8 @@ _SPOKEN = ("message", "guidance")
 class ChosenDocument(NamedTuple):
     """A recalled document that is shown."""
 
-    one: Recalled
-    remembered: MemoryText
+    document: Recalled
+    memory: MemoryText
     tokens: float
 
 
@@ -89,11 +89,11 @@ class RecallRules(NamedTuple):
         rules = [one for one in ranked if one.kind == "guidance"]
         guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))
         left = max(0.0, room.left_tokens - _tokens(guidance))
-        shown_ids = {*tail_ids, *(source for chosen in guidance for source in chosen.one.source_message_ids)}
+        shown_ids = {*tail_ids, *(source for chosen in guidance for source in chosen.document.source_message_ids)}
         others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
         recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
         left = max(0.0, left - _tokens(recalled))
-        taken = {_words(chosen.one) for chosen in (*guidance, *recalled)}
+        taken = {_words(chosen.document) for chosen in (*guidance, *recalled)}
         fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
         recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), min(reserve, left), len(recalled), now)
         return RecallChoice(guidance, recalled, recovered, signals, reserve)
@@ -104,7 +104,7 @@ class RecallRules(NamedTuple):
         if not ones or budget_tokens <= 0:
             return []
         is_guidance = context_tier == "guidance"
-        shown = [remembered(one, is_guidance=is_guidance) for one in ones]
+        shown = [memory_text(one, is_guidance=is_guidance) for one in ones]
         prices = self.pricing.prices("elevated_guidance" if is_guidance else "recalled_memories", shown)
         fits = longest_prefix((price.packed for price in prices), budget_tokens)
         return _chosen(ones[:fits], shown[:fits], prices[:fits])
@@ -114,7 +114,7 @@ class RecallRules(NamedTuple):
     ) -> list[ChosenDocument]:
         if not ones or budget_tokens <= 0:
             return []
-        shown = [remembered(one, is_recovered=True) for one in ones]
+        shown = [memory_text(one, is_recovered=True) for one in ones]
         # No label gets longer than the one it is priced with: what does not fit only moves the others up.
         prices = self.pricing.prices("recalled_memories", shown, before=max(before, 1))
         frame = 0 if before else self.pricing.frame_tokens("recalled_memories")
@@ -137,7 +137,7 @@ def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[R
             yield one
 
 
-def remembered(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
+def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
     """A document as it is shown; one that nobody said has no role."""
     context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
     role = one.role if one.kind in _SPOKEN else ""

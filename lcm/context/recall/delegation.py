@@ -127,14 +127,14 @@ def delegate(
             ttl_seconds=timeout_seconds + GRACE_SECONDS,
         )
         try:
-            answer = answerer.answer(question, lent(reader, delegations.grants, grant, clock))
+            answer = answerer.answer(question, confined_reader(reader, delegations.grants, grant, clock))
             _refuse_late(started_at, clock(), timeout_seconds)
         finally:
             delegations.end(grant.grant_id, clock())
     return DelegatedAnswer(answer, plan, candidates.conversations)
 
 
-def lent(reader: Reader, grants: Grants, grant: Grant, clock: Clock) -> Reader:
+def confined_reader(reader: Reader, grants: Grants, grant: Grant, clock: Clock) -> Reader:
     """The same store as the holder of a grant reads it."""
     return replace(reader, lease=Lease(grants, grant.grant_id, clock, reader.token_estimator))
 

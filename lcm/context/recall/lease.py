@@ -60,7 +60,7 @@ class Lease:
     def take(self, tokens: int) -> None:
         self.grants.consume(self.grant_id, tokens, self.clock())
 
-    def pay(self, text: str) -> None:
+    def charge(self, text: str) -> None:
         """Take the tokens of a text off the grant.
 
         Raises:

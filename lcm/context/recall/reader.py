@@ -126,7 +126,7 @@ class Reader:
                 budget = self.reading.max_expand_tokens if token_cap is None else token_cap
                 if self.lease is not None:
                     budget = min(self.lease.left, token_cap or self.lease.left)
-                    self.lease.pay(summaries_by_id(connection, [item_id])[item_id].content)
+                    self.lease.charge(summaries_by_id(connection, [item_id])[item_id].content)
                 direction: Direction = "sources" if self.reading.searching.rules == "corrected" else "derived"
                 return described_summary(connection, item_id, row, direction, bounds, budget)
             stored = stored_files(connection, [item_id]).get(item_id)
@@ -134,7 +134,7 @@ class Reader:
                 raise self._unknown(item_id, conversation)
         text = self._words(stored) if content else None
         if self.lease is not None:
-            self.lease.pay(stored.file.exploration_summary + (text or ""))
+            self.lease.charge(stored.file.exploration_summary + (text or ""))
         return DescribedFile(stored, text)
 
     def expand(

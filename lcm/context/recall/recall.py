@@ -10,7 +10,7 @@ from typing import Any
 from lcm.checks import check_choice, check_range
 from lcm.context.answerer.answerer import Answer, Answerer, Question
 from lcm.context.recall.candidates import candidates
-from lcm.context.recall.delegation import DelegatedAnswer, Delegations, delegate, lent
+from lcm.context.recall.delegation import DelegatedAnswer, Delegations, confined_reader, delegate
 from lcm.context.recall.grants import Grant
 from lcm.context.recall.grep import GrepSettings
 from lcm.context.recall.lease import Clock
@@ -88,7 +88,7 @@ class Recall:
         )
         return Reader(store, reading)
 
-    def lend(
+    def grant_access(
         self, reader: Reader, conversations: Sequence[int], clock: Clock, *, summary_ids: Sequence[str] = ()
     ) -> tuple[Grant, Reader]:
         """A grant for a sub-agent, and the store as that may read it; of a lent reader no more than it has.
@@ -110,7 +110,7 @@ class Recall:
             )
         else:
             grant = grants.inherit(reader.lease.grant_id, self.max_expand_tokens, now, self.grant_ttl_seconds)
-        return grant, lent(replace(reader, lease=None), grants, grant, clock)
+        return grant, confined_reader(replace(reader, lease=None), grants, grant, clock)
 
     def expand_query(
         self,

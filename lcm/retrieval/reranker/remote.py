@@ -14,7 +14,7 @@ import polars as pl
 import requests
 
 from lcm.checks import check_choice, check_range
-from lcm.language_model.http_request import as_it_is, is_timeout
+from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
@@ -134,7 +134,7 @@ class Remote:
                 json=body,
                 timeout=self.timeout_ms / 1000,
                 allow_redirects=False,  # the key is for this endpoint alone
-                auth=as_it_is,
+                auth=without_netrc,
             )
         except requests.RequestException as error:
             if is_timeout(error):

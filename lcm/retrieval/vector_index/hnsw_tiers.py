@@ -182,7 +182,7 @@ class HnswTiersIndex:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
-            self._lower.settle()
+            self._lower.flush()
             visible, ids = (None, self._lower.order.ids) if allowed is None else self._lower.order.rows_of(allowed)
             seen = self._lower.order.count if visible is None else len(visible)
             wanted = min(k, ids)

@@ -67,7 +67,7 @@ class TierCache:
 
     def derive(self, vectors: Vectors) -> Vectors:
         """Gridded full-width rows to rows of this width."""
-        turned = vectors if self.rotation is None else self.rotation.turned(vectors).astype(np.float32)
+        turned = vectors if self.rotation is None else self.rotation.rotated(vectors).astype(np.float32)
         grid = _COARSE if self._is_rescored else _FINE
         rows: Vectors = np.rint(truncate(turned, self.width) * grid) / grid
         return rows

@@ -20,7 +20,7 @@ class RowOrder:
         self._new: list[int] = []  # serials of rows not in _owners yet
         self._removed: set[int] = set()
         self.add(ids)
-        self.settle()
+        self.flush()
 
     @property
     def ids(self) -> int:
@@ -47,7 +47,7 @@ class RowOrder:
         for document_id in dict.fromkeys(ids):
             self._removed.add(self._serials.pop(document_id))
 
-    def settle(self) -> Rows | None:
+    def flush(self) -> Rows | None:
         """Take in what changed, once for many changes.
 
         Returns:

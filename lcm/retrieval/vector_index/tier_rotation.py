@@ -27,7 +27,7 @@ class Rotation:
     learnt_from: int
     """Vectors."""
 
-    def turned(self, vectors: Vectors) -> npt.NDArray[np.float64]:
+    def rotated(self, vectors: Vectors) -> npt.NDArray[np.float64]:
         """Shape (n, width): the coordinates of gridded rows along the axes."""
         products: npt.NDArray[np.float64] = vectors.astype(np.float64) @ self.axes.T
         return products

@@ -57,7 +57,7 @@ class TierStack:
 
     def add(self, ids: Sequence[str], rows: Vectors, full: ExactIndex) -> None:
         """Take in gridded rows that the full width has taken in; derive dirty tiers again."""
-        self.settle()
+        self.flush()
         self.order.add(ids)
         total = self.order.count + len(ids)
         stale = [
@@ -70,9 +70,9 @@ class TierStack:
                 self._try(tier, partial(tier.add, rows))
         self._derive(stale, full)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Follow what was removed, and bring the rows of one document together: once for many changes."""
-        order = self.order.settle()
+        order = self.order.flush()
         if order is not None:
             for tier in self.tiers:
                 if self.is_ready(tier):
@@ -80,7 +80,7 @@ class TierStack:
 
     def write(self, path: Path, full: ExactIndex) -> None:
         """Write every tier, a dirty one as nothing but the mark that it is."""
-        self.settle()
+        self.flush()
         source = source_digest(*full.contents())
         for tier in self.tiers:
             self._write(path, tier, source)
@@ -107,7 +107,7 @@ class TierStack:
     def _derive(self, tiers: Sequence[TierCache], full: ExactIndex) -> None:
         if not tiers:
             return
-        self.settle()
+        self.flush()
         _, vectors = full.contents()
         learnt: list[Rotation] = []
 

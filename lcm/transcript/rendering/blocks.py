@@ -42,7 +42,7 @@ def block_of(part: StoredPart, part_id: str) -> Any:
     return {"type": "text", "text": stringify(dict(part.metadata))}
 
 
-def comes_back_as_it_is(block: object) -> bool:
+def needs_no_row(block: object) -> bool:
     """Say whether storing changes nothing about a block, so that no row need be made of it: true of plain text."""
     return isinstance(block, dict) and block.get("type") == "text" and "rawType" not in block
 

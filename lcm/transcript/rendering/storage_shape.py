@@ -6,7 +6,7 @@ from lcm.encoding import well_formed
 from lcm.javascript import stringify, trim
 from lcm.records.conversation import Message
 from lcm.transcript.rendering.agent_form import AgentMessage, agent_messages
-from lcm.transcript.rendering.blocks import block_of, comes_back_as_it_is
+from lcm.transcript.rendering.blocks import block_of, needs_no_row
 from lcm.transcript.rendering.stored_parts import stored_parts
 from lcm.transcript.rendering.stored_text import stored_text
 
@@ -38,7 +38,7 @@ def _rendered(native: AgentMessage, message_id: str) -> str:
 def blocks_of(native: AgentMessage, message_id: str) -> list[Any]:
     """The blocks of an agent message, once its rows have been stored and read again."""
     content = native.get("content")
-    if isinstance(content, list) and all(map(comes_back_as_it_is, content)):
+    if isinstance(content, list) and all(map(needs_no_row, content)):
         return content
     return [block_of(part, f"{message_id}_{place}") for place, part in enumerate(stored_parts(native))]
 

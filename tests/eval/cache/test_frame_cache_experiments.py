@@ -68,17 +68,17 @@ def test_rules_that_word_messages_in_another_way_are_heard_again(tmp_path: Path)
     before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
     outcome(configured(tmp_path, "assembly=continuity", "assembly.rules=original"))
     added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
-    assert "heard" in {stage for stage, _ in added}
+    assert "checkpoints" in {stage for stage, _ in added}
 
 
-@pytest.mark.parametrize("stage", ["heard", "pools", "ranked", "measured", "facts", "values", "means"])
+@pytest.mark.parametrize("stage", ["checkpoints", "pools", "ranked", "measured", "facts", "values", "means"])
 def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
     first = outcome(configured(tmp_path / "a"))
     for entry in StageCache(str(tmp_path / "a")).entries():
         if entry.stage == stage:
             victim = next(entry.path.iterdir()) if entry.path.is_dir() else entry.path
             victim.write_bytes(victim.read_bytes()[:-7])
-        elif (stage == "pools" and entry.stage == "ranked") or stage == "heard":
+        elif (stage == "pools" and entry.stage == "ranked") or stage == "checkpoints":
             entry.path.unlink()  # else nobody would ask for the damaged one
     (tmp_path / "a").rename(tmp_path / "b")  # so that nothing is at hand
     assert_equal(outcome(configured(tmp_path / "b")), first)

@@ -38,30 +38,30 @@ def test_a_damaged_entry_is_not_trusted(cache: StageCache, damage: str, caplog: 
 
 
 def test_a_folder_is_kept_whole_or_not_at_all(cache: StageCache) -> None:
-    with pytest.raises(RuntimeError), cache.written_folder("heard", "k") as folder:
+    with pytest.raises(RuntimeError), cache.written_folder("checkpoints", "k") as folder:
         (folder / "0.db").write_bytes(CONTENT)
         raise RuntimeError
-    assert cache.read_folder("heard", "k") is None
-    with cache.written_folder("heard", "k") as folder:
+    assert cache.read_folder("checkpoints", "k") is None
+    with cache.written_folder("checkpoints", "k") as folder:
         (folder / "0.db").write_bytes(CONTENT)
-        assert cache.read_folder("heard", "k") is None
-    kept = cache.read_folder("heard", "k")
+        assert cache.read_folder("checkpoints", "k") is None
+    kept = cache.read_folder("checkpoints", "k")
     assert kept is not None
     assert (kept / "0.db").read_bytes() == CONTENT
     (kept / "0.db").write_bytes(CONTENT[1:])
-    assert cache.read_folder("heard", "k") is None
+    assert cache.read_folder("checkpoints", "k") is None
 
 
 def test_who_comes_second_keeps_what_the_first_has_made(cache: StageCache) -> None:
-    with cache.written_folder("heard", "k") as mine:
+    with cache.written_folder("checkpoints", "k") as mine:
         (mine / "a").write_bytes(b"1")
-        with cache.written_folder("heard", "k") as theirs:
+        with cache.written_folder("checkpoints", "k") as theirs:
             (theirs / "a").write_bytes(b"1")
-    assert [path.name for path in (cache.folder / "heard").iterdir()] == ["k"]
+    assert [path.name for path in (cache.folder / "checkpoints").iterdir()] == ["k"]
 
 
 def test_an_empty_folder_is_not_kept(cache: StageCache) -> None:
-    with cache.written_folder("heard", "k"):
+    with cache.written_folder("checkpoints", "k"):
         pass
     assert cache.entries() == []
 
@@ -93,7 +93,7 @@ def test_at_hand_stays_what_was_used_last(tmp_path: Path) -> None:
             made.append(key)
             return len(made), 10
 
-        return cache.at_hand("pools", key, make)
+        return cache.in_memory("pools", key, make)
 
     assert [value(key) for key in ("a", "b", "a", "c", "a", "b")] == [1, 2, 1, 3, 1, 4]  # c drove b out, not a
 
@@ -123,7 +123,7 @@ def _write_often(folder: Path, seed: int) -> None:
         content = bytes([i]) * 5000
         assert cache.read("pools", str(i)) in (None, content)
         cache.write("pools", str(i), content)
-        with cache.written_folder("heard", str(i)) as made:
+        with cache.written_folder("checkpoints", str(i)) as made:
             (made / "a").write_bytes(content)
         if (i + seed) % 10 == 0:
             cache.prune(max_gib=0.0)

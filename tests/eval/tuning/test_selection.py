@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from eval.tuning.finished_trial import FinishedTrial
 from eval.tuning.objective import Objective
-from eval.tuning.selection import best, cross_validated, front, on_front, pick
+from eval.tuning.selection import best, cross_validated, front, pareto_front, pick
 
 RECALL = Objective("recall@10", "maximize")
 FOLDS = ("a", "b", "c")
@@ -118,7 +118,7 @@ def test_latencies_have_their_say_in_every_fold() -> None:
     found = cross_validated([slow, quick], objectives, FOLDS)
     assert found is not None
     assert [row.picked for row in found.folds] == [1, 1, 1]
-    assert [one.number for one in on_front([slow, quick], objectives)] == [0, 1]
+    assert [one.number for one in pareto_front([slow, quick], objectives)] == [0, 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))

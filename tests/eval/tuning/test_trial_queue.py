@@ -153,7 +153,7 @@ def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Work
     queue = opened(tmp_path, worker)
     trial = queue.claimed()
     assert trial is not None
-    with queue.heard(trial):
+    with queue.heartbeat(trial):
         pass
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
     with storage.engine.connect() as connection:

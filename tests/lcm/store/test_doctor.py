@@ -13,7 +13,7 @@ from lcm.errors import StoreError
 from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import FALLBACK_MARK, Summary
-from lcm.store.derived import FULL_TEXT, rebuild_words, restate
+from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import Check, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
 from lcm.store.session_rows import hide
@@ -261,7 +261,7 @@ def test_a_broken_rule_is_named_and_only_what_follows_from_the_rest_is_mended(
 
 def mend(store: Store) -> None:
     with store.writing() as connection:
-        restate(connection)
+        recompute_totals(connection)
         for table in FULL_TEXT:
             rebuild_words(connection, table)
 
@@ -334,7 +334,7 @@ def test_what_is_derived_is_worked_out_anew_and_nothing_else_changes(store: Stor
     assert wrong(store).keys() == {"messages_fts", "summaries_fts", "summary_totals"}
     assert all(check.is_derived for check in wrong(store).values())
     with store.transaction():
-        assert restate(connection) == 4
+        assert recompute_totals(connection) == 4
         rebuild_words(connection, "messages_fts")
         rebuild_words(connection, "summaries_fts")
     assert not wrong(store)

@@ -37,6 +37,6 @@ def test_a_search_within_a_summary_sees_what_lies_beneath_it_on_any_level() -> N
         fold(store, "talk", 0, 2, "a leaf of goats")
         top = fold(store, "talk", 0, 1, "more of goats")
         configured = recall()
-        _, reader = configured.lend(configured.on(store), [1], lambda: START, summary_ids=[top])
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START, summary_ids=[top])
         found = reader.grep("goat")
         assert ([hit.number for hit in found.messages], len(found.summaries)) == ([2, 1], 2)

@@ -42,7 +42,7 @@ class FormEvidence:
 
 
 def _forms(haystack: Haystack) -> list[Numbers]:
-    if FormEvidence not in haystack.kept:
+    if FormEvidence not in haystack.cache:
         said = [content.partition(_CAPTION)[0] for content in haystack.contents]
         lengths = [len(words) + sum(map(len, runs)) for words, runs in map(split_words, haystack.contents)]
         holders = Counter(stem for stems in haystack.stems for stem in set(stems))
@@ -57,9 +57,9 @@ def _forms(haystack: Haystack) -> list[Numbers]:
         question = asks(haystack)
         is_talk = np.array([float(author is not None) for author in haystack.authors])
         is_user = np.array([float(role == "user") for role in haystack.roles])
-        haystack.kept[FormEvidence] = [
+        haystack.cache[FormEvidence] = [
             *(of_all * is_talk for of_all in (length, rare, named, np.array(first), question)),
             *(of_all * (1 - is_talk) for of_all in (length, rare, question, is_user)),
         ]
-    forms: list[Numbers] = haystack.kept[FormEvidence]
+    forms: list[Numbers] = haystack.cache[FormEvidence]
     return forms

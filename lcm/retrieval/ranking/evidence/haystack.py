@@ -49,7 +49,7 @@ class Haystack:
     """The number of the session of each; those of one session stand together in `talk`."""
     days: Numbers
     """Since the Unix epoch."""
-    kept: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)
     """What stages have computed from the documents alone, by their own keys."""
 
     def __len__(self) -> int:

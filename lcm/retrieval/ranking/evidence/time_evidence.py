@@ -68,12 +68,12 @@ class TimeEvidence:
 
 def _laid(haystack: Haystack) -> tuple[Numbers, range]:
     """Which documents tell a time, and the years in which something was said."""
-    if TimeEvidence not in haystack.kept:
+    if TimeEvidence not in haystack.cache:
         tells = np.array([float(not _TIME_WORDS.isdisjoint(split_words(text)[0])) for text in haystack.contents])
         known = haystack.days[haystack.days > 0]
         years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
-        haystack.kept[TimeEvidence] = tells, years
-    laid: tuple[Numbers, range] = haystack.kept[TimeEvidence]
+        haystack.cache[TimeEvidence] = tells, years
+    laid: tuple[Numbers, range] = haystack.cache[TimeEvidence]
     return laid
 
 

@@ -62,18 +62,18 @@ class WordEvidence:
 
     def _postings(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
-        if key not in haystack.kept:
+        if key not in haystack.cache:
             sessions: list[list[str]] = [[] for _ in range(int(haystack.sessions.max(initial=-1)) + 1)]
             for place in haystack.talk:
                 sessions[haystack.sessions[place]] += haystack.stems[place]
-            haystack.kept[key] = _TurnPostings(
+            haystack.cache[key] = _TurnPostings(
                 postings_of(haystack.stems),
                 postings_of(_around(haystack, self.window)),
                 postings_of(_around(haystack, self.wide_window)),
                 postings_of(sessions),
                 asks(haystack),
             )
-        laid: _TurnPostings = haystack.kept[key]
+        laid: _TurnPostings = haystack.cache[key]
         return laid
 
 

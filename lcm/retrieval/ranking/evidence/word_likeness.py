@@ -118,7 +118,7 @@ class _Words:
 
 def _words(haystack: Haystack, embedder: Embedder) -> _Words:
     key = (WordLikeness, embedder.name)
-    if key not in haystack.kept:
+    if key not in haystack.cache:
         lists = [list(dict.fromkeys(words)) for words in haystack.words]
         numbers: dict[str, int] = {}
         for words in lists:
@@ -134,12 +134,12 @@ def _words(haystack: Haystack, embedder: Embedder) -> _Words:
         idf = np.minimum(np.log1p((len(lists) - holders + 0.5) / (holders + 0.5)), _IDF_LIMIT)
         sums = np.zeros((len(lists), embedder.dim))
         np.add.at(sums, np.repeat(np.arange(len(lists)), sizes), matrix[flat] * idf[flat, np.newaxis])
-        haystack.kept[key] = _Words(
+        haystack.cache[key] = _Words(
             count=len(lists), mean=mean, vectors=dict(zip(numbers, matrix, strict=True)), matrix=matrix,
             holders=holders, numbers=numbers, flat=flat, begun=(np.cumsum(sizes) - sizes)[worded], worded=worded,
             sums=_centred(sums, np.zeros(embedder.dim)),
         )  # fmt: skip
-    kept: _Words = haystack.kept[key]
+    kept: _Words = haystack.cache[key]
     return kept
 
 

@@ -13,8 +13,8 @@ from lcm.clock import EPOCH
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.clustering.prior_context import made_before
 from lcm.compaction.clustering.prior_context import prior_context as taken
+from lcm.compaction.clustering.prior_context import summaries_before
 from lcm.compaction.recent_tail import Turn
 from lcm.compaction.summarizer.t5 import _Window, _written
 from lcm.compaction.summarizer.t5_decoding import GreedySearch, decode
@@ -135,7 +135,7 @@ def prior_context(case: dict[str, Any]) -> dict[str, Any]:
     limit = case["limit_tokens"] if case["limit_tokens"] > 0 else compaction.prior_context_tokens
     earlier = [prior_summary(one) for one in case["summaries"] if one["metadata"].get("type") == "summary"]
     begin = instant(case["cluster_start_ts"])
-    found = taken(made_before(earlier, begin), limit, compaction.summary.counting.estimator)
+    found = taken(summaries_before(earlier, begin), limit, compaction.summary.counting.estimator)
     return {"summary_ids": list(found.summary_ids), "text": found.text, "tokens": found.tokens}
 
 

@@ -96,7 +96,7 @@ def test_a_grant_of_conversations_shows_nothing_of_the_others(
         configured = recall(max_expand_tokens=10**6, rules=data.draw(st.sampled_from(["corrected", "original"])))
         rows = [NAMES.index(name) + 1 for name in inside]
         asked = {one for made in ids.values() for one in made} | set(FILES.values())
-        _, reader = configured.lend(configured.on(store), rows, lambda: START)
+        _, reader = configured.grant_access(configured.on(store), rows, lambda: START)
         for attempt in attempts(reader, ids, 21):
             text = told(attempt)
             for name in set(NAMES) - set(inside):
@@ -114,7 +114,7 @@ def test_what_a_grant_sees_does_not_change_with_what_it_does_not_see(wanted: dic
         store, ids = filled({name: [] for name in NAMES} | {"anna": wanted["anna"]} | others)
         with store:
             configured = recall(max_expand_tokens=10**6, order="time")
-            _, reader = configured.lend(configured.on(store), [1], lambda: START)
+            _, reader = configured.grant_access(configured.on(store), [1], lambda: START)
             tried = [partial(reader.grep, "words", mode="full_text"), partial(reader.grep, "shared")]
             counts.append([told(one) for one in (*tried, *(partial(reader.describe, one) for one in ids["anna"]))])
     assert counts[0] == counts[1]
@@ -126,7 +126,7 @@ def test_a_grant_of_summaries_shows_what_lies_beneath_them_alone() -> None:
         first, second = fold_all(store, "anna", [(0, 2), (1, 2)])
         (top,) = fold_all(store, "anna", [(0, 2)])
         configured = recall()
-        _, reader = configured.lend(configured.on(store), [1], lambda: START, summary_ids=[first])
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START, summary_ids=[first])
         found = reader.grep("shared", mode="full_text")
         assert {hit.number for hit in found.messages} == {1, 2}
         described = reader.describe(first)
@@ -149,7 +149,7 @@ def test_messages_of_another_conversation_beneath_a_leaf_are_not_shown() -> None
         (leaf,) = fold_all(store, "anna", [(0, 1)])
         store._connection.execute("INSERT INTO summary_messages VALUES (?, 2, 1)", (leaf,))
         configured = recall()
-        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START)
         found = reader.expand([leaf], has_messages=True)
         assert [said.content for said in found.roots[0].messages] == ["anna speaks"]
         assert found.tokens == TOKENS.count(["anna speaks"])[0]
@@ -162,7 +162,7 @@ def test_what_fits_is_marked_by_what_the_grant_has_left() -> None:
         talk(store, "anna", ["one"])
         (leaf,) = fold_all(store, "anna", [(0, 1)])
         configured = recall(max_expand_tokens=100)
-        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START)
         for wanted, budget in ((40, 40), (1000, 96)):  # a look at the summary, 15 characters, costs 4 tokens
             described = reader.describe(leaf, token_cap=wanted)
             assert isinstance(described, DescribedSummary)
@@ -173,7 +173,7 @@ def test_an_unknown_item_is_refused_in_the_words_of_one_outside() -> None:
     store, ids = filled({name: [(0, 3)] for name in NAMES})
     with store:
         configured = recall()
-        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START)
         said = []
         for one in (ids["berta"][0], "sum_unknown", FILES["clara"]):
             with pytest.raises(GrantError) as refusal:
@@ -190,7 +190,7 @@ def test_a_grant_that_has_ended_refuses_every_path() -> None:
         for ends in ("revoked", "expired", "used up"):
             configured = recall()
             now = [START]
-            grant, reader = configured.lend(configured.on(store), [1, 2, 3], lambda now=now: now[0])
+            grant, reader = configured.grant_access(configured.on(store), [1, 2, 3], lambda now=now: now[0])
             if ends == "revoked":
                 configured.delegations.grants.revoke(grant.grant_id)
             elif ends == "expired":
@@ -206,7 +206,7 @@ def test_reading_is_paid_for() -> None:
     with Store() as store:
         talk(store, "anna", ["kettle " * 40, "kettle " * 40])
         configured = recall(max_expand_tokens=100)
-        _, reader = configured.lend(configured.on(store), [1], lambda: START)
+        _, reader = configured.grant_access(configured.on(store), [1], lambda: START)
         found = reader.grep("[kettl ]+")
         assert len(found.messages) == 1
         assert "no tokens" in found.notes[-1]

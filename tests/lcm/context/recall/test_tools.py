@@ -86,7 +86,7 @@ def test_expansion_is_for_delegated_readers_and_delegation_for_the_others(store:
     own = tools(store)
     refused = own.call("lcm_expand", {"query": "kettle"})
     assert "lcm_expand_query" in refused.details["error"]
-    _, reader = own.recall.lend(own.reader, [1], own.clock)
+    _, reader = own.recall.grant_access(own.reader, [1], own.clock)
     lent = Tools(own.recall, reader, own.clock, "talk")
     (made,) = store.summaries()
     expanded = lent.call("lcm_expand", {"summaryIds": [made.summary_id], "includeMessages": True})

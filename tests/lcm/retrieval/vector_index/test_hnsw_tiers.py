@@ -119,7 +119,7 @@ def test_a_learnt_rotation_finds_more_than_plain_truncation() -> None:
 
 def test_a_rotation_keeps_full_width_cosines() -> None:
     vectors = unit(300, 0)
-    turned = learn(vectors).turned(vectors)
+    turned = learn(vectors).rotated(vectors)
     assert np.allclose(turned @ turned.T, vectors.astype(np.float64) @ vectors.T.astype(np.float64), atol=1e-6)
 
 
