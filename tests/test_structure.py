@@ -36,7 +36,18 @@ FLOORS = {
         "plugins",
     ],
     "eval": [
-        *("significance", "dataset", "executor", "cache", "replay", "measures", "arms", "experiment", "evaluate"),
+        *(
+            "significance",
+            "stopwatch",
+            "dataset",
+            "executor",
+            "cache",
+            "replay",
+            "measures",
+            "arms",
+            "experiment",
+            "evaluate",
+        ),
         *("tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],
 }

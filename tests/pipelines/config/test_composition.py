@@ -71,9 +71,9 @@ def test_choices_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     composed: list[tuple[str, ...]] = []
     real = composition.composed_whole
 
-    def counted(overrides: tuple[str, ...], *rest: str) -> DictConfig:
+    def counted(overrides: tuple[str, ...], *rest: str, **more: bool) -> DictConfig:
         composed.append(tuple(overrides))
-        return real(overrides, *rest)
+        return real(overrides, *rest, **more)
 
     monkeypatch.setattr(composition, "composed_whole", counted)
     compositions = CompositionCache()
