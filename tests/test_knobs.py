@@ -35,6 +35,14 @@ MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {
     "executor/ray": RAY_OF_TWO,
     "summarizer/t5": [pytest.mark.full, pytest.mark.xdist_group("t5")],
     "tracking/mlflow": [pytest.mark.full, pytest.mark.xdist_group("mlflow")],
+    # Whole rankings and compactions at every turn; their golden vectors and laws are in the fast part.
+    **{
+        name: [pytest.mark.full]
+        for name in (
+            *("compaction/clustering", "compaction/lossless", "fusion/unified", "ranking/lancedb_pro"),
+            *("recovery/corrected", "session/default"),
+        )
+    },
 }
 
 

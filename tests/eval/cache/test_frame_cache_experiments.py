@@ -37,7 +37,10 @@ def assert_equal(one: Outcome, other: Outcome) -> None:
         assert getattr(one, name) == getattr(other, name)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    "system",
+    [pytest.param(name, marks=[] if name in ("unified", "per_turn") else [pytest.mark.full]) for name in SYSTEMS],
+)
 def test_the_numbers_are_equal_without_a_cache_with_a_new_one_and_with_a_full_one(tmp_path: Path, system: str) -> None:
     without = outcome(configured(tmp_path, *SYSTEMS[system], "cache=false"))
     assert without.run.height > 0
