@@ -14,11 +14,9 @@ each operation grows; watch the memory of a long ingest. Kept in runs/DATE/TIME:
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.table import Table
 
 from eval.benchmark.benchmark import Benchmark
 from eval.benchmark.growth import Curve
@@ -30,7 +28,7 @@ from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.explanation import explained
-from pipelines.views.terminal import console, progress, say
+from pipelines.views.terminal import progress, say, show_table
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1
@@ -66,13 +64,14 @@ def peak_of_ingest(path: Path) -> tuple[float, float]:
 
 def show_report(report: Report, folder: Path) -> None:
     """Print what was measured: comparisons, curves, peaks."""
-    out = console()
     if report.comparisons:
-        out.print(_comparisons(report.comparisons), highlight=False)
+        headings = ("comparison", "unit", "ours", "bare", "ratio", "of a round", "target", "met?")
+        show_table(headings, map(_row, report.comparisons))
     if report.curves:
-        out.print(_curves(report.curves), highlight=False)
+        sizes = (f"{size:,}" for size in report.curves[0].sizes)
+        show_table(("seconds at so many documents", *sizes, "exponent"), map(_curve, report.curves))
     if report.peaks:
-        out.print(_peaks(report.peaks), highlight=False)
+        show_table(("transcript", "messages", "peak of memory", "seconds"), map(_peak, report.peaks))
     for comparison in report.comparisons:
         if comparison.facts:
             facts = ", ".join(f"{name} {value:g}" for name, value in comparison.facts.items())
@@ -82,21 +81,18 @@ def show_report(report: Report, folder: Path) -> None:
     say(f"Kept: {folder}")
 
 
-def _comparisons(comparisons: Sequence[Comparison]) -> Table:
-    table = Table("comparison", "unit", "ours", "bare", "ratio", "of a round", "target", "met?")
-    for comparison in comparisons:
-        target = comparison.target
-        table.add_row(
-            comparison.name,
-            comparison.unit,
-            _figure(comparison.ours),
-            _figure(comparison.bare),
-            f"{comparison.ratio:.3f}",
-            f"{comparison.ratio_low:.3f}-{comparison.ratio_high:.3f}",
-            f"{target.bound} {target.limit:g}" if target else "-",
-            {True: "yes", False: "missed", None: "-"}[comparison.is_met],
-        )
-    return table
+def _row(comparison: Comparison) -> tuple[str, ...]:
+    target = comparison.target
+    return (
+        comparison.name,
+        comparison.unit,
+        _figure(comparison.ours),
+        _figure(comparison.bare),
+        f"{comparison.ratio:.3f}",
+        f"{comparison.ratio_low:.3f}-{comparison.ratio_high:.3f}",
+        f"{target.bound} {target.limit:g}" if target else "-",
+        {True: "yes", False: "missed", None: "-"}[comparison.is_met],
+    )
 
 
 def _figure(value: float) -> str:
@@ -104,17 +100,11 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _curves(curves: Sequence[Curve]) -> Table:
-    table = Table("seconds at so many documents", *(f"{size:,}" for size in curves[0].sizes), "exponent")
-    for curve in curves:
-        slope = "-" if curve.exponent is None else f"{curve.exponent:.2f}"
-        table.add_row(curve.operation, *(f"{seconds:.4g}" for seconds in curve.seconds), slope)
-    return table
+def _curve(curve: Curve) -> tuple[str, ...]:
+    slope = "-" if curve.exponent is None else f"{curve.exponent:.2f}"
+    return curve.operation, *(f"{seconds:.4g}" for seconds in curve.seconds), slope
 
 
-def _peaks(peaks: Sequence[IngestPeak]) -> Table:
-    table = Table("transcript", "messages", "peak of memory", "seconds")
-    for peak in peaks:
-        size = f"{peak.transcript_bytes / 2**20:.4g} MiB"
-        table.add_row(size, f"{peak.messages:,}", f"{peak.peak_mb:.0f} MiB", f"{peak.seconds:.1f}")
-    return table
+def _peak(peak: IngestPeak) -> tuple[str, ...]:
+    size = f"{peak.transcript_bytes / 2**20:.4g} MiB"
+    return size, f"{peak.messages:,}", f"{peak.peak_mb:.0f} MiB", f"{peak.seconds:.1f}"

@@ -17,14 +17,12 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.table import Table
-
 from eval.cache.stage_cache import Entry, StageCache
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import say, show_table
 
 _MIB = 1 << 20
 _STAGES = {
@@ -63,20 +61,20 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _show(cache: StageCache) -> None:
-    table = Table("name", "what", "entries", "MiB", "last used", title=None)
+    rows = []
     entries = cache.entries()
     for name, what in _STAGES.items():
         of_it = [entry for entry in entries if entry.stage == name]
         if of_it:
             used = datetime.fromtimestamp(of_it[-1].used_at, UTC)
             size = sum(entry.size_bytes for entry in of_it)
-            table.add_row(name, what, f"{len(of_it):,}", f"{size / _MIB:,.1f}", f"{used:%Y-%m-%d %H:%M} UTC")
+            rows.append((name, what, f"{len(of_it):,}", f"{size / _MIB:,.1f}", f"{used:%Y-%m-%d %H:%M} UTC"))
     for name, what in _OTHERS.items():
         files = [file for file in (cache_dir() / name).rglob("*") if file.is_file()]
         if files:
             size = sum(file.stat().st_size for file in files)
-            table.add_row(name, what, f"{len(files):,}", f"{size / _MIB:,.1f}", "")
-    console().print(table, highlight=False)
+            rows.append((name, what, f"{len(files):,}", f"{size / _MIB:,.1f}", ""))
+    show_table(("name", "what", "entries", "MiB", "last used"), rows, numbers=("entries", "MiB"))
     total = sum(entry.size_bytes for entry in entries)
     say(f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)")
 

@@ -15,17 +15,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.markup import escape
-from rich.table import Table
-
-from lcm.encoding import well_formed
 from lcm.errors import LcmError, StoreError
 from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import Check, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import say, show_table
 
 _SHOWN = 3
 
@@ -42,7 +38,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
     """Check one store; returns the exit code that it alone would give."""
-    out = console()
     if is_named:
         say(f"{path}:")
     with closing(_opened(path)) as connection:
@@ -52,7 +47,7 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
             say(f"Copied first: {copy}")
             repair(connection, checks)
             checks = scan(connection)
-    out.print(_table(checks), highlight=False, soft_wrap=False)
+    show_table(("check", "outcome", "found", "such as"), map(_row, checks), numbers=("found",))
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):
         say("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived))
@@ -114,11 +109,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _table(checks: Sequence[Check]) -> Table:
-    table = Table("check", "outcome")
-    table.add_column("found", justify="right")
-    table.add_column("such as", overflow="fold")
-    for check in checks:
-        shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
-        table.add_row(check.name, check.status, f"{len(check.findings):,}", escape(well_formed("\n".join(shown))))
-    return table
+def _row(check: Check) -> tuple[str, str, str, str]:
+    shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
+    return check.name, check.status, f"{len(check.findings):,}", "\n".join(shown)

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.table import Table as Shown
 
 from eval.experiment.run_folder import CONFIG, commit, read_summary, write_json
 from eval.tracking.mlflow_log import Mlflow
@@ -50,7 +49,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import check_name, write_choices, write_summary
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import say, show_table
 
 YAML = "yaml"
 
@@ -288,12 +287,9 @@ def _show(target: str, told: Mapping[str, Any]) -> None:
     if not missing:
         say(f"{target}: {plugin} can be told of everything")
         return
-    shown = Shown(title=f"{target}: not expressible in {plugin}", title_justify="left")
-    for column in ("key", "here", "there", "why"):
-        shown.add_column(column, overflow="fold")
-    for entry in missing:
-        shown.add_row(entry["key"], _brief(entry["value"]), _brief(entry["plugin_value"]), entry["reason"])
-    console().print(shown, highlight=False, markup=False)
+    say(f"{target}: not expressible in {plugin}")
+    rows = ((one["key"], _brief(one["value"]), _brief(one["plugin_value"]), one["reason"]) for one in missing)
+    show_table(("key", "here", "there", "why"), rows)
 
 
 def _brief(value: Any) -> str:

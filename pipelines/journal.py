@@ -14,14 +14,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.markup import escape
-from rich.table import Table
-
 from lcm.clock import format_instant
-from lcm.encoding import well_formed
 from lcm.store.journal import read_entries
 from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import say, show_table
 
 _LIMIT = 50
 
@@ -38,10 +34,14 @@ def main(arguments: Sequence[str]) -> int:
     if not entries:
         say("The journal is empty.")
         return 0
-    table = Table("when", "hook", "session", "what else was said")
-    for entry in entries:
-        said = json.dumps(dict(entry.fields), ensure_ascii=False) if entry.fields else ""
-        cells = (format_instant(entry.happened_at), entry.hook, entry.session_id, said)
-        table.add_row(*(escape(well_formed(cell)) for cell in cells))
-    console().print(table, highlight=False)
+    rows = (
+        (
+            format_instant(entry.happened_at),
+            entry.hook,
+            entry.session_id,
+            json.dumps(dict(entry.fields), ensure_ascii=False) if entry.fields else "",
+        )
+        for entry in entries
+    )
+    show_table(("when", "hook", "session", "what else was said"), rows)
     return 0

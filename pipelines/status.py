@@ -7,13 +7,9 @@ authored blocks, journal entries; and what waits: messages of which no documents
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-from rich.table import Table
-
-from lcm.encoding import well_formed
 from lcm.store.census import census
 from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
-from pipelines.views.terminal import console
+from pipelines.views.terminal import show_table
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,13 +21,11 @@ def main(arguments: Sequence[str]) -> int:
     if asked.flag("json"):
         tell_json(found)
         return 0
-    table = Table("what")
-    table.add_column("count", justify="right")
+    rows = list[tuple[str, str]]()
     for name, value in found.items():
         if isinstance(value, dict):
-            for kind, count in value.items():
-                table.add_row(escape(well_formed(f"{name}: {kind}")), f"{count:,}")
+            rows += ((f"{name}: {kind}", f"{count:,}") for kind, count in value.items())
         else:
-            table.add_row(name, f"{value:,}" if isinstance(value, int) else value or "")
-    console().print(table, highlight=False)
+            rows.append((name, f"{value:,}" if isinstance(value, int) else value or ""))
+    show_table(("what", "count"), rows, numbers=("count",))
     return 0

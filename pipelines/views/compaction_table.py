@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.markup import escape
-from rich.table import Table
 
 from eval.batch.report import REPORT
-from lcm.encoding import well_formed
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import say, show_table
 
 _ROWS = 15
 
@@ -24,18 +21,12 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
         into: its folder.
         shards: how many stores it has.
     """
-    out = console()
     kept = rows.filter(pl.col("conversation_id").is_not_null())
     if kept.is_empty():
         say("No conversation was compacted.")
         return
-    table = Table()
-    table.add_column("conversation", overflow="fold", max_width=max(20, out.width // 3))
-    for heading in ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in _shown(kept):
-        table.add_row(*row)
-    out.print(table, highlight=False, soft_wrap=False)
+    numbers = ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none")
+    show_table(("conversation", *numbers), _shown(kept), numbers)
     for what, times in incidents.items():
         say(f"survived: {what}, {times} times")
     say(f"Kept: {into} ({shards} stores, {REPORT})")
@@ -47,8 +38,8 @@ def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
     largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
     for row in largest.iter_rows(named=True):
         cells = _cells(row, row["summaries_by_depth"], levels)
-        why = [] if row["summaries_by_depth"] else [escape(well_formed(row["reason"] or "-"))]
-        yield [escape(well_formed(row["conversation_id"])), *(cells[:-1] + why if why else cells)]
+        why = [] if row["summaries_by_depth"] else [row["reason"] or "-"]
+        yield [row["conversation_id"], *(cells[:-1] + why if why else cells)]
     if kept.height > 1:
         sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
         by_depth = [

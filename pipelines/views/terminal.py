@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -73,6 +73,17 @@ def warn(message: str) -> None:
 def say(text: str) -> None:
     """Print words as they are, without colours or markup."""
     console().print(well_formed(text), highlight=False, markup=False)
+
+
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Collection[str] = ()) -> None:
+    """Print a table, its cells as they are: words are folded, and columns of numbers stand to the right, unbroken."""
+    table = Table()
+    for heading in headings:
+        is_number = heading in numbers
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+    for row in rows:
+        table.add_row(*(escape(well_formed(str(cell))) for cell in row))
+    console().print(table, highlight=False, soft_wrap=False)
 
 
 def show_config(asked: Command) -> int:
@@ -161,17 +172,13 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
         _print_table(out, "category", summary["categories"], names, "the system, by category")
     latency = summary["timing"].get("latency_ms")
     if latency:
-        table = Table("live query, ms", "p50", "p95", "p99")
-        for part, values in latency.items():
-            table.add_row(part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99)))
-        out.print(table, highlight=False)
+        percentiles = ((part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99))) for part, values in latency.items())
+        show_table(("live query, ms", "p50", "p95", "p99"), percentiles)
     _show_contexts(out, summary)
     if summary.get("decisions"):
-        table = Table("candidates", "decided", "share")
         total = sum(summary["decisions"].values())
-        for action, n in summary["decisions"].items():
-            table.add_row(action, str(n), f"{n / total:.1%}")
-        out.print(table, highlight=False)
+        decided = ((action, n, f"{n / total:.1%}") for action, n in summary["decisions"].items())
+        show_table(("candidates", "decided", "share"), decided)
     for what, times in summary.get("incidents", {}).items():
         say(f"survived: {what}, {times} times")
     for note in (*summary["notes"], *summary["flags"]):
