@@ -1,0 +1,29 @@
+"""The arguments of a command: files are words whatever their names, and a misspelt key is no override."""
+
+from pathlib import Path
+
+import pytest
+
+from lcm.errors import LcmError
+from pipelines.config.arguments import told_apart
+
+
+def test_words_settings_and_overrides_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "into=a.jsonl"
+    file.touch()
+    told = told_apart([str(file), "into=x=y", "decay=weibull", "plain"], ("into",))
+    assert told.words == (str(file), "plain")
+    assert told.settings == {"into": "x=y"}
+    assert told.overrides == ("decay=weibull",)
+
+
+@pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        ("repairs=true", "no such key: 'repairs'; did you mean repair?"),
+        ("x=1", "no such key: 'x'; choose from: repair"),
+    ],
+)
+def test_a_key_that_a_command_does_not_have_is_refused(argument: str, problem: str) -> None:
+    with pytest.raises(LcmError, match=problem.replace("?", r"\?")):
+        told_apart([argument], ("repair",), is_configured=False)
