@@ -1,5 +1,6 @@
 """An experiment whose stages are kept finds what it would find without; and only what changed is worked out again."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,10 @@ from omegaconf import DictConfig
 from eval.cache.stage_cache import StageCache
 from eval.experiment.experiment import Outcome
 from pipelines.config import composition
+from pipelines.steps.point import experiment_of
 from tests.support.component_results import outcome
+from tests.support.small_talk import dataset
+from tests.support.workspaces import minute
 
 SYSTEMS = {
     "default": (),
@@ -90,6 +94,13 @@ def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
 def test_what_another_process_removes_meanwhile_is_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    talk = dataset()
+    at_first = replace(talk.queries[0], asked_at=minute(9))  # so that there are two checkpoints
+    asked_twice = replace(talk, queries=(at_first, *talk.queries[1:]))
+
+    def outcome(config: DictConfig) -> Outcome:
+        return experiment_of(config, asked_twice).run(lambda *_: None)
+
     first = outcome(configured(tmp_path, "cache=false", "fusion.dense_weight=0.4"))
     outcome(configured(tmp_path))
     real = StageCache.read_folder
