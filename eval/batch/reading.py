@@ -14,7 +14,7 @@ from lcm.transcript.recorded_file import RecordedFile
 
 @dataclass(slots=True)
 class ReadConversation:
-    """How far a source has told a conversation."""
+    """One conversation of a source, as far as it was read."""
 
     messages: int = 0
     events: int = 0
@@ -28,7 +28,7 @@ class ReadConversation:
 
 @dataclass(slots=True)
 class SourceReader:
-    """One source, under way."""
+    """Reads one source of a shard piece by piece, and keeps what became of it."""
 
     source: TranscriptSource
     file: RecordedFile

@@ -30,7 +30,7 @@ _MARK = {"per_turn": "turn", "at_end": "sweep"}
 
 
 class ReplayParts(NamedTuple):
-    """What a batch is made with."""
+    """The components that a batch is replayed with."""
 
     compaction: Compaction
     preparer: MessagePreparer

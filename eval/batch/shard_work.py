@@ -31,7 +31,7 @@ _LOCK_WAIT_S = 60.0
 
 
 class ShardProgress(NamedTuple):
-    """How far a shard is, in this run."""
+    """How much of one shard this run has read so far."""
 
     shard: int
     bytes_done: float
@@ -40,7 +40,7 @@ class ShardProgress(NamedTuple):
 
 
 class SourceReport(NamedTuple):
-    """What became of one source."""
+    """What became of one source of a shard: how much was read, and what was put aside or failed."""
 
     shard: int
     source: TranscriptSource
@@ -58,7 +58,7 @@ class SourceReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShardWork:
-    """What an executor runs for each shard; going on with a shard repeats nothing that was written."""
+    """Reads and compacts one shard, as an executor runs it; going on with a shard repeats nothing that was written."""
 
     into: Path
     parts: Callable[[], ReplayParts]

@@ -36,7 +36,7 @@ class TranscriptSource:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What one store takes in, in order."""
+    """The sources that one store of a batch takes in, in order."""
 
     number: int
     sources: tuple[TranscriptSource, ...]

@@ -14,7 +14,7 @@ from lcm.checks import check_range
 
 
 class ComparisonChoice(Protocol):
-    """What can be compared."""
+    """A comparison that a benchmark can run: lcm against a bare library."""
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         """Compare, `repeats` rounds after one that warms up, over synthetic inputs that `seed` decides.
@@ -27,7 +27,7 @@ class ComparisonChoice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is timed; null leaves a part out."""
+    """The parts of a benchmark; null leaves a part out."""
 
     repeats: int
     seed: int

@@ -44,7 +44,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the frame holds, as arrays in its order: `candidates` rows a query.
+    """The columns of a candidate frame as arrays in its order: `candidates` rows a query.
 
     Instants are milliseconds.
     """
@@ -104,7 +104,7 @@ class FusedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedSizes:
-    """How much is made to be ranked."""
+    """How many queries and candidates a comparison ranks."""
 
     documents: int
     queries: int

@@ -26,7 +26,7 @@ _SMALL_BYTES = _MB // 16
 
 @dataclass(frozen=True, slots=True)
 class IngestPeak:
-    """A transcript's way into a workspace, in a process of its own."""
+    """The peak memory of ingesting one transcript in a process of its own."""
 
     transcript_bytes: int
     messages: int

@@ -24,7 +24,7 @@ class DisagreementError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RoundTimes:
-    """Seconds of each round, the two sides in the same order."""
+    """Seconds of each timed round, for both sides of a comparison in the same order."""
 
     ours: tuple[float, ...]
     bare: tuple[float, ...]
@@ -32,7 +32,7 @@ class RoundTimes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a ratio should be."""
+    """The bound that the ratio of a comparison should keep."""
 
     bound: Literal["at least", "at most"]
     limit: float

@@ -22,7 +22,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What `lcm datasets` tells."""
+    """The card of a dataset, as `lcm datasets` prints it."""
 
     name: str
     title: str

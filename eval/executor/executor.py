@@ -1,4 +1,4 @@
-"""Where the parts of a work are done."""
+"""Executors: in which process, and on which machine, the items of a work are done."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -17,7 +17,7 @@ EXPECTED = (LcmError, OSError, ValueError)
 
 
 class FailedItem(NamedTuple):
-    """An item came to no end."""
+    """An item of work that its worker did not finish, and why."""
 
     item: int
     """Its place among the items."""
@@ -25,7 +25,7 @@ class FailedItem(NamedTuple):
 
 
 class WorkerEnd(NamedTuple):
-    """The last thing that a worker says."""
+    """The last message of a worker: why it failed, or None where it did not."""
 
     failure: str | None
 

@@ -1,4 +1,4 @@
-"""No workers."""
+"""The executor without workers."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class NoExecutor:
-    """All is done in this process, one item after the other."""
+    """Runs every item in this process, one after the other."""
 
     def map(
         self, task: Callable[[_Item], Iterable[_Result]], items: Sequence[_Item]

@@ -38,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an experiment found."""
+    """The results of an experiment: run, documents, values of measures and their means, as frames."""
 
     run: pl.DataFrame
     """arm, workspace_id, query_id, document_id, rank (1-based), score, index_tier (the width that answered, of an index

@@ -44,7 +44,7 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceResult:
-    """What was found in one workspace."""
+    """The results of one workspace: what each arm ranked, and what the measures read."""
 
     workspace_id: str
     ranked: Mapping[str, pl.DataFrame]

@@ -43,7 +43,7 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What became of each conversation's context: a row a conversation, and one number each for all."""
+    """Measures how compaction changed each conversation's context: a row a conversation, one number each for all."""
 
     def value_names(self) -> list[str]:
         return []

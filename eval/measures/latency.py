@@ -24,7 +24,7 @@ PARTS = ("total", "embed", "dense", "lexical", "ranking")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How many queries are timed; 0 = none."""
+    """Times live queries one at a time; `queries` = 0 times none."""
 
     queries: int = 100
     warmup_queries: int = 5

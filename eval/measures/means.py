@@ -29,7 +29,7 @@ _BOUNDED = ("value", "n", "low", "high")
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """How the intervals of means are made."""
+    """Means of measures, with percentile bootstrap intervals as these settings say."""
 
     resamples: int = 1000
     """Bootstrap draws."""

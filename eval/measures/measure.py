@@ -39,7 +39,7 @@ VALUES_SCHEMA: dict[str, pl.DataType] = {"arm": pl.String(), **QUERY_VALUES_SCHE
 
 @dataclass(frozen=True, slots=True)
 class MemoryReading:
-    """What a measure reads of one workspace."""
+    """What a measure gets to read of one workspace: its memory, queries and answers."""
 
     memory: Memory
     queries: Sequence[Query]
@@ -54,7 +54,7 @@ class MemoryReading:
 
 @dataclass(frozen=True, slots=True)
 class RunReading:
-    """What a measure reads of one arm."""
+    """What a measure gets to read of one arm of an experiment: its run, its documents and the dataset."""
 
     arm: str
     run: pl.DataFrame

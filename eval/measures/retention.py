@@ -36,7 +36,7 @@ from lcm.records.query import Query, Recalled
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which budgets, and when a summary's words count as the evidence's."""
+    """Measures how much of the evidence a context still holds, at each of `budgets`."""
 
     budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
     """Tokens; empty: nothing is assembled."""

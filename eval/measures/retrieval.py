@@ -43,7 +43,7 @@ DEFAULT_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Which measures of a ranking, and of what: messages, sessions, or both."""
+    """Measures rankings against the qrels, at the level of messages, sessions, or both."""
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")

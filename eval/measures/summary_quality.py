@@ -30,7 +30,7 @@ _LEADS = (2, 3)
 
 @dataclass(frozen=True, slots=True)
 class SummaryQuality:
-    """How long the summaries are to be."""
+    """Measures summaries of whole conversations by ROUGE against their references."""
 
     target_tokens: int = 60
     """Asked of the summarizer, for each conversation; 0: nothing is summarised."""

@@ -41,7 +41,7 @@ def group_of(category: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A verdict, and what it rests on."""
+    """The verdict on a candidate against a baseline, and the rows that it rests on."""
 
     baseline: Side
     candidate: Side

@@ -32,7 +32,7 @@ def _limits() -> dict[str, dict[str, float | str]]:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Which measures are judged, and how.
+    """Judges a candidate against a baseline: which measures count, and by what limits.
 
     A row is a measure in a group of queries: all of them, or one category. With d the mean of candidate minus baseline,
     turned so that more is better, a row is

@@ -18,7 +18,7 @@ _QUERY_COLUMNS = ("query_id", "workspace_id", "category", "text", "evidence")
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run, as it is compared."""
+    """One side of a comparison: the results of one system, read from a run folder."""
 
     name: str
     """How it was asked for."""

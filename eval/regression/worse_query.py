@@ -11,7 +11,7 @@ from eval.regression.side import Side
 
 @dataclass(frozen=True, slots=True)
 class RankedDocument:
-    """A document where it stands."""
+    """A document at its rank in one side's answer."""
 
     document_id: str
     covers_evidence: bool

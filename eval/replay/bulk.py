@@ -13,7 +13,7 @@ from lcm.records.query import Query
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Time runs forward: a question is answered by a memory to which nothing later has been said yet."""
+    """Ingests everything up to the next question, compacts once, then answers; nothing later is known by then."""
 
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]

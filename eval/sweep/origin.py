@@ -20,7 +20,7 @@ _BESIDE = ("cache", "executor", "stages", "tracking")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Two points of the same origin have the same numbers."""
+    """What a sweep point's numbers come from; two points of the same origin have the same numbers."""
 
     config_hash: str
     """Of all settings but those that change no number."""

@@ -12,7 +12,7 @@ from eval.regression.limit import is_lower_better
 
 @dataclass(frozen=True, slots=True)
 class PointResult:
-    """What became of a point."""
+    """What became of one point of a sweep: its summary, or why there is none."""
 
     name: str
     """Of its folder."""

@@ -1,4 +1,4 @@
-"""Nothing is tracked."""
+"""The tracking choice that logs nothing."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from eval.tracking.tracking import Log
 
 @dataclass(frozen=True, slots=True)
 class NoTracking:
-    """The folder is all."""
+    """Logs nothing: the run folder on disk is all."""
 
     def log(self, folder: Path, parent: Path | None = None) -> str | None:
         return None

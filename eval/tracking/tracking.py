@@ -25,7 +25,7 @@ class Log(Protocol):
 
 
 class Tracking(Protocol):
-    """A `tracking` choice."""
+    """A `tracking` choice: logs complete run folders to a server."""
 
     def log(self, folder: Path, parent: Path | None = None) -> str | None:
         """`Log`, now and here."""

@@ -15,7 +15,7 @@ RANGE = ("low", "high", "log", "step")
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers between two bounds, which belong to it; whole numbers where both bounds are written as such."""
+    """The numbers between two bounds, bounds included, for one key; whole where both bounds are written so."""
 
     low: float
     high: float

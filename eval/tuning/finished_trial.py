@@ -18,7 +18,7 @@ Sums = Mapping[str, Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True, slots=True)
 class FinishedTrial:
-    """One of a study."""
+    """A trial of a study that has its values."""
 
     number: int
     assignment: Mapping[str, Any]

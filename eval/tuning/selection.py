@@ -16,7 +16,7 @@ from eval.tuning.objective import Objective
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """One fold, and the trial that the others picked for it."""
+    """The score of one held-out fold by the trial that the other folds picked."""
 
     fold: str
     queries: int
@@ -33,7 +33,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class CrossValidation:
-    """Of the first objective."""
+    """The cross-validated score of a study's first objective, fold by fold."""
 
     folds: tuple[HeldOut, ...]
     estimate: float

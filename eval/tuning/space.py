@@ -21,7 +21,7 @@ _OURS = (*RANGE, "choices", "when")
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One key."""
+    """One key of a search space, with its distribution and its condition."""
 
     key: str
     distribution: Distribution
@@ -34,7 +34,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Keys in an order in which none stands before those that it depends on."""
+    """A search space: its keys, in an order in which none stands before those that it depends on."""
 
     dimensions: tuple[Dimension, ...]
 

@@ -13,7 +13,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What `lcm tune` does with a space."""
+    """The settings of a study: how `lcm tune` searches a space."""
 
     objectives: Sequence[Mapping[str, Any]]
     """Each measure, direction and, where wanted, within."""

@@ -22,7 +22,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """All that is told of a study, at least one of whose trials is complete."""
+    """The results of a study that has at least one complete trial."""
 
     name: str
     dataset: Mapping[str, str]

@@ -13,7 +13,7 @@ from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 
 @dataclass(frozen=True, slots=True)
 class NoSummaries:
-    """What is never asked."""
+    """Stands where a summarizer is expected; compaction that is off never asks it."""
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [SummaryResult("", 0.0, "none", failure=ModelError("compaction is off")) for _ in requests]

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class CompactionProgress:
-    """One run on one conversation, while it is under way."""
+    """One run of compaction on one conversation, while it is under way."""
 
     window: ContextWindow
     now: datetime

@@ -1,4 +1,4 @@
-"""The name of a summary."""
+"""The ids of summaries: digests of their words and instants."""
 
 import hashlib
 from datetime import datetime, timedelta

@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 class SummaryQuality(NamedTuple):
-    """Cosines in [-1, 1]."""
+    """How well a summary stands for its turns: cosines in [-1, 1]."""
 
     align: float
     """Of the summary to the mean of its turns."""

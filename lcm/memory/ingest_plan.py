@@ -23,7 +23,7 @@ from lcm.writing.new_document import embedded_text, new_document
 
 @dataclass(slots=True)
 class IngestPlan:
-    """What is to be written, in order."""
+    """The documents, decisions and changes that ingesting messages will write, in order."""
 
     documents: list[Document] = field(default_factory=list)
     windows: dict[str, Vectors] = field(default_factory=dict)

@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Memory:
-    """One workspace: what was said in it, and what can be found again.
+    """One workspace of a memory system: messages go in, documents and contexts come out.
 
     The store is the truth. The indexes hold its documents and are made from it whenever a workspace is opened, so one
     process at a time should write to a workspace while others hold it open for searching.

@@ -1,4 +1,4 @@
-"""The parts that a memory system is wired from."""
+"""A memory system: the components that it is wired from."""
 
 from dataclasses import dataclass, field
 

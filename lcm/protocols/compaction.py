@@ -136,7 +136,7 @@ class SummaryDocuments(Protocol):
 
 
 class Guidance(Protocol):
-    """Which messages are rules that must outlive compaction word for word.
+    """Finds the messages that are rules and must outlive compaction word for word.
 
     Laws: one answer a message; a model can only add protection; equal messages give equal answers.
     """

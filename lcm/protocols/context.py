@@ -13,7 +13,7 @@ from lcm.records.summary import Summary
 
 
 class Ask(NamedTuple):
-    """For what a context is assembled."""
+    """One request for a context: its prompt, what was recalled for it, and its budget."""
 
     budget_tokens: int
     prompt: str = ""

@@ -132,7 +132,7 @@ class Batch:
 
 
 class Source(Protocol):
-    """Where candidate rows are born.
+    """The first step of a ranking: finds the candidate rows of each query.
 
     Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
     dense_rank, lexical_rank (1-based; null likewise), score (null before fusion).
@@ -201,7 +201,7 @@ class Decay(Protocol):
 
 
 class Reinforcement(Protocol):
-    """What use does to the documents that a recall returned.
+    """Says how being used changes the documents that a recall returned.
 
     Laws: pure; only given documents change; an access count never falls; a decay tier moves one step at most.
     """
@@ -240,7 +240,7 @@ class Signals(NamedTuple):
 
 
 class Recovery(Protocol):
-    """What is fetched beside a failed answer, and how it is ranked.
+    """Says when an answer has failed, and orders the raw turns that are fetched to mend it.
 
     Laws: nothing is fetched for an answer that has not failed, unless it was asked from elsewhere; what a ranking has
     fetched for a question that names no session is shown, and a reserve kept for it, in a context of any conversation;

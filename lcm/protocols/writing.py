@@ -66,7 +66,7 @@ class Neighbours(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What admission says of one candidate."""
+    """The verdict of admission on one candidate."""
 
     is_admitted: bool
     reason: str
@@ -80,7 +80,7 @@ class Assessment:
 
 
 class Admission(Protocol):
-    """Whether a candidate is worth keeping.
+    """Decides whether a candidate is worth keeping.
 
     Laws: says something of every candidate; equal arguments give an equal assessment.
     """
@@ -114,7 +114,7 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What deduplication says of one candidate."""
+    """The verdict of deduplication on one candidate."""
 
     action: Action
     """One of the seven decisions."""
@@ -133,7 +133,7 @@ class Merged(NamedTuple):
 
 
 class Deduplication(Protocol):
-    """What a candidate is to the documents that say nearly the same.
+    """Decides what a candidate is to the documents that say nearly the same.
 
     Laws: one judgement a candidate; a decision that needs a document names one that it was shown; twins keep the first.
     """

@@ -46,7 +46,7 @@ class LastMessage(NamedTuple):
 
 
 class ConversationTotals(NamedTuple):
-    """What a conversation costs, and what it was made into."""
+    """A conversation's messages, summaries and tokens in numbers."""
 
     messages: int
     tokens_before: int

@@ -15,7 +15,7 @@ _HAS_WORDS = "trim(content, char(9, 10, 11, 12, 13, 32)) <> ''"
 
 
 class Totals(NamedTuple):
-    """What the sources of a summary make of it."""
+    """The totals of a summary, worked out from its sources."""
 
     earliest_at: str | None
     latest_at: str | None

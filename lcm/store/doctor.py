@@ -29,7 +29,7 @@ _NOT_OF_LINEAGE = {
 
 
 class Check(NamedTuple):
-    """What one rule found."""
+    """One rule of the doctor, and what in the store breaks it."""
 
     name: str
     status: Status

@@ -25,7 +25,7 @@ class SourceMessage(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a walk over lineage found a summary."""
+    """A summary at its place in a walk over the summary DAG."""
 
     summary_id: str
     steps: int

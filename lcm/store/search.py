@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where to look."""
+    """The part of the store that a search looks in."""
 
     conversations: Sequence[int] | None = None
     """None = all, archived ones too."""
@@ -89,7 +89,7 @@ class SummaryHit(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What a regular expression found, and why it did not see everything."""
+    """The hits of a regular expression over the store, and why it did not see everything."""
 
     found: list[tuple[Any, str]]
     stopped: str = ""

@@ -24,7 +24,7 @@ class Checkpoint(NamedTuple):
 
 
 class SessionRow(NamedTuple):
-    """A conversation as a session sees it."""
+    """The row of a conversation, with what a live session needs of it."""
 
     conversation: int
     conversation_id: str

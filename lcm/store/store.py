@@ -58,7 +58,7 @@ _said: Rendering = attrgetter("content")
 
 
 class Store(StoreFile):
-    """One workspace.
+    """One workspace's SQLite file: conversations, messages, summaries, contexts and documents.
 
     Every write is one transaction: after a crash the file is what it was before the call or after it, never
     between. Two processes may write the same file; they take turns.

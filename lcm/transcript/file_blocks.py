@@ -37,7 +37,7 @@ MIME_EXTENSIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FileBlock:
-    """One file in a text; `text[start:stop]` is the block with its tags."""
+    """A file that is quoted in a message's text; `text[start:stop]` is the block with its tags."""
 
     start: int
     stop: int

@@ -68,7 +68,7 @@ _Json = TypeVar("_Json", list[Any], dict[str, Any])
 
 
 class FileTotals(NamedTuple):
-    """What a file holds."""
+    """The conversations, messages and events of a transcript file, counted."""
 
     conversations: int
     messages: int

@@ -28,7 +28,7 @@ _TOOL_NAME_KEYS: tuple[str, ...] = ("toolName", "tool_name")
 
 
 class DecomposedMessage(NamedTuple):
-    """What a recorded message becomes."""
+    """A recorded message taken apart: role, text, parts, and the envelope around them."""
 
     role: Role
     content: str

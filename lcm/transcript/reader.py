@@ -8,7 +8,7 @@ from lcm.transcript.recorded_file import RecordedFile
 
 
 class RecordedItem(NamedTuple):
-    """What a reader gives: one message or event, and the conversation that it belongs to."""
+    """One message or event that a transcript reader gives, with the conversation that it belongs to."""
 
     conversation_id: str
     item: Message | Event
@@ -17,7 +17,7 @@ class RecordedItem(NamedTuple):
 
 
 class TranscriptReader(Protocol):
-    """A session format.
+    """The reader of one transcript format.
 
     Laws: every record of the file is a message, an event, or put aside by `file.record` with its line and the reason;
     no file raises anything else. `rebuild_record` of a message, and an event's `native`, are exactly what was recorded;

@@ -7,7 +7,7 @@ from lcm.checks import check_range
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One attempt."""
+    """One attempt at a cluster's summary: how long, and how dense."""
 
     target_tokens: int
     density: float
@@ -20,8 +20,8 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The first attempt; a tighter one where the first gave no less than its turns; and a last one that takes the
-    turns' own words, where those before it did not.
+    """The attempts at a cluster's summary: a first; a tighter one where the first gave no less than its turns; and a
+    last one that takes the turns' own words, where those before it did not.
 
     Source: libravdb memory 1.4.4.
     """

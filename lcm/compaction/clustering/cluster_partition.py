@@ -1,4 +1,4 @@
-"""Turns in equal runs.
+"""Partition of a conversation's turns into runs of equal length.
 
 Source: libravdb memory 1.3.5, mathematical reference, section 5.
 """

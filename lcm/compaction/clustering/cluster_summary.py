@@ -61,7 +61,7 @@ class AcceptedSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """How one cluster becomes a summary."""
+    """Summarises one cluster: asks, checks the answer against the cluster's turns, and replaces them."""
 
     guidance: Guidance
     token_estimator: TokenEstimator

@@ -9,7 +9,7 @@ MASK_BITS: dict[Modality, int] = {"obligation": 2, "forbidden": 4, "permitted": 
 
 
 class RuleMatch(NamedTuple):
-    """One mark of a rule."""
+    """A stretch of a text in which one rule of guidance matched."""
 
     start: int
     """Byte offset in the UTF-8 text."""
@@ -22,7 +22,7 @@ class RuleMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GuidanceMatches:
-    """Everything that was found, in the order of finding."""
+    """All rule matches in one text, in the order of finding."""
 
     findings: tuple[RuleMatch, ...] = ()
 

@@ -32,7 +32,7 @@ class EscalationResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """How long summaries may be."""
+    """Asks for a summary in steps until it is short enough; the settings are the lengths."""
 
     token_estimator: TokenEstimator
     leaf_target_tokens: int

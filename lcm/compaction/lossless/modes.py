@@ -28,7 +28,7 @@ _MAX_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The three ways to go through a context."""
+    """The three ways in which lossless compaction goes through a context."""
 
     limits: Limits
     passes: Passes

@@ -39,7 +39,7 @@ class LeafChunk(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """What a summary says of what it was made of."""
+    """Time span, descendants and tokens of the messages beneath a summary, as the summary's row holds them."""
 
     earliest_at: datetime
     latest_at: datetime
@@ -50,7 +50,7 @@ class Lineage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """How one summary is made."""
+    """Makes one summary of a context: picks a chunk, summarises it, replaces it."""
 
     limits: Limits
     escalation: Escalation

@@ -1,4 +1,4 @@
-"""Instants as prompts show them."""
+"""The form in which summary prompts show instants."""
 
 from datetime import datetime, timedelta
 from functools import cache

@@ -18,7 +18,7 @@ _RESULT_UNITS = 400
 
 
 class ChunkText(NamedTuple):
-    """The text of a chunk."""
+    """The text of a chunk as a summarizer reads it, and the files that it names."""
 
     text: str
     file_ids: tuple[str, ...]

@@ -13,7 +13,7 @@ _FULL_WORDS = 8  # from so many words on a sentence is as full as any
 
 @dataclass(frozen=True, slots=True)
 class SentenceWeights:
-    """What a sentence gains in the choice, and loses."""
+    """What each property of a sentence adds to or takes from its value when sentences are chosen."""
 
     centrality: float
     coverage: float

@@ -11,7 +11,7 @@ from lcm.protocols.models import TokenEstimator
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and where to begin."""
+    """A question for an answerer, with the summaries and messages to begin at."""
 
     prompt: str
     summary_ids: tuple[str, ...]
@@ -26,7 +26,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found out."""
+    """An answerer's text, with the summaries and messages that it cites."""
 
     text: str
     cited_ids: tuple[str, ...]

@@ -25,7 +25,7 @@ _CJK_WINDOW = 2
 
 
 class ReadText(NamedTuple):
-    """A text that was read."""
+    """A text that the answerer has read: a summary or a message."""
 
     summary_id: str
     """The summary, or the leaf that stands for the message; empty for a message in no summary."""

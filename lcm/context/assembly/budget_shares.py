@@ -30,7 +30,7 @@ class OversizedHardError(LcmError):
 
 
 class AuthoredCosts(NamedTuple):
-    """What authored blocks take, in authored order."""
+    """The tokens that authored blocks take, in authored order."""
 
     shown: Sequence[float]
     """As they are counted."""
@@ -39,7 +39,7 @@ class AuthoredCosts(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Who gets what."""
+    """The budget of one context, shared out among its parts."""
 
     memory_tokens: float
     """The whole budget of the memory."""

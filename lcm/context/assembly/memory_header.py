@@ -44,7 +44,7 @@ _SECTION_OF: dict[ContextTier, Section] = {
 
 
 class MemoryText(NamedTuple):
-    """What is to be shown, and by which right."""
+    """A text of the memory as a context shows it, with its context tier."""
 
     context_tier: ContextTier
     text: str
@@ -54,7 +54,7 @@ class MemoryText(NamedTuple):
 
 
 class SectionLine(NamedTuple):
-    """One entry of a section."""
+    """One line of a section of the memory header."""
 
     label: str
     body: str

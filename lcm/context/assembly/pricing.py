@@ -8,7 +8,7 @@ from lcm.protocols.models import TokenEstimator
 
 
 class Price(NamedTuple):
-    """What one document or authored block takes."""
+    """The tokens of one document or authored block: as shown, and as packed."""
 
     shown: float
     """As it is counted."""
@@ -17,7 +17,7 @@ class Price(NamedTuple):
 
 
 class Pricing:
-    """Prices by one estimator.
+    """Counts the tokens that texts take in a context, by one estimator.
 
     Shown once: a line of the header; the first of a section pays for its opening and closing too; that is counted, and
     that is packed by. Shown twice, as the original: packed by the bare text, counted by what its author counted, where

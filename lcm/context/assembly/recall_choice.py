@@ -20,7 +20,7 @@ _SPOKEN = ("message", "guidance")
 
 
 class ChosenDocument(NamedTuple):
-    """A recalled document that is shown."""
+    """A recalled document that a context shows, as it is worded there, with its tokens."""
 
     document: Recalled
     memory: MemoryText
@@ -28,7 +28,7 @@ class ChosenDocument(NamedTuple):
 
 
 class RecallChoice(NamedTuple):
-    """What is shown of an answer, and how much was kept for what was recovered."""
+    """The recalled documents that a context shows, and the tokens reserved for recovered ones."""
 
     guidance: Sequence[ChosenDocument] = ()
     recalled: Sequence[ChosenDocument] = ()
@@ -38,7 +38,7 @@ class RecallChoice(NamedTuple):
 
 
 class RecallBudget(NamedTuple):
-    """What there is for an answer, in tokens."""
+    """The tokens that a context has for recalled documents."""
 
     memory_tokens: float
     """The whole budget of the memory."""
@@ -49,7 +49,7 @@ class RecallBudget(NamedTuple):
 
 
 class RecallRules(NamedTuple):
-    """By which an answer is packed."""
+    """The rules by which recalled documents are packed into a context."""
 
     pricing: Pricing
     recovery: Recovery

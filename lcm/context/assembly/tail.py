@@ -10,7 +10,7 @@ from lcm.records.rules import Rules
 
 
 class Tail(NamedTuple):
-    """What is always shown."""
+    """The fresh tail of a context: the newest items, which are always shown."""
 
     start: int
     """The place of its first item."""

@@ -8,7 +8,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Line(NamedTuple):
-    """One line of a file."""
+    """One line of an authored file, with its place."""
 
     text: str
     """Without its end."""

@@ -17,7 +17,7 @@ _ALWAYS = "memory.md"
 
 @dataclass(frozen=True, slots=True)
 class SelectedFile:
-    """A file to read."""
+    """An authored file that is to be read, with the name of its document."""
 
     path: Path
     name: str

@@ -36,7 +36,7 @@ class DelegationError(GrantError):
 
 @dataclass(frozen=True, slots=True)
 class DelegatedAnswer:
-    """An answer, and how it was come by."""
+    """The answer to a delegated question, with the route and the conversations that it came from."""
 
     answer: Answer
     route: RoutingDecision

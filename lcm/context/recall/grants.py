@@ -19,7 +19,7 @@ DEFAULT_TTL_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What its holder may read, how much of it, and until when."""
+    """A permission to read: what its holder may read, how much of it, and until when."""
 
     grant_id: str
     conversations: tuple[int, ...]

@@ -39,7 +39,7 @@ _LINE = 200
 
 @dataclass(frozen=True, slots=True)
 class Grep:
-    """What was found, newest or best first."""
+    """The result of a search of the store: messages and summaries, newest or best first."""
 
     messages: tuple[MessageHit, ...]
     summaries: tuple[SummaryHit, ...]
@@ -56,7 +56,7 @@ class Grep:
 
 @dataclass(frozen=True, slots=True)
 class GrepSettings:
-    """How to search."""
+    """The settings of grep: order, and the bounds of patterns."""
 
     order: Order
     rules: Rules

@@ -28,7 +28,7 @@ from lcm.transcript.large_files import file_text
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """How things are read: what a configuration says."""
+    """The settings of a reader, as the configuration has them."""
 
     searching: GrepSettings
     token_estimator: TokenEstimator

@@ -26,7 +26,7 @@ TOOLS = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_query")
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """How a store is read back.
+    """The recall tools as configured: grep, describe, expand, and delegated questions over one store.
 
     Source: lossless-claw 0.6.3 (`rules` original, `order` time, `max_regex_rows` 10000):
 

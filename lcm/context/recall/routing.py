@@ -41,7 +41,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
 
 @dataclass(frozen=True, slots=True)
 class RoutingDecision:
-    """A decision, and what it rests on."""
+    """How a request is answered (at once, expanded or delegated), and the figures that decided it."""
 
     action: Action
     depth: int

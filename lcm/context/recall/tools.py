@@ -29,7 +29,7 @@ _VALIDATORS = {name: Draft202012Validator(tool["parameters"]) for name, tool in 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool gives back."""
+    """The reply of a recall tool to its host: text and details."""
 
     text: str
     details: Mapping[str, Any]

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """What is defined, and who reads what.
+    """The scopes that are defined, and which of them each agent reads and writes.
 
     An agent reads its entry in `agent_access` and its own reflection scope; without an entry the global scope, its
     own, and its own reflection scope; and the shared scopes in any case. An empty entry leaves it nothing but its own

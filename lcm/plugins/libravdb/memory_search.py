@@ -26,7 +26,7 @@ _WINDOW_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a request is answered from."""
+    """A memory search request, routed to the collections that answer it."""
 
     text: str
     k: int
@@ -40,7 +40,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """What of the plugin's settings shapes its search tool."""
+    """The plugin's settings that shape its memory search tool."""
 
     top_k: float | None = None
     """Results where a request names no number; None = 8."""

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BootstrapReport:
-    """What a bootstrap did."""
+    """What the bootstrap of a session took in, or why nothing."""
 
     is_bootstrapped: bool
     """Messages were taken in."""

@@ -16,7 +16,7 @@ from lcm.records.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a session file says to a stored conversation."""
+    """The messages of a session file that the stored conversation lacks."""
 
     missing: tuple[Message, ...] = ()
     has_overlap: bool = True

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What the file system says of it."""
+    """The size and time of a session file, as the file system has them."""
 
     size: int
     mtime_ms: int
@@ -30,7 +30,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class SessionMessages:
-    """What a session file holds."""
+    """The messages of a session file's one conversation."""
 
     live: tuple[Message, ...]
     """The conversation, in order."""

@@ -23,7 +23,7 @@ _ANSWER = "heartbeat_ok"
 
 @dataclass(frozen=True, slots=True)
 class TurnReport:
-    """What became of a turn."""
+    """What became of one turn of a live session."""
 
     conversation_id: str | None
     """None: nothing of the session is stored."""

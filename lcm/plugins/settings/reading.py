@@ -9,7 +9,7 @@ from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSettings:
-    """What a plugin's configuration says in our words."""
+    """A plugin's settings as choices and values of our configuration."""
 
     choices: dict[str, str]
     """Group -> choice, beside those of the table's base."""

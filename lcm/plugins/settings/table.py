@@ -39,7 +39,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting of a plugin."""
+    """One setting in the table of a plugin's settings."""
 
     path: str
     """As the plugin names it, `retrieval.vectorWeight`."""
@@ -91,7 +91,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All settings of a plugin."""
+    """The table of a plugin's settings, each with the keys of our configuration that it stands for."""
 
     name: str
     """Ours, as in `system=lancedb_pro`."""

@@ -9,7 +9,7 @@ from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, 
 
 @dataclass(frozen=True, slots=True)
 class ExportedSettings:
-    """What a plugin can be told."""
+    """Our configuration as a plugin's settings, and what it has none for."""
 
     document: dict[str, Any]
     """Its configuration, valid by its schema."""

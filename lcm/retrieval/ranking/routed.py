@@ -14,7 +14,7 @@ from lcm.retrieval.source.tagged import TagPrefixes
 
 @dataclass(frozen=True, slots=True)
 class RankingPath:
-    """Where the rows of a path are born, and by the name of an order the stages that they pass."""
+    """One path of a routed ranking: its source, and by the name of an order the stages that its rows pass."""
 
     source: Source
     orders: Mapping[str, Sequence[str]]

@@ -29,7 +29,7 @@ class ScoredTurn(NamedTuple):
 
 
 class TemporalOrder(NamedTuple):
-    """What temporal ranking says of some turns; numbers are places among them."""
+    """Turns in the order of temporal ranking; numbers are places among them."""
 
     order: tuple[int, ...]
     """All of them: the pair, then those chosen, then the rest by score."""

@@ -12,7 +12,7 @@ from lcm.checks import check_range
 
 
 class ExpandableSummary(NamedTuple):
-    """A summary that could be expanded."""
+    """A summary in an answer that could be expanded."""
 
     summary_id: str
     confidence: float
@@ -21,7 +21,7 @@ class ExpandableSummary(NamedTuple):
 
 
 class SummaryChild(NamedTuple):
-    """What lies beneath a summary."""
+    """A message or summary that lies directly beneath a summary."""
 
     item_id: str
     score: float
@@ -30,7 +30,7 @@ class SummaryChild(NamedTuple):
 
 
 class ExpandedChild(NamedTuple):
-    """A child that is shown."""
+    """A child of an expanded summary, as it is shown."""
 
     item_id: str
     score: float

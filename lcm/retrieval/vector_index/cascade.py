@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class StepResult(NamedTuple):
-    """What one width answers one query."""
+    """The answer of one width of a cascade to one query."""
 
     answer: Ranked
     evidence: float
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """How one query fared."""
+    """The way of one query down the widths of a cascade."""
 
     answer: Ranked
     steps: tuple[Step, ...]

@@ -9,7 +9,7 @@ from lcm.records.document import Decision, Document
 
 
 class DocumentCreated(NamedTuple):
-    """A new document."""
+    """A change: a new document, with its vector."""
 
     document: Document
     vector: Vectors | None
@@ -17,14 +17,14 @@ class DocumentCreated(NamedTuple):
 
 
 class DocumentEnded(NamedTuple):
-    """From then on another document stands in its place."""
+    """A change: a document ends, and another stands in its place from then on."""
 
     document_id: str
     at: datetime
 
 
 class DocumentAnnotated(NamedTuple):
-    """Keys of a document's metadata that change; its other keys stay."""
+    """A change: some keys of a document's metadata; its other keys stay."""
 
     document_id: str
     metadata: Mapping[str, Any]
@@ -34,7 +34,7 @@ Change = DocumentCreated | DocumentEnded | DocumentAnnotated
 
 
 class IntakeResult(NamedTuple):
-    """What became of one candidate, and what that changes."""
+    """The decision on one candidate, and the changes to documents that follow."""
 
     decision: Decision
     changes: tuple[Change, ...] = ()

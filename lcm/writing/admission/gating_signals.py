@@ -22,7 +22,7 @@ _TOKENS_A_UNIT = 100
 
 
 class PatternScores(NamedTuple):
-    """Sums of the weights of what fired in one text, each >= 0; only technical density may be above 1."""
+    """The weights of the patterns that fired in one text, summed, each >= 0; only technical density may be above 1."""
 
     technical_density: float
     """Not divided by its norm yet."""
@@ -33,7 +33,7 @@ class PatternScores(NamedTuple):
 
 
 class Familiarity(NamedTuple):
-    """What is known already of one text."""
+    """How much of one text the memory knows already."""
 
     h: float
     """Novelty: 1 - the mean cosine of the memories; 1 where there is none."""

@@ -44,7 +44,7 @@ class ComparableDocuments(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntakeContext:
-    """What the candidates of one extraction stand in."""
+    """The conversation and the documents that the candidates of one extraction are judged against."""
 
     messages: Sequence[Message]
     """The conversation from its start."""

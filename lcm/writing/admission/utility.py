@@ -43,7 +43,7 @@ class Utility(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedUtility:
-    """Every candidate is as useful as any other."""
+    """Rates every candidate with the same utility, `value`."""
 
     value: float = UNKNOWN_UTILITY
 
@@ -56,7 +56,7 @@ class FixedUtility:
 
 @dataclass(frozen=True, slots=True)
 class ModelUtility:
-    """A language model reads the candidate and the end of the conversation; without a number from it, 0.5.
+    """Rates a candidate by a language model that reads it and the end of the conversation; 0.5 without a number.
 
     Incidents: `utility_no_reply`, `utility_no_number`.
     """

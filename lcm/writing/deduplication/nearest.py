@@ -18,7 +18,7 @@ from lcm.writing.lifecycle.categories import ALWAYS_MERGED
 
 
 class Judge(Protocol):
-    """What a candidate is to documents that say nearly the same.
+    """Decides what a candidate is to documents that say nearly the same.
 
     Laws: a decision that needs a document names one of `near`; deterministic for equal replies.
     """
@@ -29,7 +29,7 @@ class Judge(Protocol):
 
 
 class Merge(Protocol):
-    """One record of two; None where that cannot be done."""
+    """Makes one record of two; None where that cannot be done."""
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None: ...
 

@@ -39,7 +39,7 @@ CONTEXT_OF: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The observations of one context."""
+    """How often a document was confirmed or contradicted in one context."""
 
     context: str
     confirmations: float
@@ -52,7 +52,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The observations of all contexts."""
+    """How often a document was confirmed or contradicted, in every context."""
 
     global_strength: float = NEUTRAL_STRENGTH
     total_observations: float = 0
