@@ -36,7 +36,7 @@ from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
-from pipelines.views.terminal import console, progress, say, warn
+from pipelines.views.terminal import console, fits, progress, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
@@ -235,7 +235,6 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
         "put aside": lambda one: len(one.file.quarantine),
     } | ({"new": lambda one: one.new} if has_new else {})
     out = console()
-    room = out.options.update(width=10_000)
     for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
         shown = {heading: count for heading, count in columns.items() if heading not in dropped}
         table = Table()
@@ -249,7 +248,7 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
         if len(rows) > 1:
             table.add_section()
             table.add_row(f"{len(rows)} files", "", *(f"{sum(map(count, rows)):,}" for count in shown.values()))
-        if out.measure(table, options=room).maximum <= out.width:
+        if fits(out, table):
             break
     if len(rows) > 1:
         say(f"below {folder}:")

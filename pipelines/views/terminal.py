@@ -75,6 +75,11 @@ def say(text: str) -> None:
     console().print(well_formed(text), highlight=False, markup=False)
 
 
+def fits(out: Console, table: Table) -> bool:
+    """Whether a table can be printed without a broken line."""
+    return out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width
+
+
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Collection[str] = ()) -> None:
     """Print a table, its cells as they are: words are folded, and columns of numbers stand to the right, unbroken."""
     table = Table()
@@ -255,12 +260,11 @@ def _print_table(
     tops: Mapping[str, float | None] = MappingProxyType({}),
 ) -> None:
     """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
-    room = out.options.update(width=10_000)
     narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
     choices = [(names, True), (narrow or names, True), *((names[:n], False) for n in range(len(names), 0, -1))]
     for kept, with_intervals in choices:
         table = _table(heading, rows, kept, tops, with_intervals=with_intervals)
-        if out.measure(table, options=room).maximum <= out.width:
+        if fits(out, table):
             break
     if not with_intervals:
         title = title.partition(" [")[0]
