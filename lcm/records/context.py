@@ -37,7 +37,7 @@ class Context:
     budget_tokens: int
     messages: tuple[Mapping[str, Any], ...] = ()
     """JSON: the items as agent messages, after the repair of tool calls."""
-    guidance: str = ""
+    system_note: str = ""
     """What the system prompt is to add, because summaries stand in the context."""
     evicted: int = 0
     """How many items did not fit."""

@@ -131,7 +131,7 @@ def test_laws_of_a_context(choice: str, items: list[Message | Summary], tail: in
         assert rest == sorted(rest, key=order.index)
         check_calls(context)
         if not assembly.shows_documents:
-            assert bool(context.guidance) == any(isinstance(item, Summary) for item in items)
+            assert bool(context.system_note) == any(isinstance(item, Summary) for item in items)
 
 
 @pytest.mark.parametrize("choice", CHOICES)

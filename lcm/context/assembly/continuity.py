@@ -167,7 +167,7 @@ class _Packing:
             tokens=tokens,
             budget_tokens=ask.budget_tokens,
             messages=tuple(said),
-            guidance=header(sections([one.memory for one in in_header]), shares.degraded),
+            system_note=header(sections([one.memory for one in in_header]), shares.degraded),
             evicted=len(self._items) - len(recent),
             is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lcm.checks import check_choice, check_range
 from lcm.context.assembly.clean_up import cleaned, pruned
 from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
-from lcm.context.assembly.guidance import guidance
 from lcm.context.assembly.pairing import PairedMessage, Piece
 from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
 from lcm.context.assembly.shown_items import ShownItems
+from lcm.context.assembly.summaries_note import summaries_note
 from lcm.context.assembly.tail import Tail, fresh_tail
 from lcm.protocols.context import Ask
 from lcm.protocols.models import TokenEstimator
@@ -88,7 +88,7 @@ class Lossless:
         shown = ShownItems(items, self.token_estimator, ZoneInfo(self.timezone))
         tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.rules)
         choice = _Choice(shown, tail, self.eviction, self.rules)
-        said = guidance(item for item in items if isinstance(item, Summary))
+        note = summaries_note(item for item in items if isinstance(item, Summary))
         contexts: dict[tuple[int, tuple[int, ...]], Context] = {}
         answered = []
         for ask in asks:
@@ -96,7 +96,7 @@ class Lossless:
             kept = tuple(choice.kept(max(0, budget_tokens - tail.tokens), ask.prompt))
             key = budget_tokens, kept
             if key not in contexts:
-                contexts[key] = self._context(shown, tail, kept, budget_tokens, said)
+                contexts[key] = self._context(shown, tail, kept, budget_tokens, note)
             answered.append(contexts[key])
         return answered
 
@@ -105,7 +105,7 @@ class Lossless:
         budget_tokens = whole or self.default_budget_tokens or 0
         return budget_tokens if self.max_budget_tokens is None else min(budget_tokens, self.max_budget_tokens)
 
-    def _context(self, shown: ShownItems, tail: Tail, kept: Sequence[int], budget_tokens: int, said: str) -> Context:
+    def _context(self, shown: ShownItems, tail: Tail, kept: Sequence[int], budget_tokens: int, note: str) -> Context:
         chosen = [*sorted((*kept, *tail.before)), *tail.order]
         standing = pruned(
             [placed for place in chosen for placed in shown[place].messages], range(tail.start, len(shown))
@@ -118,7 +118,7 @@ class Lossless:
             tokens=sum(shown[place].tokens for place in chosen),
             budget_tokens=budget_tokens,
             messages=tuple(placed.message for placed in messages),
-            guidance=said,
+            system_note=note,
             evicted=len(shown) - len(chosen),
         )
 

@@ -6,12 +6,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from lcm.context.assembly import pairing
-from lcm.context.assembly.guidance import tier
 from lcm.context.assembly.lossless import Lossless
 from lcm.context.assembly.pairing import PairedMessage
 from lcm.context.assembly.relevance import RelevanceIndex, terms
 from lcm.context.assembly.runtime_message import runtime_messages
 from lcm.context.assembly.shown_items import ShownItems
+from lcm.context.assembly.summaries_note import tier
 from lcm.protocols.context import Ask
 from lcm.records.context import Context
 from lcm.records.conversation import Message
@@ -66,7 +66,7 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
     context = used.assemble(items, [Ask(params["token_budget"], params.get("prompt") or "")])[0]
     shown = ShownItems(items, used.token_estimator, ZoneInfo("UTC"))
     summaries = [item for item in items if isinstance(item, Summary)]
-    assert bool(context.guidance) == bool(summaries)
+    assert bool(context.system_note) == bool(summaries)
     return {
         "item_tokens": [shown[place].tokens for place in range(len(items))],
         "estimated_tokens": context.tokens,

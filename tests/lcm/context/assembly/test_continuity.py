@@ -43,7 +43,7 @@ def test_everything_stands_in_its_section_once() -> None:
     [context] = PLAIN.assemble(TALK, [Ask(1000, "key", found)], nodes)
     assert [item.item_id for item in context.items] == ["h", "s", "u2", "a2", "g", "r"]
     assert [said["content"] for said in context.messages] == ["and now", [{"type": "text", "text": "gone"}]]
-    lines = context.guidance.splitlines()
+    lines = context.system_note.splitlines()
     assert [line for line in lines if line.startswith(("<", "["))] == [
         "<authored_context>",
         "[A1] Use metric units.",
@@ -56,7 +56,7 @@ def test_everything_stands_in_its_section_once() -> None:
         '[M1] <entry role="user" source="recalled">the key is blue</entry>',
         "</recalled_memories>",
     ]
-    assert Utf16Units().count([context.guidance])[0] <= context.tokens - sum(
+    assert Utf16Units().count([context.system_note])[0] <= context.tokens - sum(
         item.tokens for item in context.items if item.in_tail
     )
 
@@ -68,7 +68,7 @@ def test_the_original_shows_everything_twice() -> None:
     assert entries[0] == "Use mm."
     assert entries[-1] == '<entry role="user" source="recalled">a &lt; b</entry>'
     assert entries[1] == '<entry role="user" source="session">where is it</entry>'
-    assert all(entry in context.guidance for entry in entries)
+    assert all(entry in context.system_note for entry in entries)
 
 
 def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -> None:
@@ -87,8 +87,8 @@ def test_the_original_degrades_where_hard_text_is_too_large_and_says_so() -> Non
     [context] = ORIGINAL.assemble(TALK, [Ask(200, "key", [recalled("r")])], nodes)  # 200 / 4 = 50 < 100
     assert context.is_degraded
     assert [item.item_id for item in context.items] == ["h", "u1", "a1", "u2", "a2"]
-    assert context.guidance.startswith("Memory is degraded")
-    assert "hard authored text and the newest turns take" in context.guidance
+    assert context.system_note.startswith("Memory is degraded")
+    assert "hard authored text and the newest turns take" in context.system_note
 
 
 def test_turns_that_do_not_fit_are_shown_and_the_context_says_that_it_is_degraded() -> None:
@@ -140,7 +140,7 @@ def test_a_rule_is_not_recalled_again_as_a_message() -> None:
 
 def test_a_summary_is_nobodys_words() -> None:
     [context] = PLAIN.assemble([], [Ask(1000, "k", [recalled("s", "told", "summary", role="user")])])
-    assert '<entry role="unknown" source="recalled">told</entry>' in context.guidance
+    assert '<entry role="unknown" source="recalled">told</entry>' in context.system_note
 
 
 def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone() -> None:

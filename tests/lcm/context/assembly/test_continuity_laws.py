@@ -92,7 +92,7 @@ def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, promp
             assert not set(item.source_message_ids) <= set(tail)
     if context.notes["degraded"]:
         assert {item.context_tier for item in context.items} <= {"hard", "tail"}
-        assert context.guidance.startswith("Memory is degraded")
+        assert context.system_note.startswith("Memory is degraded")
 
 
 @given(case=cases(), budget_tokens=BUDGETS)
@@ -155,7 +155,7 @@ def test_what_was_said_or_written_cannot_close_its_section(choice: str, case: An
     context = assembled(replace(chosen(choice), token_budget_fraction=1.0), case, 5000)
     assert context is not None
     open_tags: list[str] = []
-    for found in _TAG.finditer(context.guidance):
+    for found in _TAG.finditer(context.system_note):
         name = found.group(1)
         if "/" in found.group(0):
             assert open_tags.pop() == name

@@ -136,18 +136,18 @@ def test_results_as_recorded_of_codex_answer_calls_of_one_turn() -> None:
         assert all(item.text for item in found.items)
 
 
-def test_a_summary_is_shown_as_xml_and_brings_guidance() -> None:
+def test_a_summary_is_shown_as_xml_and_brings_a_note() -> None:
     found = context(OURS, [summary("Before."), said(1)], 1000)
     assert found.items[0].kind == "summary"
     assert found.items[0].text == found.messages[0]["content"]
     assert found.items[0].tokens == math.ceil(len(found.items[0].text) / 4)
-    assert found.guidance
-    assert context(OURS, [said(1)], 1000).guidance == ""
+    assert found.system_note
+    assert context(OURS, [said(1)], 1000).system_note == ""
 
 
-def test_guidance_tells_of_summaries_that_did_not_fit() -> None:
+def test_the_note_tells_of_summaries_that_did_not_fit() -> None:
     found = context(OURS, [summary("Before. " * 50), said(1)], 10)
-    assert (ids(found), bool(found.guidance)) == (["m1"], True)
+    assert (ids(found), bool(found.system_note)) == (["m1"], True)
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,13 @@ Tier = Literal["none", "light", "heavy"]
 
 
 def tier(summaries: Iterable[Summary]) -> Tier:
-    """Say how much guidance is due: `heavy` from a depth of 2, or from two condensed summaries, on."""
+    """Say how much of the note is due: `heavy` from a depth of 2, or from two condensed summaries, on."""
     depths = [summary.depth if summary.kind == "condensed" else 0 for summary in summaries]
     if not depths:
         return "none"
     return "heavy" if max(depths) >= 2 or sum(depth > 0 for depth in depths) >= 2 else "light"
 
 
-def guidance(summaries: Iterable[Summary]) -> str:
+def summaries_note(summaries: Iterable[Summary]) -> str:
     due = tier(summaries)
     return "" if due == "none" else _HEAD + (_HEAVY if due == "heavy" else _LIGHT)
