@@ -43,9 +43,9 @@ _OTHERS = {
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm cache [prune | clear] [NAME ...] [KEY=VALUE ...]`."""
-    asked = told_apart(arguments)
-    action, *names = asked.words or ("show",)
-    cache: StageCache = building.build(composition.composed(asked.overrides), "stages")
+    command = told_apart(arguments)
+    action, *names = command.words or ("show",)
+    cache: StageCache = building.build(composition.composed(command.overrides), "stages")
     match action:
         case "show":
             if names:

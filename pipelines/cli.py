@@ -94,14 +94,14 @@ def _run(name: str, arguments: list[str]) -> int:
         from pipelines.views.help import help_of
 
         return tell(help_of(module))
-    asked: Command | list[str] = arguments
+    command: Command | list[str] = arguments
     if name in _CONFIGURED:
         from pipelines.config.command_line import read, shown
 
-        asked = read(arguments, name)
-        if asked.look is not None:
-            return tell(shown(asked).rstrip("\n"))
-    code: int = importlib.import_module(f"pipelines.{module}").main(asked)
+        command = read(arguments, name)
+        if command.look is not None:
+            return tell(shown(command).rstrip("\n"))
+    code: int = importlib.import_module(f"pipelines.{module}").main(command)
     return code
 
 

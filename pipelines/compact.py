@@ -83,14 +83,14 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm compact PATH ... into=FOLDER [KEY=VALUE ...]`."""
     if not any(argument.startswith(("compaction=", "system=", "experiment=")) for argument in arguments):
         arguments = [_DEFAULT, *arguments]
-    asked = command_line.read(arguments, "compact", _OURS)
-    if asked.look is not None:
-        return show_config(asked)
-    if replay := next((one for one in asked.overrides if one.startswith("replay=")), None):
+    command = command_line.read(arguments, "compact", _OURS)
+    if command.look is not None:
+        return show_config(command)
+    if replay := next((one for one in command.overrides if one.startswith("replay=")), None):
         raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
-    paths, config, ours = _expanded(asked.words), asked.config, {**_OURS, **asked.own}
+    paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
-    building.refuse_unused(config, asked.overrides)
+    building.refuse_unused(config, command.overrides)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)

@@ -23,24 +23,24 @@ _MESSAGE = re.compile(r"msg#(\d+)")
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm describe ID store=FILE [KEY=VALUE ...]`."""
-    asked = read_arguments(arguments, ("conversation", "content", "token_cap"))
-    item_id = one_word(asked, "id", "describe")
-    content = asked.flag("content")
-    with opened(asked) as (_, reader):
+    command = read_arguments(arguments, ("conversation", "content", "token_cap"))
+    item_id = one_word(command, "id", "describe")
+    content = command.flag("content")
+    with opened(command) as (_, reader):
         if found := _MESSAGE.fullmatch(item_id):
             (said,) = reader.messages([int(found[1])])
-            if asked.flag("json"):
+            if command.flag("json"):
                 tell_json(said._asdict())
             else:
                 say(f"msg#{said.number} ({said.role}, {said.tokens} tokens) id {said.message_id}\n{said.content}")
             return 0
         described = reader.describe(
             item_id,
-            conversation=asked.settings.get("conversation"),
-            token_cap=asked.number("token_cap"),
+            conversation=command.settings.get("conversation"),
+            token_cap=command.number("token_cap"),
             content=content,
         )
-    if asked.flag("json"):
+    if command.flag("json"):
         tell_json(asdict(described))
     elif isinstance(described, DescribedSummary):
         say(summary_text(described))

@@ -28,11 +28,11 @@ _SHOWN = 3
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm doctor STORE ... [repair=true]`."""
-    asked = told_apart(arguments, ("repair",), is_configured=False)
-    is_repair = asked.flag("repair")
-    if not asked.words:
+    command = told_apart(arguments, ("repair",), is_configured=False)
+    is_repair = command.flag("repair")
+    if not command.words:
         raise LcmError("name a store to check, or a folder that `lcm compact` made")
-    paths = [store for path in asked.words for store in _stores(Path(path))]
+    paths = [store for path in command.words for store in _stores(Path(path))]
     return max(_examined(path, is_repair=is_repair, is_named=len(paths) > 1) for path in paths)
 
 

@@ -26,13 +26,13 @@ from pipelines.steps.sweep import sweep
 from pipelines.views.terminal import log_and_report, progress, show_run
 
 
-def main(asked: Command) -> int:
+def main(command: Command) -> int:
     """`lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
-    if asked.is_multirun:
-        return sweep(asked)
-    refuse_unused(asked.config, asked.overrides)
-    with claimed(asked) as folder:
-        evaluate(asked.config, folder.absolute())
+    if command.is_multirun:
+        return sweep(command)
+    refuse_unused(command.config, command.overrides)
+    with claimed(command) as folder:
+        evaluate(command.config, folder.absolute())
     return 0
 
 

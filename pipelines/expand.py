@@ -21,18 +21,18 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand ID ... store=FILE [KEY=VALUE ...]`."""
-    asked = read_arguments(arguments, ("conversation", "depth", "token_cap", "messages"))
-    if not asked.words:
+    command = read_arguments(arguments, ("conversation", "depth", "token_cap", "messages"))
+    if not command.words:
         raise LcmError("name the summaries to expand; `lcm expand --help` tells more")
-    with opened(asked) as (recall, reader):
+    with opened(command) as (recall, reader):
         found = reader.expand(
-            asked.words,
-            depth=asked.number("depth"),
-            token_cap=asked.number("token_cap"),
-            has_messages=asked.flag("messages"),
-            conversation=asked.settings.get("conversation"),
+            command.words,
+            depth=command.number("depth"),
+            token_cap=command.number("token_cap"),
+            has_messages=command.flag("messages"),
+            conversation=command.settings.get("conversation"),
         )
-    if asked.flag("json"):
+    if command.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})
     else:
         say(distilled_text(found, recall.rules))

@@ -21,24 +21,24 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand-query PROMPT store=FILE [KEY=VALUE ...]`."""
-    asked = read_arguments(arguments, ("conversation", "query", "ids", "max_tokens", "token_cap"))
-    prompt = one_word(asked, "question", "expand-query")
-    ids = [one for part in asked.settings.get("ids", "").split(",") if (one := part.strip())]
-    query = asked.settings.get("query", "")
+    command = read_arguments(arguments, ("conversation", "query", "ids", "max_tokens", "token_cap"))
+    prompt = one_word(command, "question", "expand-query")
+    ids = [one for part in command.settings.get("ids", "").split(",") if (one := part.strip())]
+    query = command.settings.get("query", "")
     if not ids and not query.strip():
         raise LcmError("query=WORDS or ids=ID,ID must say where to begin to read; `lcm grep` finds ids")
-    with opened(asked) as (recall, reader):
+    with opened(command) as (recall, reader):
         answered = recall.expand_query(
             reader,
             prompt,
             now,
             summary_ids=ids,
             query=query,
-            conversation=asked.settings.get("conversation"),
-            max_tokens=asked.number("max_tokens"),
-            token_cap=asked.number("token_cap"),
+            conversation=command.settings.get("conversation"),
+            max_tokens=command.number("max_tokens"),
+            token_cap=command.number("token_cap"),
         )
-    if asked.flag("json"):
+    if command.flag("json"):
         tell_json({**asdict(answered.answer), "route": asdict(answered.route), "conversations": answered.conversations})
         return 0
     answer = answered.answer

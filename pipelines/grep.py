@@ -29,25 +29,25 @@ _KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm grep PATTERN store=FILE [KEY=VALUE ...]`."""
-    asked = read_arguments(arguments, _KEYS)
-    pattern = one_word(asked, "pattern", "grep").strip()
+    command = read_arguments(arguments, _KEYS)
+    pattern = one_word(command, "pattern", "grep").strip()
     if not pattern:
         raise LcmError("the pattern must say what to search for, got nothing")
-    mode = cast("Mode", asked.choice("mode", get_args(Mode), "full_text"))
-    scope = cast("Scope", asked.choice("scope", get_args(Scope), "both"))
-    with opened(asked) as (_, reader):
+    mode = cast("Mode", command.choice("mode", get_args(Mode), "full_text"))
+    scope = cast("Scope", command.choice("scope", get_args(Scope), "both"))
+    with opened(command) as (_, reader):
         found = reader.grep(
             pattern,
             mode=mode,
             scope=scope,
-            conversation=asked.settings.get("conversation"),
-            since=asked.instant("since"),
-            before=asked.instant("before"),
-            limit=asked.number("limit"),
+            conversation=command.settings.get("conversation"),
+            since=command.instant("since"),
+            before=command.instant("before"),
+            limit=command.number("limit"),
         )
     if found.is_refused:
         raise LcmError("; ".join(found.notes))
-    if asked.flag("json"):
+    if command.flag("json"):
         tell_json(_as_json(found))
     else:
         _show(found)

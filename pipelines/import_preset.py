@@ -59,8 +59,8 @@ class ImportedPreset:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm import FILE ... [KEY=VALUE ...]`."""
-    asked = told_apart(arguments, ("plugin", "to", "name"), is_configured=False)
-    own, files = asked.settings, [Path(word) for word in asked.words]
+    command = told_apart(arguments, ("plugin", "to", "name"), is_configured=False)
+    own, files = command.settings, [Path(word) for word in command.words]
     if not files:
         raise LcmError("name a file to import")
     name = own.get("name") or files[0].resolve().stem.replace("-", "_")

@@ -81,9 +81,9 @@ class _FileReport:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm ingest PATH ... into=FILE [KEY=VALUE ...]`."""
-    asked = command_line.read(arguments, own=_OURS)
-    paths = [Path(word) for word in asked.words]
-    into, name, strict = _settings(asked)
+    command = command_line.read(arguments, own=_OURS)
+    paths = [Path(word) for word in command.words]
+    into, name, strict = _settings(command)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
     written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm")]
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     files = [file for file in recorded_files(paths, strict=strict) if file.path.resolve() not in ours]
     if not files:
         raise LcmError("no file to take in: name transcripts, or folders that hold some")
-    config = asked.config
+    config = command.config
     rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
     preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").rendered)
     is_new = not into.exists()
@@ -115,10 +115,10 @@ def main(arguments: Sequence[str]) -> int:
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
-def _settings(asked: Command) -> tuple[Path, str, bool]:
+def _settings(command: Command) -> tuple[Path, str, bool]:
     """The command's own; what is left belongs to the components."""
-    into, name, strict = ({"format": "auto", "strict": "false", **asked.own}.get(key, "") for key in _OURS)
-    for override in asked.overrides:
+    into, name, strict = ({"format": "auto", "strict": "false", **command.own}.get(key, "") for key in _OURS)
+    for override in command.overrides:
         if override.lstrip("+~").partition("=")[0].partition(".")[0] not in _GROUPS:
             key = override.partition("=")[0]
             raise LcmError(f"no such key: {key!r}; choose from: {', '.join((*_OURS, *_GROUPS))}")

@@ -24,11 +24,11 @@ _LIMIT = 50
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm journal store=FILE [KEY=VALUE ...]`."""
-    asked = read_arguments(arguments, ("session", "limit"))
-    no_words(asked)
-    with opened_store(asked) as store, store.reading() as connection:
-        entries = read_entries(connection, asked.settings.get("session"), asked.number("limit") or _LIMIT)
-    if asked.flag("json"):
+    command = read_arguments(arguments, ("session", "limit"))
+    no_words(command)
+    with opened_store(command) as store, store.reading() as connection:
+        entries = read_entries(connection, command.settings.get("session"), command.number("limit") or _LIMIT)
+    if command.flag("json"):
         tell_json([asdict(entry) for entry in entries])
         return 0
     if not entries:

@@ -15,14 +15,14 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm log [FOLDER ...] [tracking.KEY=VALUE ...]`."""
-    asked = told_apart(arguments)
-    folders = [Path(word) for word in asked.words]
+    command = told_apart(arguments)
+    folders = [Path(word) for word in command.words]
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
         folders = [folder for folder in folders if _kind(folder.parent) != "comparison"]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
-    tracking = building.build(composition.composed(asked.overrides), "tracking")
+    tracking = building.build(composition.composed(command.overrides), "tracking")
     for folder in folders:
         where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
         say(f"{folder}: {where or 'tracking=none logs nowhere'}")

@@ -47,10 +47,10 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm regress BASELINE [CANDIDATE] [KEY=VALUE ...]`."""
     if not any(arguments):  # as in a script whose variable is not set: a gate must not pass then
         raise LcmError("lcm regress needs a baseline: a run folder, the id of an MLflow run, or NAME@ALIAS")
-    asked = command_line.read([_readable(one) for one in arguments], "regress", _OURS)
-    if asked.look is not None:
-        return show_config(asked)
-    ours, config = _sides(asked), asked.config
+    command = command_line.read([_readable(one) for one in arguments], "regress", _OURS)
+    if command.look is not None:
+        return show_config(command)
+    ours, config = _sides(command), command.config
     if "baseline" not in ours:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
     regression = _regression(config)
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         candidate=ours.get("candidate"),
         name=ours.get("name", _NAME),
         uri=(config.get("tracking") or {}).get("uri"),
-        overrides=asked.overrides,
+        overrides=command.overrides,
     )
     try:
         with tracking.logger() as log:
@@ -76,9 +76,9 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(asked: CompareRequest, regression: Regression, into: Path) -> Comparison:
+def _compared(request: CompareRequest, regression: Regression, into: Path) -> Comparison:
     with progress() as show:
-        found = compared_sides(asked, into, show)
+        found = compared_sides(request, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)
     return regression.compare(baseline, candidate)
 
@@ -99,12 +99,12 @@ def _regression(config: DictConfig) -> Regression:
     return regression
 
 
-def _sides(asked: Command) -> dict[str, str]:
+def _sides(command: Command) -> dict[str, str]:
     """The command's own settings, the sides among them whether they are named by keys or not."""
-    ours = dict(asked.own)
+    ours = dict(command.own)
     if empty := next((key for key, value in ours.items() if not value), None):
         raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
-    for word in asked.words:
+    for word in command.words:
         free = [side for side in ("baseline", "candidate") if side not in ours]
         if not free:
             raise LcmError(f"{word}: two sides are named already, {ours['baseline']} and {ours['candidate']}")

@@ -14,11 +14,11 @@ from pipelines.views.terminal import show_table
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm status store=FILE [json=true]`."""
-    asked = read_arguments(arguments, ())
-    no_words(asked)
-    with opened_store(asked) as store, store.reading() as connection:
+    command = read_arguments(arguments, ())
+    no_words(command)
+    with opened_store(command) as store, store.reading() as connection:
         found = census(connection)
-    if asked.flag("json"):
+    if command.flag("json"):
         tell_json(found)
         return 0
     rows = list[tuple[str, str]]()

@@ -54,16 +54,16 @@ _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 _TRIALS, _WORKERS, _LOCK = "trials", "workers", "report.lock"
 
 
-def main(asked: Command) -> int:
+def main(command: Command) -> int:
     """`lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]`."""
-    config = asked.config
+    config = command.config
     settings: Study = building.build(config, "study")
     searched = _space(config)
-    configs = TrialConfigs([one for one in asked.overrides if not _OURS.match(one)])
-    parts = _checked(config, settings, searched, configs, asked.overrides)
+    configs = TrialConfigs([one for one in command.overrides if not _OURS.match(one)])
+    parts = _checked(config, settings, searched, configs, command.overrides)
     dataset: Dataset = parts["dataset"].load()
     folds = folds_of(dataset, settings.folds)
-    with claimed(asked, goes_on=True) as folder, parts["tracking"].logger() as log:
+    with claimed(command, goes_on=True) as folder, parts["tracking"].logger() as log:
         return _tune(StudySetup(settings, searched, configs, dataset, folds, folder), config, log)
 
 

@@ -19,7 +19,7 @@ class CachedSource:
     source: Source
     frames: FrameCache
     memory_key: str
-    """Of what the memory has heard."""
+    """The digest of all that the memory has ingested."""
 
     @property
     def needs_vectors(self) -> bool:

@@ -4,7 +4,7 @@ A measure has exactly one of four methods, which says what it reads:
 
 - `of_run`: what one arm answered to all queries (`RunMeasure`);
 - `of_queries`: the memory of a workspace as queries found it (`QueryMeasure`);
-- `of_memory`: the memory of a workspace that has heard everything (`MemoryMeasure`);
+- `of_memory`: the memory of a workspace that has ingested everything (`MemoryMeasure`);
 - `of_system`: the system itself, beside the dataset (`SystemMeasure`).
 
 Rows query_id, measure, value are averaged, shown, logged, compared and tuned by like all others. Other rows are kept in
@@ -43,7 +43,7 @@ class MemoryReading:
 
     memory: Memory
     queries: Sequence[Query]
-    """Those that the memory was asked as it now stands; of a memory that has heard everything, all of the workspace."""
+    """Those that the memory was asked as it now stands; of a memory with everything ingested, all of the workspace."""
     ranked: pl.DataFrame
     """What the system answered to them: rows of `RANKED_SCHEMA`."""
     evidence: Mapping[str, Sequence[str]]
@@ -88,7 +88,7 @@ class QueryMeasure(Measure, Protocol):
     """Reads the memory of a workspace as queries found it; asked whenever the workspace is asked."""
 
     def depends_on(self, system: System) -> Sequence[object]:
-        """What of the system its rows depend on, beside what the memory has heard."""
+        """What of the system its rows depend on, beside what the memory has ingested."""
         ...
 
     def of_queries(self, reading: MemoryReading) -> pl.DataFrame: ...
@@ -96,10 +96,10 @@ class QueryMeasure(Measure, Protocol):
 
 @runtime_checkable
 class MemoryMeasure(Measure, Protocol):
-    """Reads the memory of a workspace that has heard everything; asked once a workspace."""
+    """Reads the memory of a workspace that has ingested everything; asked once a workspace."""
 
     def depends_on(self, system: System) -> Sequence[object] | None:
-        """What of the system its rows depend on, beside what the memory has heard; None = no two readings are equal."""
+        """What of the system its rows depend on, beside what is ingested; None = no two readings are equal."""
         ...
 
     def of_memory(self, reading: MemoryReading) -> pl.DataFrame: ...

@@ -13,7 +13,7 @@ Of the relevant messages of a query, the share that stands in the context assemb
   context; a query without one has no value.
 - `context_tokens@B`: what the whole context costs, by the assembly's own estimator.
 
-A context is that of the conversation that the query names, or of the one heard last.
+A context is that of the conversation that the query names, or of the one ingested last.
 """
 
 import html

@@ -17,24 +17,24 @@ class Fold:
     workspaces: tuple[str, ...]
 
 
-def folds_of(dataset: Dataset, wanted: int | Literal["workspace"]) -> tuple[Fold, ...]:
+def folds_of(dataset: Dataset, fold_count: int | Literal["workspace"]) -> tuple[Fold, ...]:
     """Cut a dataset into folds with about as many judged queries each; those of a workspace stay together.
 
     Args:
-        wanted: how many; `workspace` = one for each workspace that has judged queries.
+        fold_count: how many; `workspace` = one for each workspace that has judged queries.
     Returns:
         A single fold where a single workspace is judged.
     Raises:
-        LcmError: if there are fewer such workspaces than folds are wanted.
+        LcmError: if there are fewer such workspaces than folds.
     """
     workspaces = dataset.workspaces
     asked = workspace_of_query(dataset).join(judged_queries(dataset), on="query_id", how="semi")
     judged = Counter(asked["workspace_id"].to_list())
-    n = len(judged) if wanted == "workspace" else wanted
+    n = len(judged) if fold_count == "workspace" else fold_count
     if n > len(judged):
         raise LcmError(
-            f"study.folds={wanted}: {dataset.name} has {len(judged)} workspaces with judged queries; set study.folds "
-            f"to workspace or to at most {max(2, len(judged))}"
+            f"study.folds={fold_count}: {dataset.name} has {len(judged)} workspaces with judged queries; set "
+            f"study.folds to workspace or to at most {max(2, len(judged))}"
         )
     if n <= 1:
         return (Fold("all", tuple(workspaces)),)
@@ -46,6 +46,6 @@ def folds_of(dataset: Dataset, wanted: int | Literal["workspace"]) -> tuple[Fold
         sizes[smallest] += judged[workspace]
     place = {workspace: i for i, workspace in enumerate(workspaces)}
     parts = sorted((sorted(part, key=place.__getitem__) for part in members), key=lambda part: place[part[0]])
-    if wanted == "workspace":
+    if fold_count == "workspace":
         return tuple(Fold(next(one for one in part if judged[one]), tuple(part)) for part in parts)
     return tuple(Fold(str(i), tuple(part)) for i, part in enumerate(parts, 1))

@@ -63,26 +63,26 @@ def objective(settings: Mapping[str, Any]) -> Objective:
 def unmeasured(objectives: Sequence[Objective], measures: Mapping[str, Measure]) -> str | None:
     """What is wrong with the first objective that nothing measures; None if all are measured."""
     names = [name for measure in measures.values() for name in measure.value_names()]
-    for wanted in objectives:
-        if wanted.measure in names:
+    for objective in objectives:
+        if objective.measure in names:
             continue
-        kind, cutoff = kind_of(wanted.measure), wanted.measure.partition("@")[2]
+        kind, cutoff = kind_of(objective.measure), objective.measure.partition("@")[2]
         remedy = f"choose one of: {', '.join(names)}"
         if kind in CONTEXT_MEASURES and cutoff.isdecimal():
             remedy = f"set measures.retention.budgets=[{cutoff}]"
-        elif wanted.is_latency and not any(name.startswith(_LATENCY) for name in names):
+        elif objective.is_latency and not any(name.startswith(_LATENCY) for name in names):
             remedy = "set measures.latency.queries=100"
         elif kind in RANKING_MEASURES and cutoff.isdecimal():
             remedy = f"add it to measures.retrieval.names, or {remedy}"
-        return f"study.objectives: nothing measures {wanted.measure!r} here; {remedy}"
+        return f"study.objectives: nothing measures {objective.measure!r} here; {remedy}"
     return None
 
 
-def overall(summary: Mapping[str, Any], wanted: Objective) -> float | None:
+def overall(summary: Mapping[str, Any], objective: Objective) -> float | None:
     """The objective's value in a run's summary; None where it has none."""
-    if wanted.is_latency:
-        part, _, name = wanted.measure.removeprefix(_LATENCY).partition("_")
+    if objective.is_latency:
+        part, _, name = objective.measure.removeprefix(_LATENCY).partition("_")
         value = summary["timing"].get("latency_ms", {}).get(part, {}).get(name)
     else:
-        value = summary["measures"].get(wanted.measure, {}).get("value")
+        value = summary["measures"].get(objective.measure, {}).get("value")
     return None if value is None else float(value)

@@ -91,7 +91,7 @@ class SummaryHit(NamedTuple):
 class Scan(NamedTuple):
     """The hits of a regular expression over the store, and why it did not see everything."""
 
-    found: list[tuple[Any, str]]
+    hits: list[tuple[Any, str]]
     stopped: str = ""
 
 

@@ -25,7 +25,7 @@ _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
 @dataclass(frozen=True, slots=True)
 class CompareRequest:
-    """What was asked for."""
+    """What a comparison is asked for: its two sides, by name."""
 
     baseline: str
     candidate: str | None
@@ -47,7 +47,7 @@ class SideSource:
     """The YAML of its `system` choice."""
 
 
-def compared_sides(asked: CompareRequest, into: Path, show: Progress) -> tuple[SideSource, SideSource]:
+def compared_sides(request: CompareRequest, into: Path, show: Progress) -> tuple[SideSource, SideSource]:
     """Find both sides, and evaluate what is not measured yet.
 
     Returns:
@@ -55,9 +55,9 @@ def compared_sides(asked: CompareRequest, into: Path, show: Progress) -> tuple[S
     Raises:
         LcmError: if a side cannot be found, or overrides would change nothing.
     """
-    ours = [override for override in asked.overrides if not _is_of(override, ("regress", "tracking"))]
-    baseline = _found("baseline", asked.baseline, asked, into)
-    candidate = None if asked.candidate is None else _found("candidate", asked.candidate, asked, into)
+    ours = [override for override in request.overrides if not _is_of(override, ("regress", "tracking"))]
+    baseline = _found("baseline", request.baseline, request, into)
+    candidate = None if request.candidate is None else _found("candidate", request.candidate, request, into)
     sides = [side for side in (baseline, candidate) if side is not None]
     measured = next((side for side in sides if side.preset is None), None)
     if candidate is not None:
@@ -81,7 +81,7 @@ def compared_sides(asked: CompareRequest, into: Path, show: Progress) -> tuple[S
     )
 
 
-def _found(which: str, text: str, asked: CompareRequest, into: Path) -> SideSource:
+def _found(which: str, text: str, request: CompareRequest, into: Path) -> SideSource:
     path = Path(text)
     if path.is_dir():
         presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
@@ -101,8 +101,8 @@ def _found(which: str, text: str, asked: CompareRequest, into: Path) -> SideSour
         raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
     from eval.tracking.registry import fetch_named
 
-    run_id, folder = fetch_named(text, asked.uri, into, f"{which} {text}", asked.name)
-    return replace(_found(which, str(folder), asked, into), name=f"{text} (MLflow run {run_id[:8]})")
+    run_id, folder = fetch_named(text, request.uri, into, f"{which} {text}", request.name)
+    return replace(_found(which, str(folder), request, into), name=f"{text} (MLflow run {run_id[:8]})")
 
 
 def _shared(side: SideSource) -> dict[str, Any] | None:

@@ -45,24 +45,24 @@ def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> CommandArgu
     return CommandArguments(tuple(words), settings, tuple(overrides))
 
 
-def one_word(asked: CommandArguments, what: str, command: str) -> str:
+def one_word(command: CommandArguments, what: str, name: str) -> str:
     """The one word of a command.
 
     Raises:
         LcmError: if there is none, or there are several.
     """
-    if len(asked.words) != 1:
-        got = "nothing" if not asked.words else ", ".join(map(repr, asked.words))
-        raise LcmError(f"name one {what} (quote spaces), got {got}; `lcm {command} --help` tells more")
-    return asked.words[0]
+    if len(command.words) != 1:
+        got = "nothing" if not command.words else ", ".join(map(repr, command.words))
+        raise LcmError(f"name one {what} (quote spaces), got {got}; `lcm {name} --help` tells more")
+    return command.words[0]
 
 
-def no_words(asked: CommandArguments) -> None:
+def no_words(command: CommandArguments) -> None:
     """Refuse words where a command takes settings alone."""
-    if asked.words:
-        raise LcmError(f"this command takes KEY=VALUE alone, got {asked.words[0]!r}; a store is named by store=FILE")
-    if asked.overrides:
-        raise LcmError(f"this command has no configuration, got {asked.overrides[0]!r}")
+    if command.words:
+        raise LcmError(f"this command takes KEY=VALUE alone, got {command.words[0]!r}; a store is named by store=FILE")
+    if command.overrides:
+        raise LcmError(f"this command has no configuration, got {command.overrides[0]!r}")
 
 
 def now() -> datetime:
@@ -71,13 +71,13 @@ def now() -> datetime:
 
 
 @contextmanager
-def opened_store(asked: CommandArguments) -> Iterator[Store]:
+def opened_store(command: CommandArguments) -> Iterator[Store]:
     """The store that was named.
 
     Raises:
         LcmError: if none was named, or it is none; none is ever made.
     """
-    named = asked.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
+    named = command.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
     if not named:
         raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
     path = Path(named).expanduser()
@@ -87,14 +87,14 @@ def opened_store(asked: CommandArguments) -> Iterator[Store]:
 
 
 @contextmanager
-def opened(asked: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
+def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
     """Recall as configured, on the store that was named.
 
     Raises:
         LcmError: if no store was named, or it is none; none is ever made.
     """
-    recall: Recall = building.build(command_line.read(asked.overrides, "recall").config, "recall")
-    with opened_store(asked) as store:
+    recall: Recall = building.build(command_line.read(command.overrides, "recall").config, "recall")
+    with opened_store(command) as store:
         yield recall, recall.on(store)
 
 

@@ -91,9 +91,9 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], number
     console().print(table, highlight=False, soft_wrap=False)
 
 
-def show_config(asked: Command) -> int:
+def show_config(command: Command) -> int:
     """Print the configuration that a command looks at; returns the exit code."""
-    say(shown(asked).rstrip("\n"))
+    say(shown(command).rstrip("\n"))
     return 0
 
 

@@ -23,23 +23,23 @@ def runtime_messages(message: Message) -> list[RuntimeMessage]:
     return [_runtime_message(native, message.message_id) for native in agent_messages(message)]
 
 
-def costed_text(said: RuntimeMessage) -> str:
+def costed_text(message: RuntimeMessage) -> str:
     """The text that the tokens of a message are counted from: its words, or its blocks as JSON."""
-    content = said["content"]
+    content = message["content"]
     return content if isinstance(content, str) else stringify(content)
 
 
-def readable_text(said: RuntimeMessage) -> str:
+def readable_text(message: RuntimeMessage) -> str:
     """What the message says: words as they are, calls and other blocks as JSON."""
-    content = said["content"]
+    content = message["content"]
     return content if isinstance(content, str) else "\n".join(filter(None, map(_readable, content)))
 
 
-def calls_of(said: RuntimeMessage) -> list[tuple[str, str]]:
+def calls_of(message: RuntimeMessage) -> list[tuple[str, str]]:
     """The id and the name of each call that the message makes, in order; a call without an id is none."""
-    if said["role"] != "assistant":
+    if message["role"] != "assistant":
         return []
-    calls = (block for block in blocks_in(said) if isinstance(block, dict) and block.get("type") in CALL_TYPES)
+    calls = (block for block in blocks_in(message) if isinstance(block, dict) and block.get("type") in CALL_TYPES)
     named = ((call_id_of(block), block.get("name")) for block in calls)
     return [(call_id, name if isinstance(name, str) else "") for call_id, name in named if call_id]
 
@@ -48,13 +48,15 @@ def call_id_of(block: dict[str, Any]) -> str:
     return _first_text(block.get(key) for key in ("id", "call_id"))
 
 
-def result_id_of(said: RuntimeMessage) -> str:
+def result_id_of(message: RuntimeMessage) -> str:
     """The id of the call that the message answers; empty where it answers none."""
-    return _first_text(said.get(key) for key in ("toolCallId", "toolUseId")) if said["role"] == "toolResult" else ""
+    return (
+        _first_text(message.get(key) for key in ("toolCallId", "toolUseId")) if message["role"] == "toolResult" else ""
+    )
 
 
-def blocks_in(said: RuntimeMessage) -> Sequence[Any]:
-    content = said.get("content")
+def blocks_in(message: RuntimeMessage) -> Sequence[Any]:
+    content = message.get("content")
     return content if isinstance(content, list) else []
 
 
@@ -69,8 +71,8 @@ def _runtime_message(native: AgentMessage, message_id: str) -> RuntimeMessage:
     if not call_id:
         return {"role": "assistant", "content": blocks}
     error = next((part.metadata["isError"] for part in parts if "isError" in part.metadata), None)
-    said = {"role": "toolResult", "content": blocks, "toolCallId": call_id, "toolName": _tool_name(parts)}
-    return said if error is None else {**said, "isError": error}
+    message = {"role": "toolResult", "content": blocks, "toolCallId": call_id, "toolName": _tool_name(parts)}
+    return message if error is None else {**message, "isError": error}
 
 
 def _call_id(parts: Sequence[StoredPart]) -> str:

@@ -104,7 +104,7 @@ def grep(
                 max_rows=how.max_regex_rows,
                 seconds=how.regex_timeout_seconds,
             )
-            found = seen.found
+            found = seen.hits
             if seen.stopped:
                 incidents["regex_stopped"] += 1
                 notes.append(f"{'messages' if subject is MESSAGES else 'summaries'}: {seen.stopped}")

@@ -68,8 +68,8 @@ class _IncomingCandidate:
     candidate: Candidate
     vector: Vectors | None
     now: datetime
-    around: IntakeContext
-    heard: Sequence[Message]
+    context: IntakeContext
+    conversation: Sequence[Message]
     """The conversation up to its last source message."""
     made_ids: Set[str]
     """The documents made of candidates before it."""
@@ -97,7 +97,7 @@ class Intake:
         candidates: Sequence[Candidate],
         vectors: Sequence[Vectors | None],
         said_at: Sequence[datetime],
-        around: IntakeContext,
+        context: IntakeContext,
         *,
         incidents: Counter[str],
     ) -> list[IntakeResult]:
@@ -107,21 +107,21 @@ class Intake:
             candidates: of one extraction, in order.
             vectors: `embedded_text` of each, shape (1, dim); None where it could not be embedded.
             said_at: when the last source message of each was said.
-            around: the conversation, and the records to change.
+            context: the conversation, and the records to change.
             incidents: counts what is survived.
         """
-        twin_of = self._twins(candidates, vectors, around.embed)
+        twin_of = self._twins(candidates, vectors, context.embed)
         taken: list[IntakeResult] = []
         made: set[str] = set()
         for candidate, vector, now, twin in zip(candidates, vectors, said_at, twin_of, strict=True):
             if twin is not None:
                 taken.append(_duplicate(candidate, taken[twin].decision, twin, now))
                 continue
-            last = max(around.places.get(message_id, -1) for message_id in candidate.source_message_ids)
-            heard = Prefix(around.messages, last + 1)
+            last = max(context.places.get(message_id, -1) for message_id in candidate.source_message_ids)
+            conversation = Prefix(context.messages, last + 1)
             try:
-                outcome = self._take(_IncomingCandidate(candidate, vector, now, around, heard, made, incidents))
-                around.records.apply(outcome.changes)
+                outcome = self._take(_IncomingCandidate(candidate, vector, now, context, conversation, made, incidents))
+                context.records.apply(outcome.changes)
             except UnrecordedReplyError:
                 raise
             except LcmError as error:
@@ -161,11 +161,11 @@ class Intake:
         return self.deduplication.twins(np.concatenate([none if row is None else row for row in rows]))
 
     def _take(self, one: _IncomingCandidate) -> IntakeResult:
-        neighbours = one.around.records.known_at(one.now)
+        neighbours = one.context.records.known_at(one.now)
         assessment = None
         if not self.admission.is_off:
             assessment = self.admission.assess(
-                one.candidate, one.vector, neighbours, one.heard, one.now, incidents=one.incidents
+                one.candidate, one.vector, neighbours, one.conversation, one.now, incidents=one.incidents
             )
             if not assessment.is_admitted:
                 return IntakeResult(_decision(one, "reject", assessment.reason, assessment))
@@ -178,7 +178,7 @@ class Intake:
         return self._place(one, assessment, _allowed(one.candidate, judgement))
 
     def _place(self, one: _IncomingCandidate, assessment: Assessment | None, judgement: Judgement) -> IntakeResult:
-        fresh = one.around.document_of(one.candidate, one.now)
+        fresh = one.context.document_of(one.candidate, one.now)
         known, label = judgement.matched, judgement.context_label
         if fresh.document_id in one.made_ids or (known is not None and known.document_id == fresh.document_id):
             decision = _decision(one, "duplicate", "that very document is there", assessment)
@@ -219,7 +219,7 @@ class Intake:
             kept = replace(decision, action="create", reason=reason, matched_id=None)
             return _created(kept, fresh, one.vector)
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
-        vector = one.around.embed([embedded_text(words.text, words.content)])
+        vector = one.context.embed([embedded_text(words.text, words.content)])
         return _created(decision, document, vector, after=(DocumentEnded(known.document_id, one.now),))
 
 

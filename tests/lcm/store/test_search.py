@@ -144,7 +144,7 @@ def scanned(store: Store, pattern: str, **how: object) -> tuple[list[object], st
     with store.reading() as connection:
         asked = {"max_rows": None, "seconds": 5.0} | how
         found = scan(connection, MESSAGES, regex.compile(pattern), Bounds(limit=2), **asked)  # type: ignore[arg-type]
-    return found.found, found.stopped
+    return found.hits, found.stopped
 
 
 def test_a_regular_expression_goes_newest_first_and_stops_at_its_limits() -> None:
