@@ -23,7 +23,7 @@ class CompactionProgress:
     now: datetime
     incidents: Counter[str]
     deadline_seconds: float | None = None
-    made: list[Summary] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     rounds: int = 0
     has_failed_auth: bool = False
     failure: str = ""
@@ -55,7 +55,7 @@ class CompactionProgress:
         """
         before = self.totals.tokens
         stored = self.window.replace(chunk.entries[0].ordinal, chunk.entries[-1].ordinal, summary)
-        self.made.append(stored)
+        self.summaries.append(stored)
         _log.info(
             "conversation %s: %s %s (%s, %s), context %d -> %d tokens",
             *(self.window.conversation_id, stored.kind, stored.summary_id, stored.level, stored.method),
@@ -88,16 +88,16 @@ class CompactionProgress:
 def report(progress: CompactionProgress, tokens_before: int, reason: str) -> CompactionReport:
     """Say what a run did; `reason` counts where nothing went wrong."""
     if progress.has_failed_auth:
-        reason = f"provider auth failure{' after partial compaction' if progress.made else ''}"
+        reason = f"provider auth failure{' after partial compaction' if progress.summaries else ''}"
     elif progress.failure:
         reason = progress.failure
     return CompactionReport(
         conversation_id=progress.window.conversation_id,
-        is_compacted=bool(progress.made),
+        is_compacted=bool(progress.summaries),
         reason=reason,
         tokens_before=tokens_before,
         tokens_after=progress.totals.tokens,
-        summary_ids=tuple(summary.summary_id for summary in progress.made),
+        summary_ids=tuple(summary.summary_id for summary in progress.summaries),
         rounds=progress.rounds,
         has_failed_auth=progress.has_failed_auth,
         failure=progress.failure or ("the model's server refused the credentials" if progress.has_failed_auth else ""),

@@ -79,7 +79,7 @@ def in_pieces(
         workspace_id: the haystack that the conversations belong to.
     """
     ids = UniqueIds()
-    heard: dict[str, int] = {}
+    message_counts: dict[str, int] = {}
     piece = _Piece("", 0)
     for recorded in items:
         is_full = piece.items >= PIECE_ITEMS or bytes_read() - piece.from_byte >= PIECE_BYTES
@@ -87,10 +87,10 @@ def in_pieces(
             if piece.items:
                 yield piece.transcript(workspace_id)
             piece = _Piece(recorded.conversation_id, bytes_read())
-        position = heard.setdefault(recorded.conversation_id, 0)
+        position = message_counts.setdefault(recorded.conversation_id, 0)
         item = recorded.item
         if isinstance(item, Message):
-            position = heard[recorded.conversation_id] = position + 1
+            position = message_counts[recorded.conversation_id] = position + 1
             item = replace(item, message_id=ids.name(recorded.conversation_id, item.message_id, position))
         else:
             item = replace(item, after=position)

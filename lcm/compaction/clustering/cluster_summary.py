@@ -93,7 +93,7 @@ class ClusterSummary:
         if made.quality is None:
             made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
         summary = progress.window.replace(first, last, self._summary(progress, cluster, made), cluster.kept)
-        progress.made.append(summary)
+        progress.summaries.append(summary)
         progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
         return True
 

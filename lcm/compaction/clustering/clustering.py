@@ -178,7 +178,7 @@ class Clustering:
             if self.summary.is_silent(cluster):
                 _decline(progress, cluster)
                 continue
-            made, failure = len(progress.made), progress.failure
+            made, failure = len(progress.summaries), progress.failure
             try:
                 is_folded = yield from self.summary.fold(progress, cluster)
             except LcmError as error:
@@ -188,7 +188,7 @@ class Clustering:
                     break
                 continue
             is_changed = is_changed or is_folded
-            if not is_folded and len(progress.made) == made:
+            if not is_folded and len(progress.summaries) == made:
                 progress.window.attempted.add(name)  # asking again would give the same
         return is_changed
 

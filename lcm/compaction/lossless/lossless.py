@@ -153,7 +153,7 @@ class Lossless:
     def _settle(self, progress: CompactionProgress) -> None:
         if progress.has_failed_auth:
             self.breaker.refuse(progress.now)
-        elif progress.made:
+        elif progress.summaries:
             self.breaker.succeed()
 
     def _modes(self) -> Modes:
@@ -190,6 +190,6 @@ def _report(
     """Say what was done; the reason given counts where nothing was, and nothing went wrong."""
     if progress.is_late:
         reason = "time limit"
-    elif progress.made and not is_reason_final:
+    elif progress.summaries and not is_reason_final:
         reason = "compacted"
     return report(progress, tokens_before, reason)

@@ -99,14 +99,14 @@ class Modes:
         is_hard = False
         while progress.rounds < _MAX_ROUNDS:
             progress.rounds += 1
-            made = len(progress.made)
+            made = len(progress.summaries)
             yield from self.sweep(progress, is_forced=True, is_hard=is_hard)
             after = progress.totals.tokens
             if progress.has_failed_auth or progress.failure:
                 return False
             if after <= target or progress.is_late:
                 return after <= target
-            is_idle = len(progress.made) == made or after >= size
+            is_idle = len(progress.summaries) == made or after >= size
             if is_idle and (is_hard or self.limits.rules == "original"):
                 return False
             is_hard = self.limits.rules == "corrected"

@@ -70,17 +70,17 @@ def _by_content(stored: Sequence[Message], live: Sequence[Message]) -> Compariso
 
 def _by_ids(stored: Sequence[Message], live: Sequence[Message]) -> Comparison:
     ids = Counter(filter(None, map(entry_id, stored)))
-    heard = [identity(message) for message in stored if not entry_id(message)]
+    live_messages = [identity(message) for message in stored if not entry_id(message)]
     missing, at = [], 0
     for message in live:
         if ids[entry_id(message)]:
             ids[entry_id(message)] -= 1
-        elif (place := _index(heard, identity(message), at)) is not None:
+        elif (place := _index(live_messages, identity(message), at)) is not None:
             at = place + 1
         else:
             missing.append(message)
     return Comparison(tuple(missing), has_overlap=len(missing) < len(live))
 
 
-def _index(heard: Sequence[tuple[str, str]], wanted: tuple[str, str], start: int) -> int | None:
-    return next((place for place in range(start, len(heard)) if heard[place] == wanted), None)
+def _index(live_messages: Sequence[tuple[str, str]], wanted: tuple[str, str], start: int) -> int | None:
+    return next((place for place in range(start, len(live_messages)) if live_messages[place] == wanted), None)

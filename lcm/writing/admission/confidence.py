@@ -81,10 +81,10 @@ def support(candidate: Candidate, texts: Sequence[str]) -> ConversationSupport:
     missing, best = set(words), 0.0
     distinct = frozenset(words)
     for text in texts:
-        heard, pieces = _heard(text)
-        if heard.isdisjoint(distinct):
+        message_words, pieces = _words_of(text)
+        if message_words.isdisjoint(distinct):
             continue
-        missing -= heard
+        missing -= message_words
         for piece in pieces:
             at_most = 2 * min(len(words), len(piece)) / (len(words) + len(piece)) if piece else 0.0
             if at_most > best:
@@ -94,6 +94,6 @@ def support(candidate: Candidate, texts: Sequence[str]) -> ConversationSupport:
 
 
 @lru_cache(maxsize=4096)
-def _heard(text: str) -> tuple[frozenset[str], list[list[str]]]:
+def _words_of(text: str) -> tuple[frozenset[str], list[list[str]]]:
     """The words of a message, and those of each of its spans: one message is compared with many candidates."""
     return frozenset(tokens(text)), [tokens(span) for span in spans(text)]

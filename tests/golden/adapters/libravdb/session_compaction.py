@@ -57,7 +57,7 @@ def compacted(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     details = [(event, json.loads(detail)) for event, detail in events if event in ("quality", "guidance")]
     last = details[-1][1].get("summary_id", "") if details else ""
     qualities = {detail["summary_id"]: detail for event, detail in details if event == "quality"}
-    made = sorted(progress.made, key=lambda one: one.summary_id)
+    made = sorted(progress.summaries, key=lambda one: one.summary_id)
     confidences = [detail["confidence"] for _, detail in details]
     methods = {detail.get("method", "guidance_shard") for _, detail in details}
     with store.reading() as connection:
@@ -169,7 +169,9 @@ def one_pass(compaction: Clustering, progress: CompactionProgress) -> Work:
     """What the original does in one call."""
     before = progress.totals.tokens
     yield from compaction.one_pass(progress)
-    return CompactionReport(progress.window.conversation_id, bool(progress.made), "", before, progress.totals.tokens)
+    return CompactionReport(
+        progress.window.conversation_id, bool(progress.summaries), "", before, progress.totals.tokens
+    )
 
 
 def laid_out(case: dict[str, Any], turns: Sequence[dict[str, Any]]) -> tuple[Store, Scored]:

@@ -277,14 +277,14 @@ def drive(work: Generator[Any, Any, Any], compaction: Lossless) -> Any:
 
 def result_of(progress: CompactionProgress, before: int) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "action_taken": bool(progress.made),
+        "action_taken": bool(progress.summaries),
         "tokens_before": before,
         "tokens_after": progress.totals.tokens,
-        "condensed": any(summary.depth for summary in progress.made),
+        "condensed": any(summary.depth for summary in progress.summaries),
     }
-    if progress.made:
-        known = len(progress.window._store.summaries()) - len(progress.made)  # type: ignore[attr-defined]
-        result |= {"created_summary_id": f"S{known + len(progress.made)}", "level": progress.made[-1].level}
+    if progress.summaries:
+        known = len(progress.window._store.summaries()) - len(progress.summaries)  # type: ignore[attr-defined]
+        result |= {"created_summary_id": f"S{known + len(progress.summaries)}", "level": progress.summaries[-1].level}
     if progress.has_failed_auth:
         result["auth_failure"] = True
     return result
