@@ -18,7 +18,7 @@ from pathlib import Path
 from lcm.errors import LcmError, StoreError
 from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
-from lcm.store.doctor import Check, broken_lineage, scan
+from lcm.store.doctor import DoctorCheck, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import say, show_table
@@ -57,7 +57,7 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
     return 1 if wrong else 0
 
 
-def repair(connection: sqlite3.Connection, checks: Sequence[Check]) -> None:
+def repair(connection: sqlite3.Connection, checks: Sequence[DoctorCheck]) -> None:
     """Work anew what is derived and wrong, as one transaction."""
     wrong = {check.name for check in checks if check.status == "fail" and check.is_derived}
     with transaction(connection):
@@ -109,6 +109,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _row(check: Check) -> tuple[str, str, str, str]:
+def _row(check: DoctorCheck) -> tuple[str, str, str, str]:
     shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
     return check.name, check.status, f"{len(check.findings):,}", "\n".join(shown)

@@ -22,7 +22,7 @@ from typing import Any
 from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import read_summary
 from lcm.memory.memory import Memory
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.document import AuthoredNode
 from lcm.records.context import Context
 from lcm.records.query import Query
@@ -133,7 +133,7 @@ def check(name: str, overrides: Sequence[str]) -> Counter[str]:
                 asks = [replace(query, conversation_id=key, asked_at=max(query.asked_at, last)) for query in own]
                 recalled = memory.recalled(memory.rank(asks))
                 wanted = [
-                    Ask(budget, query.text, recalled.get(query.query_id, ()), query.asked_at)
+                    ContextRequest(budget, query.text, recalled.get(query.query_id, ()), query.asked_at)
                     for query in asks
                     for budget in BUDGETS
                 ]

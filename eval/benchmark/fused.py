@@ -122,7 +122,7 @@ class FusedSizes:
     def facts(self) -> dict[str, float]:
         return {name: getattr(self, name) for name in ("documents", "queries", "candidates", "dim")}
 
-    def made(self, seed: int) -> FusedBatch:
+    def fused_batch(self, seed: int) -> FusedBatch:
         return fused(self.documents, self.queries, self.candidates, self.dim, seed)
 
 

@@ -36,7 +36,7 @@ class PostFusion(FusedSizes):
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)
-        made = self.made(seed)
+        made = self.fused_batch(seed)
         rounds = _against_loop([(made.frame, made.batch)], made, stages, repeats)
         facts = self.facts | {"returned": len(_passed(made.frame, made.batch, stages)) / self.queries}
         return [compared_rates("post-fusion", "queries/s", self.queries, rounds, LOOP_TARGET, facts)]
@@ -54,7 +54,7 @@ class OneByOne(FusedSizes):
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         stages = _chosen(self.stages)
-        made = self.made(seed)
+        made = self.fused_batch(seed)
         parts = made.parts(1)
         rounds_s: list[list[float]] = []
 
@@ -88,7 +88,7 @@ class DiversityWalk(FusedSizes):
             raise ValueError(f"batch_sizes must name sizes >= 1, got {list(self.batch_sizes)}")
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        made = self.made(seed)
+        made = self.fused_batch(seed)
         return [
             compared_rates(
                 f"diversity, {size} a batch",

@@ -46,7 +46,7 @@ class TwoPassScore(FusedSizes):
             )
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        made = self.made(seed)
+        made = self.fused_batch(seed)
         return [
             self._compared("two-pass", made, self.fusion, repeats, TARGET),
             self._compared("two-pass, without words", made, replace(self.fusion, kappa=0.0), repeats, None),

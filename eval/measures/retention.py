@@ -29,7 +29,7 @@ from eval.measures.rouge import rouge
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context, ContextItem
 from lcm.records.query import Query, Recalled
 
@@ -92,7 +92,7 @@ class Retention:
         assembly = memory.system.assembly
         is_own = assembly.reads_prompts or assembly.shows_documents
         asks = [
-            Ask(budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at)
+            ContextRequest(budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at)
             for query in (queries if is_own else queries[:1])  # else one context does for all
             for budget in self.budgets
         ]

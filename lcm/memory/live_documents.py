@@ -35,7 +35,7 @@ class DocumentChange:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DocumentView:
     """The documents of a workspace as of one instant, and for one set of scopes."""
 
     visible: pl.DataFrame
@@ -104,10 +104,10 @@ class LiveDocuments:
         """How many documents had begun and how many had ended then: views of equal moments and scopes are equal."""
         return self._timeline.moment(asked_at)
 
-    def view(self, asked_at: datetime, scopes: Sequence[str] | None) -> View:
+    def view(self, asked_at: datetime, scopes: Sequence[str] | None) -> DocumentView:
         """The documents as of an instant, of the scopes that may be read; None = all."""
         visible, folded = self._timeline.visible(asked_at, scopes), self._timeline.folded(asked_at, scopes)
-        return View(visible, folded, scopes, self)
+        return DocumentView(visible, folded, scopes, self)
 
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""

@@ -23,7 +23,7 @@ from lcm.memory.recalled import recalled_by_query
 from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
-from lcm.protocols.context import Ask, ShowsTail
+from lcm.protocols.context import ContextRequest, ShowsTail
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, Ranker, TextIndex, VectorIndex
 from lcm.records.context import Context
@@ -219,7 +219,7 @@ class Memory:
             _log.warning("the journal could not be read: %s", error)
             return []
 
-    def assemble(self, conversation_id: str, asks: Sequence[Ask]) -> list[Context]:
+    def assemble(self, conversation_id: str, asks: Sequence[ContextRequest]) -> list[Context]:
         """Pack the context of a conversation for each ask: what a model would be shown now.
 
         Where the assembly shows documents, an ask names those recalled for it: `recalled` gives them.
@@ -250,7 +250,7 @@ class Memory:
                 tail = assembly.tail_message_ids(items, budget_tokens, self._authored, query.text)
                 query = replace(query, shown_message_ids=(*query.shown_message_ids, *tail))
             recalled = self.recalled(self.recall([query])).get(query.query_id, ())
-        return self.assemble(conversation_id, [Ask(budget_tokens, query.text, recalled, query.asked_at)])[0]
+        return self.assemble(conversation_id, [ContextRequest(budget_tokens, query.text, recalled, query.asked_at)])[0]
 
     def recalled(self, ranked: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
         """What `rank` answered, as an assembly takes it: by query id, best first."""

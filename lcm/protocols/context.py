@@ -12,7 +12,7 @@ from lcm.records.query import Recalled
 from lcm.records.summary import Summary
 
 
-class Ask(NamedTuple):
+class ContextRequest(NamedTuple):
     """One request for a context: its prompt, what was recalled for it, and its budget."""
 
     budget_tokens: int
@@ -46,7 +46,7 @@ class Assembly(Protocol):
         ...
 
     def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
     ) -> list[Context]:
         """Choose what fits from the context items of one conversation, in order, what each ask recalled, and what was
         authored, in authored order.

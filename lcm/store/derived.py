@@ -14,7 +14,7 @@ FULL_TEXT = {
 _HAS_WORDS = "trim(content, char(9, 10, 11, 12, 13, 32)) <> ''"
 
 
-class Totals(NamedTuple):
+class SummaryTotals(NamedTuple):
     """The totals of a summary, worked out from its sources."""
 
     earliest_at: str | None
@@ -56,7 +56,7 @@ def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
 def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:
     """Tell which summaries' totals are not those of their sources."""
     for summary_id, is_now, right in _compared(connection, conversation):
-        wrong = [name for name, old, new in zip(Totals._fields, is_now, right, strict=True) if old != new]
+        wrong = [name for name, old, new in zip(SummaryTotals._fields, is_now, right, strict=True) if old != new]
         yield f"summary {summary_id}: {', '.join(wrong)}"
 
 
@@ -73,10 +73,12 @@ def recompute_totals(connection: sqlite3.Connection) -> int:
     return len(wrong)
 
 
-def _compared(connection: sqlite3.Connection, conversation: int | None) -> Iterator[tuple[str, Totals, Totals]]:
+def _compared(
+    connection: sqlite3.Connection, conversation: int | None
+) -> Iterator[tuple[str, SummaryTotals, SummaryTotals]]:
     """Summaries with totals that are wrong, and the right ones; one without sources is left alone."""
     leaves = {
-        row[0]: Totals(row[1], row[2], 0, 0, row[3])
+        row[0]: SummaryTotals(row[1], row[2], 0, 0, row[3])
         for row in connection.execute(
             """
             SELECT l.summary_id, min(m.created_at), max(m.created_at), sum(max(m.token_count, 0))
@@ -103,9 +105,9 @@ def _compared(connection: sqlite3.Connection, conversation: int | None) -> Itera
         """,
         (conversation,),
     )
-    known: dict[str, tuple[int, str, Totals]] = {}
+    known: dict[str, tuple[int, str, SummaryTotals]] = {}
     for summary_id, tokens, created_at, *stored in rows:
-        is_now = Totals(*stored)
+        is_now = SummaryTotals(*stored)
         below = [known[source] for source in sources.get(summary_id, ()) if source in known]
         right = leaves.get(summary_id) or (_added_up(below) if below else is_now)
         known[summary_id] = (tokens, created_at, right)
@@ -113,8 +115,8 @@ def _compared(connection: sqlite3.Connection, conversation: int | None) -> Itera
             yield summary_id, is_now, right
 
 
-def _added_up(sources: list[tuple[int, str, Totals]]) -> Totals:
-    return Totals(
+def _added_up(sources: list[tuple[int, str, SummaryTotals]]) -> SummaryTotals:
+    return SummaryTotals(
         min(totals.earliest_at or created_at for _, created_at, totals in sources),
         max(totals.latest_at or created_at for _, created_at, totals in sources),
         sum(totals.descendant_count + 1 for *_, totals in sources),

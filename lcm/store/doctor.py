@@ -28,7 +28,7 @@ _NOT_OF_LINEAGE = {
 }  # fmt: skip
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One rule of the doctor, and what in the store breaks it."""
 
     name: str
@@ -50,7 +50,7 @@ class Numbering:
 
 def scan(
     connection: sqlite3.Connection, conversation: int | None = None, numbering: Numbering | None = None
-) -> list[Check]:
+) -> list[DoctorCheck]:
     """Run every check; each is independent of the others, but totals are derived only where lineage is whole.
 
     Args:
@@ -63,7 +63,7 @@ def scan(
     dense = keys if numbered.has_dense_ordinals else []
     one = (connection, conversation)
 
-    def queried(name: str, bad: Status = "fail") -> Check:
+    def queried(name: str, bad: Status = "fail") -> DoctorCheck:
         return _check(name, told(connection, conversation, name), bad=bad)
 
     checks = [
@@ -107,7 +107,7 @@ def scan(
     ]
 
 
-def broken_lineage(checks: Sequence[Check]) -> list[str]:
+def broken_lineage(checks: Sequence[DoctorCheck]) -> list[str]:
     """The checks that found something in what the totals of summaries are added up from: totals worked out anew
     would agree with it, and hide it."""
     return [check.name for check in checks if check.status != "pass" and check.name not in _NOT_OF_LINEAGE]
@@ -137,12 +137,12 @@ def marked_summaries(connection: sqlite3.Connection, conversation: int | None = 
             yield f"summary {summary_id} was cut ({kind})"
 
 
-def _check(name: str, findings: Iterator[str], *, bad: Status = "fail", is_derived: bool = False) -> Check:
+def _check(name: str, findings: Iterator[str], *, bad: Status = "fail", is_derived: bool = False) -> DoctorCheck:
     try:
         found = tuple(findings)
     except (sqlite3.DatabaseError, TypeError, ValueError) as error:  # a column may hold what it should not
-        return Check(name, "fail", (f"cannot be read: {error}",), is_derived)
-    return Check(name, bad if found else "pass", found, is_derived)
+        return DoctorCheck(name, "fail", (f"cannot be read: {error}",), is_derived)
+    return DoctorCheck(name, bad if found else "pass", found, is_derived)
 
 
 def _pages(connection: sqlite3.Connection) -> Iterator[str]:

@@ -24,7 +24,7 @@ class SourceMessage(NamedTuple):
     created_at: datetime
 
 
-class Place(NamedTuple):
+class LineagePlace(NamedTuple):
     """A summary at its place in a walk over the summary DAG."""
 
     summary_id: str
@@ -117,7 +117,7 @@ def walk(
     direction: Direction = "sources",
     kept: Callable[[list[str]], Collection[str]] = list,
     depth: int | None = None,
-) -> list[Place]:
+) -> list[LineagePlace]:
     """Summaries and what lies in one direction of them, by steps and path; each once, at its first place.
 
     It is the one way in which the edges between summaries are followed.
@@ -146,7 +146,7 @@ def walk(
             for one, other, ordinal in read:
                 if other in allowed:
                     edges[one][other] = ordinal
-        found += [Place(one, steps, paths[one], tuple(edges[one])) for one in level]
+        found += [LineagePlace(one, steps, paths[one], tuple(edges[one])) for one in level]
         next_level = []
         for one in level:
             for other, ordinal in edges[one].items():

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SearchBounds:
     """The part of the store that a search looks in."""
 
     conversations: Sequence[int] | None = None
@@ -88,7 +88,7 @@ class SummaryHit(NamedTuple):
     snippet: str
 
 
-class Scan(NamedTuple):
+class RegexScan(NamedTuple):
     """The hits of a regular expression over the store, and why it did not see everything."""
 
     hits: list[tuple[Any, str]]
@@ -96,7 +96,7 @@ class Scan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SearchSubject:
     """What is searched: messages or summaries."""
 
     fts: str
@@ -127,7 +127,7 @@ class Subject:
 
 _SUMMARIES = "IN (SELECT value FROM json_each(:summaries))"
 
-MESSAGES = Subject(
+MESSAGES = SearchSubject(
     fts="messages_fts",
     rows="messages m",
     key="m.message_id",
@@ -139,7 +139,7 @@ MESSAGES = Subject(
     ends="m.created_at",
     tie="m.message_id",
 )
-SUMMARIES = Subject(
+SUMMARIES = SearchSubject(
     fts="summaries_fts",
     rows="summaries s",
     key="s.summary_id",
@@ -158,9 +158,9 @@ COVERED = replace(SUMMARIES, starts="coalesce(s.earliest_at, s.created_at)", end
 
 def find(
     connection: sqlite3.Connection,
-    subject: Subject,
+    subject: SearchSubject,
     query: str,
-    bounds: Bounds,
+    bounds: SearchBounds,
     order: Order,
     *,
     keeps_phrases: bool,
@@ -185,14 +185,14 @@ def find(
 
 def scan(
     connection: sqlite3.Connection,
-    subject: Subject,
+    subject: SearchSubject,
     pattern: "regex.Pattern[str]",
-    bounds: Bounds,
+    bounds: SearchBounds,
     *,
     max_rows: int | None,
     seconds: float,
     clock: Callable[[], float] = monotonic,
-) -> Scan:
+) -> RegexScan:
     """The rows that a regular expression finds, newest first: key and matched text.
 
     Args:
@@ -208,19 +208,19 @@ def scan(
     found: list[tuple[Any, str]] = []
     for seen, (key, content) in enumerate(_newest(connection, subject, bounds)):
         if max_rows is not None and seen >= max_rows:
-            return Scan(found, f"the newest {max_rows:,} were searched")
+            return RegexScan(found, f"the newest {max_rows:,} were searched")
         left = deadline - clock()
         try:
             match = pattern.search(content, timeout=left) if left > 0 else None
         except TimeoutError:
             left = 0
         if left <= 0:
-            return Scan(found, f"the search ended after {seconds:g} seconds, with the newest {seen:,} searched")
+            return RegexScan(found, f"the search ended after {seconds:g} seconds, with the newest {seen:,} searched")
         if match:
             found.append((key, match[0]))
             if len(found) >= bounds.limit:
                 break
-    return Scan(found)
+    return RegexScan(found)
 
 
 def message_hits(connection: sqlite3.Connection, found: Sequence[tuple[int, str]]) -> list[MessageHit]:
@@ -241,7 +241,7 @@ def message_hits(connection: sqlite3.Connection, found: Sequence[tuple[int, str]
 
 
 def summary_hits(
-    connection: sqlite3.Connection, found: Sequence[tuple[str, str]], subject: Subject = SUMMARIES
+    connection: sqlite3.Connection, found: Sequence[tuple[str, str]], subject: SearchSubject = SUMMARIES
 ) -> list[SummaryHit]:
     """What is known of summaries that were found, in their order."""
     rows = {
@@ -260,7 +260,7 @@ def summary_hits(
 
 
 def _matching(
-    connection: sqlite3.Connection, subject: Subject, match: str, bounds: Bounds, order: Order
+    connection: sqlite3.Connection, subject: SearchSubject, match: str, bounds: SearchBounds, order: Order
 ) -> list[tuple[Any, int]]:
     """The keys of what matches, each with its full-text row; CROSS JOIN keeps the full-text table outermost."""
     rank = f"{subject.fts}.rank, " if order == "relevance" else ""
@@ -274,7 +274,7 @@ def _matching(
     ).fetchall()
 
 
-def _snippet(connection: sqlite3.Connection, subject: Subject, match: str, row: int) -> str:
+def _snippet(connection: sqlite3.Connection, subject: SearchSubject, match: str, row: int) -> str:
     """The words around a match; asked for one row, because a sorted query would cut one for each that it drops."""
     snippet: str
     (snippet,) = connection.execute(
@@ -288,7 +288,7 @@ def _snippet(connection: sqlite3.Connection, subject: Subject, match: str, row: 
 
 
 def _find_cjk(
-    connection: sqlite3.Connection, subject: Subject, query: str, bounds: Bounds, incidents: Counter[str]
+    connection: sqlite3.Connection, subject: SearchSubject, query: str, bounds: SearchBounds, incidents: Counter[str]
 ) -> list[tuple[Any, str]]:
     if subject.trigrams is None:
         terms = like_terms(query)
@@ -318,7 +318,11 @@ def _find_cjk(
 
 
 def _find_like(
-    connection: sqlite3.Connection, subject: Subject, needed: Sequence[Sequence[str]], terms: list[str], bounds: Bounds
+    connection: sqlite3.Connection,
+    subject: SearchSubject,
+    needed: Sequence[Sequence[str]],
+    terms: list[str],
+    bounds: SearchBounds,
 ) -> list[tuple[Any, str]]:
     """The newest rows that hold one of each group of terms."""
     if not needed:
@@ -334,7 +338,7 @@ def _find_like(
     return [(key, excerpt(content, terms)) for key, content in _contents(connection, subject, [key for (key,) in keys])]
 
 
-def _like_clauses(subject: Subject, needed: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
+def _like_clauses(subject: SearchSubject, needed: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
     clauses, values = "", dict[str, str]()
     for i, group in enumerate(needed):
         names = [f"like_{i}_{j}" for j in range(len(group))]
@@ -344,7 +348,7 @@ def _like_clauses(subject: Subject, needed: Sequence[Sequence[str]]) -> tuple[st
     return clauses, values
 
 
-def _newest(connection: sqlite3.Connection, subject: Subject, bounds: Bounds) -> Iterator[tuple[Any, str]]:
+def _newest(connection: sqlite3.Connection, subject: SearchSubject, bounds: SearchBounds) -> Iterator[tuple[Any, str]]:
     keys = [
         key
         for (key,) in connection.execute(
@@ -356,7 +360,7 @@ def _newest(connection: sqlite3.Connection, subject: Subject, bounds: Bounds) ->
         yield from _contents(connection, subject, keys[start : start + _BATCH])
 
 
-def _contents(connection: sqlite3.Connection, subject: Subject, keys: Sequence[Any]) -> list[tuple[Any, str]]:
+def _contents(connection: sqlite3.Connection, subject: SearchSubject, keys: Sequence[Any]) -> list[tuple[Any, str]]:
     rows = dict(
         connection.execute(
             f"""

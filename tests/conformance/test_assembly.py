@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
 from lcm.errors import TranscriptError
-from lcm.protocols.context import Ask, Assembly
+from lcm.protocols.context import Assembly, ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
@@ -113,8 +113,8 @@ def test_laws_of_a_context(choice: str, items: list[Message | Summary], tail: in
     if not assembly.shows_documents:
         assembly = replace(assembly, default_budget_tokens=None)
     before = repr(items)
-    contexts = assembly.assemble(items, [Ask(*ask) for ask in asks])
-    assert contexts == [assembly.assemble(items, [Ask(*ask)])[0] for ask in asks]
+    contexts = assembly.assemble(items, [ContextRequest(*ask) for ask in asks])
+    assert contexts == [assembly.assemble(items, [ContextRequest(*ask)])[0] for ask in asks]
     assert repr(items) == before
     for context, (budget_tokens, _) in zip(contexts, asks, strict=True):
         assert context.budget_tokens == budget_tokens
@@ -140,7 +140,7 @@ def test_strictly_paired_results_follow_their_calls(
     choice: str, items: list[Message | Summary], tail: int, budget_tokens: int
 ) -> None:
     assembly = strict(with_tail(choice, tail))
-    check_pairs(assembly.assemble(items, [Ask(budget_tokens, "ab")])[0])
+    check_pairs(assembly.assemble(items, [ContextRequest(budget_tokens, "ab")])[0])
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -149,7 +149,9 @@ def test_results_follow_their_calls_in_recordings_of_every_format(choice: str, p
     for transcript in read_transcripts(path):
         for tail in (0, 1, 3, 64):
             assembly = with_tail(choice, tail)
-            for context in assembly.assemble(transcript.messages, [Ask(b, "seeds") for b in (20, 200, 10**6)]):
+            for context in assembly.assemble(
+                transcript.messages, [ContextRequest(b, "seeds") for b in (20, 200, 10**6)]
+            ):
                 check_pairs(context)
 
 
@@ -162,7 +164,9 @@ def test_results_follow_their_calls_in_agent_transcripts(choice: str) -> None:
             for transcript in joined(read_pieces(file, reader_of(file))):
                 read += 1
                 assembly = with_tail(choice, 3)
-                for context in assembly.assemble(transcript.messages, [Ask(b, "file") for b in (500, 8000, 10**9)]):
+                for context in assembly.assemble(
+                    transcript.messages, [ContextRequest(b, "file") for b in (500, 8000, 10**9)]
+                ):
                     check_calls(context)
                     if assembly.shows_documents or assembly.rules == "corrected":
                         check_pairs(context)
@@ -174,7 +178,7 @@ def test_results_follow_their_calls_in_agent_transcripts(choice: str) -> None:
 def test_everything_recorded_is_shown_where_it_fits(choice: str, path: Path) -> None:
     for transcript in read_transcripts(path):
         assembly = of_everything(choice) if chosen(choice).shows_documents else chosen(choice)
-        [context] = assembly.assemble(transcript.messages, [Ask(10**9)])
+        [context] = assembly.assemble(transcript.messages, [ContextRequest(10**9)])
         assert context.evicted == 0
         assert all(isinstance(said["content"], str | list) for said in context.messages)
         for message, item in zip(transcript.messages, context.items, strict=True):
@@ -187,7 +191,7 @@ def test_everything_recorded_is_shown_where_it_fits(choice: str, path: Path) -> 
 @given(items=conversations())
 def test_tokens_of_a_message_are_those_of_its_wording(choice: str, items: list[Message | Summary]) -> None:
     assembly = of_everything(choice)
-    context = assembly.assemble(items, [Ask(10**9)])[0]
+    context = assembly.assemble(items, [ContextRequest(10**9)])[0]
     costs = {item.item_id: item.tokens for item in context.items}
     messages = [item for item in items if isinstance(item, Message)]
     counts = Utf16Units().count([assembly.rendered(message) for message in messages])
@@ -196,6 +200,6 @@ def test_tokens_of_a_message_are_those_of_its_wording(choice: str, items: list[M
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_nothing_is_made_of_nothing(choice: str) -> None:
-    [context] = chosen(choice).assemble([], [Ask(100)])
+    [context] = chosen(choice).assemble([], [ContextRequest(100)])
     assert (context.items, context.tokens, context.messages, context.evicted) == ((), 0, (), 0)
     assert chosen(choice).assemble([user("a")], []) == []

@@ -17,7 +17,7 @@ import pytest
 
 from eval.batch.replay import Triggers
 from lcm.store.connection import connect
-from lcm.store.doctor import Check, scan
+from lcm.store.doctor import DoctorCheck, scan
 from lcm.store.store import Store
 from tests.faults.batch import FILES, outcome, work, write_files
 
@@ -111,6 +111,6 @@ def test_a_batch_killed_at_any_statement_goes_on_to_the_same_end(
     assert {"ingest", "compaction", "reading", "transaction"} <= {phase for _, phase in killed}
 
 
-def failures(path: Path) -> list[Check]:
+def failures(path: Path) -> list[DoctorCheck]:
     with closing(connect(path)) as connection:
         return [check for check in scan(connection) if check.status == "fail"]

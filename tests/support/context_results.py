@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 from lcm.compaction.lockstep import run
 from lcm.errors import AuthError
 from lcm.protocols.compaction import Compaction
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
@@ -327,7 +327,7 @@ PROMPTS = ("", "the invoice of the harbour", "東京の会議", "text of the typ
 def assembled(config: DictConfig) -> object:
     """Contexts of several budgets and prompts."""
     assembly = building.build(config, "assembly")
-    asks = [Ask(budget, prompt) for budget in (0, 500, 6_000, 9_000, 90_000) for prompt in PROMPTS]
+    asks = [ContextRequest(budget, prompt) for budget in (0, 500, 6_000, 9_000, 90_000) for prompt in PROMPTS]
     items = _shown()
     contexts = assembly.assemble(items, asks)
     return [

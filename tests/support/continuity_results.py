@@ -8,7 +8,7 @@ from functools import cache
 from omegaconf import DictConfig
 
 from lcm.errors import LcmError
-from lcm.protocols.context import Ask, Assembly
+from lcm.protocols.context import Assembly, ContextRequest
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.query import Recalled
@@ -32,11 +32,11 @@ def continued(config: DictConfig) -> object:
     """A context of each budget and prompt beside nothing authored, much that is soft, and much that is hard."""
     assembly: Assembly = building.build(config, "assembly")
     answer = _answer()
-    asks = [Ask(budget, prompt, answer, NOW) for budget in BUDGETS for prompt in PROMPTS]
+    asks = [ContextRequest(budget, prompt, answer, NOW) for budget in BUDGETS for prompt in PROMPTS]
     return [_shown(assembly, items, ask, nodes) for items in _talks() for nodes in AUTHORED for ask in asks]
 
 
-def _shown(assembly: Assembly, items: Sequence[Message], ask: Ask, nodes: Sequence[AuthoredNode]) -> object:
+def _shown(assembly: Assembly, items: Sequence[Message], ask: ContextRequest, nodes: Sequence[AuthoredNode]) -> object:
     try:
         (context,) = assembly.assemble(items, [ask], nodes)
     except LcmError as error:

@@ -38,7 +38,7 @@ class LeafChunk(NamedTuple):
     messages: list[Message]
 
 
-class Lineage(NamedTuple):
+class SummaryLineage(NamedTuple):
     """Time span, descendants and tokens of the messages beneath a summary, as the summary's row holds them."""
 
     earliest_at: datetime
@@ -106,14 +106,14 @@ class Passes:
         source = source_of_messages(leaf.messages, self.limits.rules, self.timezone)
         said_at = [message.created_at or EPOCH for message in leaf.messages]
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
-        lineage = Lineage(min(said_at), max(said_at), 0, 0, tokens)
+        lineage = SummaryLineage(min(said_at), max(said_at), 0, 0, tokens)
         return (yield from self._made(progress, leaf.chunk, source, previous, lineage))
 
     def condense(self, progress: CompactionProgress, chunk: Chunk) -> Made:
         """Summarise summaries of one depth."""
         sources = progress.window.summaries([entry.item_id for entry in chunk.entries])
         source = source_of_summaries(sources, self.timezone)
-        lineage = Lineage(
+        lineage = SummaryLineage(
             min(one.earliest_at or one.created_at for one in sources),
             max(one.latest_at or one.created_at for one in sources),
             sum(one.descendant_count + 1 for one in sources),
@@ -132,7 +132,12 @@ class Passes:
         return trim(progress.window.summaries([near[-1].item_id])[0].content) or None if near else None
 
     def _made(
-        self, progress: CompactionProgress, chunk: Chunk, source: ChunkText, previous: str | None, lineage: Lineage
+        self,
+        progress: CompactionProgress,
+        chunk: Chunk,
+        source: ChunkText,
+        previous: str | None,
+        lineage: SummaryLineage,
     ) -> Made:
         limit = None if self.limits.rules == "original" else sum(entry.tokens for entry in chunk.entries)
         try:
@@ -147,7 +152,12 @@ class Passes:
             return None
 
     def _summary(
-        self, progress: CompactionProgress, chunk: Chunk, source: ChunkText, pressed: EscalationResult, lineage: Lineage
+        self,
+        progress: CompactionProgress,
+        chunk: Chunk,
+        source: ChunkText,
+        pressed: EscalationResult,
+        lineage: SummaryLineage,
     ) -> Summary:
         content = well_formed(pressed.text)
         made_by = None if pressed.level == "fallback" else pressed.result

@@ -49,7 +49,7 @@ class Limits:
         return self.leaf_min_fanout if depth == 0 else self.condensed_min_fanout
 
 
-class Trigger(NamedTuple):
+class CompactionTrigger(NamedTuple):
     """Whether to compact, and the two numbers that were compared."""
 
     should_compact: bool
@@ -73,21 +73,21 @@ class Chunk(NamedTuple):
         return self.start + len(self.entries)
 
 
-def threshold_trigger(totals: ContextTotals, limits: Limits, live_tokens: float | None = None) -> Trigger:
+def threshold_trigger(totals: ContextTotals, limits: Limits, live_tokens: float | None = None) -> CompactionTrigger:
     """More stands in the context, or is counted by the host, than the threshold share of the budget."""
     live = math.floor(live_tokens) if live_tokens is not None and 0 < live_tokens < math.inf else 0
     tokens, threshold = max(totals.tokens, live), limits.threshold_tokens
     is_over = tokens > threshold
-    return Trigger(is_over, "threshold" if is_over else "none", tokens, threshold)
+    return CompactionTrigger(is_over, "threshold" if is_over else "none", tokens, threshold)
 
 
-def leaf_trigger(totals: ContextTotals, limits: Limits) -> Trigger:
+def leaf_trigger(totals: ContextTotals, limits: Limits) -> CompactionTrigger:
     """At least a chunk's worth of raw messages stands before the fresh tail."""
     tail = tail_start(totals, limits.fresh_tail_count)
     protected = sum(totals.weight(entry) for entry in totals[tail:] if entry.is_message)
     tokens, threshold = totals.raw_weight - protected, limits.leaf_chunk_tokens
     is_over = tokens >= threshold
-    return Trigger(is_over, "leaf" if is_over else "none", tokens, threshold)
+    return CompactionTrigger(is_over, "leaf" if is_over else "none", tokens, threshold)
 
 
 def tail_start(totals: ContextTotals, fresh_tail_count: int) -> int:

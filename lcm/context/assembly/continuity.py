@@ -16,7 +16,7 @@ from lcm.context.assembly.memory_header import MemoryText, header, line_text, me
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import ChosenDocument, RecallBudget, RecallChoice, RecallRules
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.protocols.retrieval import Recovery
 from lcm.records.context import Context, ContextItem
@@ -74,7 +74,7 @@ class Continuity:
         return entry_of(message) if self.is_shown_twice else storage_shape.rendered(message)
 
     def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
     ) -> list[Context]:
         """Choose what fits from the conversation, what each ask recalled, and what was authored.
 
@@ -140,7 +140,7 @@ class _Packing:
             self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules)
         return turns, self._shared[key]
 
-    def context(self, ask: Ask) -> Context:
+    def context(self, ask: ContextRequest) -> Context:
         is_dream = asks_for_dreams(ask.prompt) and any(one.kind == "dream" for one in ask.recalled)
         turns, shares = self.shared(ask.budget_tokens, is_dream)
         tail = range(shares.tail.recent, len(turns))
@@ -173,7 +173,7 @@ class _Packing:
             notes=notes,
         )
 
-    def _choice(self, ask: Ask, is_dream: bool, shares: Shares, tail_ids: Sequence[str]) -> RecallChoice:
+    def _choice(self, ask: ContextRequest, is_dream: bool, shares: Shares, tail_ids: Sequence[str]) -> RecallChoice:
         if shares.degraded:
             return RecallChoice()
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction

@@ -19,7 +19,7 @@ from lcm.context.assembly.runtime_message import readable_text
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.context.assembly.summaries_note import summaries_note
 from lcm.context.assembly.tail import Tail, fresh_tail
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import Context, ContextItem
 from lcm.records.conversation import Message
@@ -80,7 +80,7 @@ class Lossless:
         return storage_shape.rendered(message)
 
     def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
     ) -> list[Context]:
         """Choose from the context items of one conversation, in order, what fits: one context an ask."""
         if not asks:

@@ -10,7 +10,7 @@ from datetime import datetime
 from lcm.context.recall.grep import minute
 from lcm.context.recall.read_bounds import ReadBounds
 from lcm.records.summary import Summary
-from lcm.store.lineage import Direction, Place, StoredFile, derived_ids, source_messages, walk
+from lcm.store.lineage import Direction, LineagePlace, StoredFile, derived_ids, source_messages, walk
 from lcm.store.summaries import summaries_by_id
 
 
@@ -18,7 +18,7 @@ from lcm.store.summaries import summaries_by_id
 class Node:
     """A summary of a subtree."""
 
-    place: Place
+    place: LineagePlace
     summary: Summary
 
     @property

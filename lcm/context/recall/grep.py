@@ -19,10 +19,10 @@ from lcm.store.search import (
     COVERED,
     MESSAGES,
     SUMMARIES,
-    Bounds,
     MessageHit,
     Order,
-    Subject,
+    SearchBounds,
+    SearchSubject,
     SummaryHit,
     find,
     message_hits,
@@ -70,12 +70,12 @@ def grep(
     pattern: str,
     mode: Mode,
     scope: Scope,
-    bounds: Bounds,
+    bounds: SearchBounds,
     how: GrepSettings,
     incidents: Counter[str],
 ) -> Grep:
     """Search messages, summaries or both; the limit counts for each."""
-    subjects: list[Subject] = []
+    subjects: list[SearchSubject] = []
     if scope in ("messages", "both"):
         subjects.append(MESSAGES)
     if scope in ("summaries", "both"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lcm.store.lineage import StoredFile, beneath, conversations_of, leaves_of, stored_files
-from lcm.store.search import Bounds
+from lcm.store.search import SearchBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class ReadBounds:
         known = stored_files(connection, file_ids)
         return tuple(one for one in file_ids if one in known and self.sees_file(connection, known[one]))
 
-    def bounds(self, connection: sqlite3.Connection) -> Bounds:
+    def bounds(self, connection: sqlite3.Connection) -> SearchBounds:
         """The same for a search."""
         covered = None if self.roots is None else sorted(beneath(connection, self.roots))
-        return Bounds(conversations=self.conversations, summaries=covered)
+        return SearchBounds(conversations=self.conversations, summaries=covered)
 
 
 EVERYTHING = ReadBounds()

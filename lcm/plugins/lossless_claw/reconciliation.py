@@ -15,7 +15,7 @@ from lcm.records.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SessionComparison:
     """The messages of a session file that the stored conversation lacks."""
 
     missing: tuple[Message, ...] = ()
@@ -23,7 +23,7 @@ class Comparison:
     """At least one message is on both sides."""
 
 
-def compared(stored: Sequence[Message], live: Sequence[Message], rules: Rules) -> Comparison:
+def compared(stored: Sequence[Message], live: Sequence[Message], rules: Rules) -> SessionComparison:
     """Compare a stored conversation with the session file's.
 
     Args:
@@ -32,7 +32,7 @@ def compared(stored: Sequence[Message], live: Sequence[Message], rules: Rules) -
         rules: `corrected` goes by ids where the file has them; `original` by content.
     """
     if not live:
-        return Comparison(has_overlap=False)
+        return SessionComparison(has_overlap=False)
     if rules == "corrected" and all(map(entry_id, live)):
         return _by_ids(stored, live)
     return _by_content(stored, live)
@@ -55,20 +55,20 @@ def abandoned(stored: Sequence[Message], live: Sequence[Message], left: Sequence
     return found
 
 
-def _by_content(stored: Sequence[Message], live: Sequence[Message]) -> Comparison:
+def _by_content(stored: Sequence[Message], live: Sequence[Message]) -> SessionComparison:
     known = Counter(map(identity, stored))
     said = [identity(message) for message in live]
     if stored and identity(stored[-1]) == said[-1] and known[said[-1]] == said.count(said[-1]):
-        return Comparison()
+        return SessionComparison()
     until_here = Counter(said)
     for place in range(len(live) - 1, -1, -1):
         if known[said[place]] and known[said[place]] == until_here[said[place]]:
-            return Comparison(tuple(live[place + 1 :]))
+            return SessionComparison(tuple(live[place + 1 :]))
         until_here[said[place]] -= 1
-    return Comparison(has_overlap=False)
+    return SessionComparison(has_overlap=False)
 
 
-def _by_ids(stored: Sequence[Message], live: Sequence[Message]) -> Comparison:
+def _by_ids(stored: Sequence[Message], live: Sequence[Message]) -> SessionComparison:
     ids = Counter(filter(None, map(entry_id, stored)))
     live_messages = [identity(message) for message in stored if not entry_id(message)]
     missing, at = [], 0
@@ -79,7 +79,7 @@ def _by_ids(stored: Sequence[Message], live: Sequence[Message]) -> Comparison:
             at = place + 1
         else:
             missing.append(message)
-    return Comparison(tuple(missing), has_overlap=len(missing) < len(live))
+    return SessionComparison(tuple(missing), has_overlap=len(missing) < len(live))
 
 
 def _index(live_messages: Sequence[tuple[str, str]], wanted: tuple[str, str], start: int) -> int | None:

@@ -38,7 +38,7 @@ CONTEXT_OF: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class ContextSupport:
     """How often a document was confirmed or contradicted in one context."""
 
     context: str
@@ -57,7 +57,7 @@ class Support:
     global_strength: float = NEUTRAL_STRENGTH
     total_observations: float = 0
     """May exceed those of the slices: evidence of dropped slices counts in the update that dropped them."""
-    slices: tuple[Slice, ...] = ()
+    slices: tuple[ContextSupport, ...] = ()
 
 
 def normalized_context(label: object) -> str:
@@ -100,7 +100,7 @@ def observe(support: Support, label: object, event: Literal["support", "contradi
     place = next((i for i, known in enumerate(slices) if known.context == context), None)
     if place is None:
         place = len(slices)
-        slices.append(Slice(context, 0, 0, NEUTRAL_STRENGTH, now_ms))
+        slices.append(ContextSupport(context, 0, 0, NEUTRAL_STRENGTH, now_ms))
     slices[place] = _counted(slices[place], event, now_ms)
     confirmations = sum(known.confirmations for known in slices)
     total = confirmations + sum(known.contradictions for known in slices)
@@ -109,7 +109,7 @@ def observe(support: Support, label: object, event: Literal["support", "contradi
     return Support(_share(confirmations, total), total, tuple(slices))
 
 
-def _counted(known: Slice, event: Literal["support", "contradict"], now_ms: float) -> Slice:
+def _counted(known: ContextSupport, event: Literal["support", "contradict"], now_ms: float) -> ContextSupport:
     confirmations = known.confirmations + (event == "support")
     contradictions = known.contradictions + (event == "contradict")
     return replace(
@@ -126,16 +126,16 @@ def _of_counters(confirmations: float, contradictions: float, now_ms: float) -> 
     if not total > 0:
         return Support()
     strength = _share(confirmations, total)
-    return Support(strength, total, (Slice(GENERAL, confirmations, contradictions, strength, now_ms),))
+    return Support(strength, total, (ContextSupport(GENERAL, confirmations, contradictions, strength, now_ms),))
 
 
 def _names_a_context(row: object) -> bool:
     return isinstance(row, Mapping) and isinstance(row.get("context"), str)
 
 
-def _slice(row: Mapping[str, Any], now_ms: float) -> Slice:
+def _slice(row: Mapping[str, Any], now_ms: float) -> ContextSupport:
     last = row.get("last_observed_at")
-    return Slice(
+    return ContextSupport(
         context=row["context"],
         confirmations=_count(row.get("confirmations")),
         contradictions=_count(row.get("contradictions")),

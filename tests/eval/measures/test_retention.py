@@ -13,7 +13,7 @@ from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context, ContextItem
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
@@ -123,7 +123,7 @@ class Recalls:
         return message.content
 
     def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
     ) -> list[Context]:
         found = []
         for ask in asks:

@@ -15,7 +15,7 @@ from lcm.errors import LcmError
 from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, Neighbours
 from lcm.records.context import Context
@@ -215,7 +215,7 @@ class Recalls:
         return message.content
 
     def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[Ask], authored: Sequence[AuthoredNode] = ()
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
     ) -> list[Context]:
         return []
 

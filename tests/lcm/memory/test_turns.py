@@ -21,7 +21,7 @@ from lcm.errors import ModelError
 from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import SummaryRequest, SummaryResult
@@ -85,7 +85,7 @@ def test_a_forced_compaction_of_every_conversation_leaves_the_tails() -> None:
 def test_a_context_shows_the_newest_under_a_small_budget_and_all_under_a_large_one() -> None:
     with Memory.open(compacting(budget_tokens=100_000)) as memory:
         memory.ingest(transcript())
-        small, large = memory.assemble("talk", [Ask(30), Ask(10_000)])
+        small, large = memory.assemble("talk", [ContextRequest(30), ContextRequest(10_000)])
         assert [item.item_id for item in large.items] == [f"talk:{i}" for i in range(len(LINES))]
         assert [item.item_id for item in small.items] == [f"talk:{i}" for i in range(len(LINES))][-len(small.items) :]
         assert small.tokens <= 30 or all(item.in_tail for item in small.items)
@@ -174,7 +174,7 @@ def test_a_large_file_is_named_in_the_context_and_kept_in_the_message() -> None:
     with Memory.open(replace(compacting(), session=SessionRules(large_file_threshold_tokens=50))) as memory:
         memory.take_turn("talk", [message])
         (stored,) = memory.store.messages("talk")
-        (context,) = memory.assemble("talk", [Ask(10_000)])
+        (context,) = memory.assemble("talk", [ContextRequest(10_000)])
     (file,) = stored.files
     assert file.file_id in context.items[0].text
     assert body not in context.items[0].text

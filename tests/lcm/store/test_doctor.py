@@ -14,7 +14,7 @@ from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import FALLBACK_MARK, Summary
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
-from lcm.store.doctor import Check, Numbering, broken_lineage, mark_of, scan
+from lcm.store.doctor import DoctorCheck, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
 from lcm.store.session_rows import hide
 from lcm.store.store import Store
@@ -95,7 +95,7 @@ def replace(store: Store, summary: Summary) -> None:
     store.replace_range(name, ordinals[0], ordinals[-1], summary)
 
 
-def wrong(store: Store) -> dict[str, Check]:
+def wrong(store: Store) -> dict[str, DoctorCheck]:
     return {check.name: check for check in scan(store._connection) if check.status != "pass"}
 
 

@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 
 from lcm.store.conversations import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
-from lcm.store.search import COVERED, MESSAGES, SUMMARIES, Bounds, find, message_hits, scan, summary_hits
+from lcm.store.search import COVERED, MESSAGES, SUMMARIES, SearchBounds, find, message_hits, scan, summary_hits
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import START, fold, talk
 
 WORDS = ("kettle", "goat", "river", "stone")
 
 
-ALL = Bounds()
+ALL = SearchBounds()
 
 
-def numbers(store: Store, query: str, bounds: Bounds = ALL, order: str = "time", phrases: bool = True) -> list[int]:
+def numbers(
+    store: Store, query: str, bounds: SearchBounds = ALL, order: str = "time", phrases: bool = True
+) -> list[int]:
     with store.reading() as connection:
         found = find(
             connection,
@@ -47,9 +49,9 @@ def test_words_are_found_as_a_plain_scan_finds_them(lines: list[list[str]], want
     with Store() as store:
         talk(store, "talk", [" ".join(line) for line in lines])
         expected = [i for i, line in enumerate(lines, start=1) if set(wanted) <= set(line)][::-1]
-        assert numbers(store, " ".join(wanted), Bounds(limit=limit)) == expected[:limit]
+        assert numbers(store, " ".join(wanted), SearchBounds(limit=limit)) == expected[:limit]
         assert sorted(numbers(store, " ".join(wanted), order="relevance")) == sorted(expected)
-        assert numbers(store, " ".join(wanted), Bounds(conversations=[2])) == []
+        assert numbers(store, " ".join(wanted), SearchBounds(conversations=[2])) == []
 
 
 @given(st.text())
@@ -79,14 +81,14 @@ def test_hours_bound_a_search_from_since_up_to_before() -> None:
     with Store() as store:
         talk(store, "talk", ["goat"] * 4)  # at minutes 1 to 4
         since, before = START + timedelta(minutes=2), START + timedelta(minutes=4)
-        assert numbers(store, "goat", Bounds(since=since, before=before)) == [3, 2]
+        assert numbers(store, "goat", SearchBounds(since=since, before=before)) == [3, 2]
 
 
 def test_summaries_are_dated_by_what_they_cover_or_when_they_were_made() -> None:
     with Store() as store:
         talk(store, "talk", ["one", "two"])
         fold(store, "talk", 0, 2, "goats")
-        bounds = Bounds(before=START + timedelta(minutes=2))
+        bounds = SearchBounds(before=START + timedelta(minutes=2))
         with store.reading() as connection:
             for subject, expected in ((SUMMARIES, 0), (COVERED, 1)):
                 found = find(connection, subject, "goats", bounds, "time", keeps_phrases=True, incidents=Counter())
@@ -100,7 +102,7 @@ def test_cjk_is_found_in_messages_and_summaries(query: str) -> None:
         fold(store, "talk", 0, 1, "来週、東京で会議")
         assert numbers(store, query) == [1]
         with store.reading() as connection:
-            found = find(connection, SUMMARIES, query, Bounds(), "time", keeps_phrases=True, incidents=Counter())
+            found = find(connection, SUMMARIES, query, SearchBounds(), "time", keeps_phrases=True, incidents=Counter())
             assert [hit.snippet for hit in summary_hits(connection, found)] == ["来週、東京で会議"]
 
 
@@ -121,7 +123,9 @@ def test_a_failing_index_is_survived_logged_and_counted(caplog: pytest.LogCaptur
         store._connection.execute("DROP TABLE messages_fts")
         incidents = Counter[str]()
         with store.reading() as connection, caplog.at_level(logging.WARNING):
-            found = find(connection, MESSAGES, "GOAT the", Bounds(), "time", keeps_phrases=True, incidents=incidents)
+            found = find(
+                connection, MESSAGES, "GOAT the", SearchBounds(), "time", keeps_phrases=True, incidents=incidents
+            )
         assert found == [(1, "the goat is here")]
         assert incidents == {"full_text_error": 1}
         assert "searched for substrings instead" in caplog.text
@@ -132,7 +136,7 @@ def test_a_full_text_search_of_a_conversation_is_driven_from_the_index() -> None
         talk(store, "talk", ["goat"])
         seen: list[str] = []
         store._connection.set_trace_callback(seen.append)
-        numbers(store, "goat", Bounds(conversations=[1]))
+        numbers(store, "goat", SearchBounds(conversations=[1]))
         store._connection.set_trace_callback(None)
         (asked,) = [sql for sql in seen if "CROSS JOIN messages m" in sql and "MATCH" in sql]
         plan = [row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {asked}")]
@@ -143,7 +147,7 @@ def test_a_full_text_search_of_a_conversation_is_driven_from_the_index() -> None
 def scanned(store: Store, pattern: str, **how: object) -> tuple[list[object], str]:
     with store.reading() as connection:
         asked = {"max_rows": None, "seconds": 5.0} | how
-        found = scan(connection, MESSAGES, regex.compile(pattern), Bounds(limit=2), **asked)  # type: ignore[arg-type]
+        found = scan(connection, MESSAGES, regex.compile(pattern), SearchBounds(limit=2), **asked)  # type: ignore[arg-type]
     return found.hits, found.stopped
 
 
@@ -173,5 +177,5 @@ def test_bounds_of_summaries_hold_what_lies_beneath() -> None:
     with Store() as store:
         talk(store, "talk", ["goat one", "goat two", "goat three"])
         first = fold(store, "talk", 0, 2, "goats")
-        assert numbers(store, "goat", replace(Bounds(), summaries=[first])) == [2, 1]
-        assert numbers(store, "goat", Bounds(summaries=[])) == []
+        assert numbers(store, "goat", replace(SearchBounds(), summaries=[first])) == [2, 1]
+        assert numbers(store, "goat", SearchBounds(summaries=[])) == []

@@ -10,7 +10,7 @@ from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import MemoryText, message_text, sections
 from lcm.context.assembly.tail_turns import entry_of
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
 from lcm.records.conversation import Message
@@ -69,7 +69,7 @@ def continuity_partition(case: dict[str, Any]) -> dict[str, Any]:
     authored = authored_of(collections)
     assembly = configured(case["config"])
     assembly = replace(assembly, token_estimator=Told(assembly.token_estimator, told))
-    [context] = assembly.assemble(messages, [Ask(case["token_budget"], "hello")], authored)
+    [context] = assembly.assemble(messages, [ContextRequest(case["token_budget"], "hello")], authored)
     notes = context.notes
     order = list(notes["injection_order"])
     ids = {tier: [item.item_id for item in context.items if item.context_tier == tier] for tier in ("hard", "soft")}

@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.context.assembly.continuity import Continuity
 from lcm.plugins.libravdb import fusion_settings as plugin_config
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.records.context import Context
@@ -78,7 +78,7 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
     items = items_of(case, shown)
     ranking = ranker(case["config"], assembly, items)
     recalled = answer(ranking, workspace(case, prompt, items), items)
-    ask = Ask(case["token_budget"], prompt, recalled, instant(case["now_ms"]))
+    ask = ContextRequest(case["token_budget"], prompt, recalled, instant(case["now_ms"]))
     [context] = assembly.assemble(messages, [ask], authored)
     said = [str(message["content"]) for message in context.messages]
     said += [message["content"] for message in case["messages"]]

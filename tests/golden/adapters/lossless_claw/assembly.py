@@ -12,7 +12,7 @@ from lcm.context.assembly.relevance import RelevanceIndex, terms
 from lcm.context.assembly.runtime_message import runtime_messages
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.context.assembly.summaries_note import tier
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
@@ -31,7 +31,7 @@ def message_storage(case: dict[str, Any]) -> dict[str, Any]:
     message = recorded(case["message"], 0)
     counted = original().token_estimator
     shown = ShownItems([message], counted, ZoneInfo("UTC"))
-    context = assembler(64).assemble([message], [Ask(128_000)])[0]
+    context = assembler(64).assemble([message], [ContextRequest(128_000)])[0]
     return {
         "ingested": True,
         "row": {
@@ -63,7 +63,7 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
     items = [item_of(spec, place) for place, spec in enumerate(case["layout"])]
     params = case["params"]
     used = assembler(params["fresh_tail_count"])
-    context = used.assemble(items, [Ask(params["token_budget"], params.get("prompt") or "")])[0]
+    context = used.assemble(items, [ContextRequest(params["token_budget"], params.get("prompt") or "")])[0]
     shown = ShownItems(items, used.token_estimator, ZoneInfo("UTC"))
     summaries = [item for item in items if isinstance(item, Summary)]
     assert bool(context.system_note) == bool(summaries)

@@ -11,7 +11,7 @@ from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import MemoryText, closing, opening, sections
 from lcm.errors import LcmError
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -40,7 +40,7 @@ def ids(context: Context, tier: str) -> list[str]:
 def test_everything_stands_in_its_section_once() -> None:
     nodes = [node("hard", "Use metric units.", "h"), node("soft", "Be brief.", "s")]
     found = [recalled("r", "the key is blue"), recalled("g", "never push", "guidance")]
-    [context] = PLAIN.assemble(TALK, [Ask(1000, "key", found)], nodes)
+    [context] = PLAIN.assemble(TALK, [ContextRequest(1000, "key", found)], nodes)
     assert [item.item_id for item in context.items] == ["h", "s", "u2", "a2", "g", "r"]
     assert [said["content"] for said in context.messages] == ["and now", [{"type": "text", "text": "gone"}]]
     lines = context.system_note.splitlines()
@@ -62,7 +62,9 @@ def test_everything_stands_in_its_section_once() -> None:
 
 
 def test_the_original_shows_everything_twice() -> None:
-    [context] = ORIGINAL.assemble(TALK, [Ask(4000, "key", [recalled("r", "a < b")])], [node("hard", "Use mm.", "h")])
+    [context] = ORIGINAL.assemble(
+        TALK, [ContextRequest(4000, "key", [recalled("r", "a < b")])], [node("hard", "Use mm.", "h")]
+    )
     entries = [str(said["content"]) for said in context.messages]
     assert {said["role"] for said in context.messages} == {"system"}
     assert entries[0] == "Use mm."
@@ -76,7 +78,7 @@ def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -
     with pytest.raises(
         OversizedHardError, match=r"hard authored text .*takes \d+ tokens.*, more than the 50 "
     ) as caught:
-        PLAIN.assemble(TALK, [Ask(50)], nodes)
+        PLAIN.assemble(TALK, [ContextRequest(50)], nodes)
     assert isinstance(caught.value, LcmError)
     assert caught.value.tokens > 100  # 400 / 4, and the frame of its section
     assert caught.value.budget_tokens == 50
@@ -84,7 +86,7 @@ def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -
 
 def test_the_original_degrades_where_hard_text_is_too_large_and_says_so() -> None:
     nodes = [node("hard", "x" * 400, "h", 100), node("soft", "y", "s")]
-    [context] = ORIGINAL.assemble(TALK, [Ask(200, "key", [recalled("r")])], nodes)  # 200 / 4 = 50 < 100
+    [context] = ORIGINAL.assemble(TALK, [ContextRequest(200, "key", [recalled("r")])], nodes)  # 200 / 4 = 50 < 100
     assert context.is_degraded
     assert [item.item_id for item in context.items] == ["h", "u1", "a1", "u2", "a2"]
     assert context.system_note.startswith("Memory is degraded")
@@ -92,7 +94,9 @@ def test_the_original_degrades_where_hard_text_is_too_large_and_says_so() -> Non
 
 
 def test_turns_that_do_not_fit_are_shown_and_the_context_says_that_it_is_degraded() -> None:
-    [context] = PLAIN.assemble([user("x" * 400, "u"), user("y" * 400, "v")], [Ask(150, "k", [recalled("r")])])
+    [context] = PLAIN.assemble(
+        [user("x" * 400, "u"), user("y" * 400, "v")], [ContextRequest(150, "k", [recalled("r")])]
+    )
     assert ids(context, "tail") == ["u", "v"]
     assert context.tokens == 100 + 100
     assert context.is_degraded
@@ -101,13 +105,13 @@ def test_turns_that_do_not_fit_are_shown_and_the_context_says_that_it_is_degrade
 
 def test_soft_text_is_the_longest_prefix_that_fits() -> None:
     nodes = [node("soft", "x" * 40, "s1"), node("soft", "x" * 4000, "s2"), node("soft", "x", "s3")]
-    [context] = PLAIN.assemble([], [Ask(1000)], nodes)
+    [context] = PLAIN.assemble([], [ContextRequest(1000)], nodes)
     assert ids(context, "soft") == ["s1"]
 
 
 def test_guidance_takes_its_share_and_no_more() -> None:
     rules = [recalled(f"g{place}", "x" * 200, "guidance") for place in range(9)]  # 50 tokens and its label each
-    [context] = PLAIN.assemble([], [Ask(1000, "k", rules)])
+    [context] = PLAIN.assemble([], [ContextRequest(1000, "k", rules)])
     used = sum(item.tokens for item in context.items)
     assert 0 < used <= 0.15 * 1000
     assert ids(context, "guidance") == ["g0", "g1"]  # 3 * ceil((200 + 6) / 4) = 156 > 150
@@ -115,10 +119,10 @@ def test_guidance_takes_its_share_and_no_more() -> None:
 
 def test_recall_is_starved_before_guidance() -> None:
     found = [recalled("m", "x" * 100), recalled("g", "rule", "guidance")]
-    whole = PLAIN.assemble([], [Ask(1000, "k", found)])[0]
+    whole = PLAIN.assemble([], [ContextRequest(1000, "k", found)])[0]
     cost = {item.item_id: item.tokens for item in whole.items}
     tight = replace(PLAIN, shares=BudgetShares(guidance_fraction=1.0))
-    [context] = tight.assemble([], [Ask(cost["g"] + cost["m"] - 1, "k", found)])
+    [context] = tight.assemble([], [ContextRequest(cost["g"] + cost["m"] - 1, "k", found)])
     assert (ids(context, "guidance"), ids(context, "recalled")) == (["g"], [])
 
 
@@ -128,33 +132,35 @@ def test_what_stands_only_for_turns_that_are_shown_is_left_out() -> None:
         recalled("half", source_message_ids=("u1", "u2")),
         recalled("older", source_message_ids=("u1",)),
     ]
-    [context] = PLAIN.assemble(TALK, [Ask(1000, "k", found)])
+    [context] = PLAIN.assemble(TALK, [ContextRequest(1000, "k", found)])
     assert ids(context, "recalled") == ["half", "older"]
 
 
 def test_a_rule_is_not_recalled_again_as_a_message() -> None:
     found = [recalled("m", source_message_ids=("x",)), recalled("g", kind="guidance", source_message_ids=("x",))]
-    [context] = PLAIN.assemble([], [Ask(1000, "k", found)])
+    [context] = PLAIN.assemble([], [ContextRequest(1000, "k", found)])
     assert [item.item_id for item in context.items] == ["g"]
 
 
 def test_a_summary_is_nobodys_words() -> None:
-    [context] = PLAIN.assemble([], [Ask(1000, "k", [recalled("s", "told", "summary", role="user")])])
+    [context] = PLAIN.assemble([], [ContextRequest(1000, "k", [recalled("s", "told", "summary", role="user")])])
     assert '<entry role="unknown" source="recalled">told</entry>' in context.system_note
 
 
 def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone() -> None:
     found = [recalled("m"), recalled("d", kind="dream"), recalled("g", kind="guidance")]
     nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
-    [dreaming] = PLAIN.assemble(TALK, [Ask(1000, "what did I dream?", found)], nodes)
+    [dreaming] = PLAIN.assemble(TALK, [ContextRequest(1000, "what did I dream?", found)], nodes)
     assert [item.item_id for item in dreaming.items] == ["h", "s", "d"]
-    [awake] = PLAIN.assemble(TALK, [Ask(1000, "what did I dreamt?", found)], nodes)
+    [awake] = PLAIN.assemble(TALK, [ContextRequest(1000, "what did I dreamt?", found)], nodes)
     assert "d" not in [item.item_id for item in awake.items]
 
 
 def test_a_question_about_dreams_is_answered_as_any_other_where_no_dream_is_recalled() -> None:
     found = [recalled("m"), recalled("g", kind="guidance")]
-    dreaming, awake = PLAIN.assemble(TALK, [Ask(1000, "what did I dream?", found), Ask(1000, "what did I?", found)])
+    dreaming, awake = PLAIN.assemble(
+        TALK, [ContextRequest(1000, "what did I dream?", found), ContextRequest(1000, "what did I?", found)]
+    )
     assert [item.item_id for item in dreaming.items] == ["u2", "a2", "g", "m"]
     assert dreaming == awake
 
@@ -164,14 +170,14 @@ def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_
     shown = {}
     for rules in ("original", "1.4.4"):
         assembly = building.build(composition.composed(["system=libravdb", f"assembly.rules={rules}"]), "assembly")
-        [context] = assembly.assemble(talk, [Ask(4000, "key", [recalled("r")])])
+        [context] = assembly.assemble(talk, [ContextRequest(4000, "key", [recalled("r")])])
         shown[rules] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
     # A turn's entry costs 40 tokens: 4 turns always, more than the 128 of a tail, whose boundary stands before u76.
     assert shown == {"original": (4, ["r"], False), "1.4.4": (80, [], True)}
 
 
 def test_a_context_above_the_budget_of_the_memory_is_degraded_though_it_is_below_what_was_asked_for() -> None:
-    [context] = ORIGINAL.assemble(TALK, [Ask(1000, "key")], [node("soft", "x", "s", 300)])
+    [context] = ORIGINAL.assemble(TALK, [ContextRequest(1000, "key")], [node("soft", "x", "s", 300)])
     assert context.notes["memory_tokens"] == 250 < 300 < context.tokens < 1000
     assert not context.notes["degraded"]
     assert context.is_degraded
@@ -180,7 +186,7 @@ def test_a_context_above_the_budget_of_the_memory_is_degraded_though_it_is_below
 def test_the_original_injects_soft_text_between_the_base_of_the_tail_and_the_rest() -> None:
     nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
     assembly = replace(ORIGINAL, tail=replace(ORIGINAL.tail, min_turns=2))
-    [context] = assembly.assemble(TALK, [Ask(4000, "key", [recalled("r")])], nodes)
+    [context] = assembly.assemble(TALK, [ContextRequest(4000, "key", [recalled("r")])], nodes)
     assert context.notes["injection_order"] == ["h", "u2", "a2", "s", "u1", "a1", "r"]
     assert [item.item_id for item in context.items] == ["h", "s", "u1", "a1", "u2", "a2", "r"]
 
@@ -190,7 +196,7 @@ def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversat
     fetched = recalled("raw", "the key is blue", is_recovered=True, cosine=0.9)
     assembly = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
     with_it, without = assembly.assemble(
-        TALK, [Ask(500, "key", [recalled("r"), fetched]), Ask(500, "key", [recalled("r")])]
+        TALK, [ContextRequest(500, "key", [recalled("r"), fetched]), ContextRequest(500, "key", [recalled("r")])]
     )
     assert not with_it.notes["has_failed"]
     assert (with_it.notes["is_elsewhere"], with_it.notes["reserve_tokens"]) == (True, 500 // 10)
@@ -201,7 +207,7 @@ def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversat
 def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_recalled() -> None:
     fetched = [recalled(f"raw {i}", "the key is blue", is_recovered=True, cosine=0.9) for i in range(2)]
     fetched[1] = replace(fetched[1], text="the key is gone")
-    [context] = replace(PLAIN, recovery=RawTurnRecovery(Wide())).assemble(TALK, [Ask(2000, "key", fetched)])
+    [context] = replace(PLAIN, recovery=RawTurnRecovery(Wide())).assemble(TALK, [ContextRequest(2000, "key", fetched)])
     frame, line = Utf16Units().count(
         [
             opening("recalled_memories") + closing("recalled_memories"),
@@ -216,11 +222,11 @@ def test_the_reserve_is_kept_for_what_was_recovered() -> None:
     vague = [recalled(f"s{place}", "x" * 400, "summary", scope_class="session") for place in range(4)]
     lost = recalled("raw", "the key is blue", is_recovered=True, scope_class="session", cosine=0.9)
     assembly = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
-    [context] = assembly.assemble(TALK, [Ask(500, "key", [*vague, lost])])
+    [context] = assembly.assemble(TALK, [ContextRequest(500, "key", [*vague, lost])])
     assert context.notes["has_failed"]
     assert context.notes["reserve_tokens"] == 500 // 10
     assert ids(context, "recovered") == ["raw"]
-    without = PLAIN.assemble(TALK, [Ask(500, "key", [*vague, lost])])[0]
+    without = PLAIN.assemble(TALK, [ContextRequest(500, "key", [*vague, lost])])[0]
     assert len(ids(without, "recalled")) == len(ids(context, "recalled")) == 3
     assert ids(without, "recovered") == []
 
@@ -230,7 +236,7 @@ def test_what_is_recovered_is_not_what_was_chosen_already() -> None:
     turn = recalled("doc", "the key", scope_class="session", source_message_ids=("m7",))
     again = replace(turn, document_id="raw", is_recovered=True)
     [context] = replace(PLAIN, recovery=RawTurnRecovery(Wide())).assemble(
-        TALK, [Ask(2000, "key", [*vague, turn, again])]
+        TALK, [ContextRequest(2000, "key", [*vague, turn, again])]
     )
     assert "doc" in ids(context, "recalled")
     assert ids(context, "recovered") == []
@@ -238,20 +244,20 @@ def test_what_is_recovered_is_not_what_was_chosen_already() -> None:
 
 def test_a_result_brings_the_call_that_it_answers() -> None:
     talk = [user("look", "u"), assistant("well", "a"), call("c", message_id="call"), result("c", "found", "r")]
-    [context] = replace(PLAIN, tail=replace(PLAIN.tail, min_turns=1)).assemble(talk, [Ask(1000)])
+    [context] = replace(PLAIN, tail=replace(PLAIN.tail, min_turns=1)).assemble(talk, [ContextRequest(1000)])
     assert ids(context, "tail") == ["call", "r"]
     assert [said["role"] for said in context.messages] == ["assistant", "toolResult"]
 
 
 def test_summaries_of_the_conversation_are_no_turns() -> None:
-    [context] = PLAIN.assemble([summary("old"), *TALK], [Ask(1000)])
+    [context] = PLAIN.assemble([summary("old"), *TALK], [ContextRequest(1000)])
     assert ids(context, "tail") == ["u2", "a2"]
     assert context.evicted == 1 + 2
 
 
 def test_the_tail_is_known_before_anything_is_recalled() -> None:
     nodes = [node("hard", "h", "h")]
-    [context] = PLAIN.assemble(TALK, [Ask(1000, "k", [recalled("r")])], nodes)
+    [context] = PLAIN.assemble(TALK, [ContextRequest(1000, "k", [recalled("r")])], nodes)
     assert PLAIN.tail_message_ids(TALK, 1000, nodes) == ids(context, "tail")
     assert PLAIN.tail_message_ids(TALK, 1000, nodes, "my dreams") == []
 

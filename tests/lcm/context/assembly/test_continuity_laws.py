@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lcm.context.assembly.budget_shares import OversizedHardError
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.transcript.rendering.storage_shape import rendered
@@ -49,7 +49,7 @@ def assembled(assembly: Continuity, case: Any, budget_tokens: int, prompt: str =
     """The context; None where its hard text is refused."""
     messages, nodes, found = case
     try:
-        return assembly.assemble(messages, [Ask(budget_tokens, prompt, found)], nodes)[0]
+        return assembly.assemble(messages, [ContextRequest(budget_tokens, prompt, found)], nodes)[0]
     except OversizedHardError as error:
         assert error.tokens > error.budget_tokens
         return None

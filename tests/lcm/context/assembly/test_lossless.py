@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lcm.context.assembly.lossless import Lossless
-from lcm.protocols.context import Ask
+from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import Summary
@@ -24,7 +24,7 @@ def said(number: int, text: str = "") -> Message:
 
 
 def context(assembly: Lossless, items: list[Message | Summary], budget_tokens: int, prompt: str = "") -> Context:
-    return assembly.assemble(items, [Ask(budget_tokens, prompt)])[0]
+    return assembly.assemble(items, [ContextRequest(budget_tokens, prompt)])[0]
 
 
 def ids(found: Context) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lcm.writing.lifecycle.support import (
     MAX_SLICES,
-    Slice,
+    ContextSupport,
     Support,
     normalized_context,
     observe,
@@ -60,7 +60,7 @@ def test_a_dropped_slice_counts_in_the_update_that_drops_it_alone() -> None:
 
 def test_two_counters_become_one_general_slice() -> None:
     assert read_support({"confirmations": 3, "contradictions": 1}, NOW) == Support(
-        0.75, 4, (Slice("general", 3, 1, 0.75, NOW),)
+        0.75, 4, (ContextSupport("general", 3, 1, 0.75, NOW),)
     )
     assert read_support({"confirmations": 0, "contradictions": 0}, NOW) == Support()
 
@@ -72,7 +72,7 @@ def test_what_holds_no_support_is_neutral(info: Any) -> None:
 
 def test_malformed_slices_are_left_out_and_malformed_numbers_are_neutral() -> None:
     info = {"slices": [None, {"x": 1}, {"context": "work", "confirmations": -1, "strength": 4}], "global_strength": 2}
-    assert read_support(info, NOW) == Support(0.5, 0, (Slice("work", 0, 0, 0.5, NOW),))
+    assert read_support(info, NOW) == Support(0.5, 0, (ContextSupport("work", 0, 0, 0.5, NOW),))
 
 
 def test_labels_of_one_context_are_one() -> None:
