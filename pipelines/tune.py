@@ -41,8 +41,9 @@ from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
 from pipelines.config import building, conf_folder
+from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
-from pipelines.steps.point import identity, parts_of
+from pipelines.steps.point import parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.terminal import console, log_and_report, progress, say, warn
 

@@ -98,7 +98,7 @@ AROUND: Mapping[str, Mapping[str, Any]] = {
     "fusion": {"ranking": "unified"},
     "ranking": {"decay": "weibull"},  # without one they agree
     "reinforcement": {"decay": "weibull"},
-    "replay": TINY,
+    "replay": {**TINY, "measures": "[retrieval,compression]"},
     "summarizer": SERVER,
     "summarizer/routed": FRAMES["summarizer/routed"],  # without a model it is the other one
 }

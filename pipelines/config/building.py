@@ -16,6 +16,9 @@ from pipelines.config.explanation import explained, flat, written_as
 from pipelines.config.instantiation import RefusedError, instantiated, is_ours
 from pipelines.config.setting_types import expected, fits, misfits
 
+_BESIDE = ("tracking", "cache", "stages", "executor")
+"""What changes no number; so does `measures.latency`."""
+
 
 def build(config: DictConfig, key: str) -> Any:
     """The object that the node `key` describes: the one place where configuration becomes objects.
@@ -82,6 +85,13 @@ def flag(config: DictConfig, key: str) -> bool:
 def resolved(config: DictConfig) -> dict[str, Any]:
     """The configuration with every interpolation worked out, as plain data."""
     return OmegaConf.to_container(config, resolve=True)  # type: ignore[return-value]
+
+
+def identity(config: DictConfig) -> dict[str, Any]:
+    """The part of the configuration that the numbers depend on."""
+    settings = {key: value for key, value in resolved(config).items() if key not in _BESIDE}
+    measures = {name: node for name, node in settings["measures"].items() if name != "latency"}
+    return {**settings, "measures": measures}
 
 
 def resolved_text(config: DictConfig) -> str:

@@ -14,9 +14,9 @@ from lcm.plugins.settings.reading import ImportedSettings, applied
 from lcm.plugins.settings.table import Table
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, composition, conf_folder
+from pipelines.config.building import identity
 from pipelines.config.preset_choices import Choices, RestoredConfig, restored
 from pipelines.config.preset_folder import PROTOCOL, escaped
-from pipelines.steps.point import identity
 
 RECALL = "recall"
 """A group of the commands that search, which `lcm evaluate` does not have."""

@@ -21,8 +21,6 @@ from pipelines.config import building
 
 PARTS = ("dataset", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
-_BESIDE = ("tracking", "cache", "stages", "executor")
-"""What changes no number; so does `measures.latency`."""
 
 
 def parts_of(config: DictConfig) -> dict[str, Any]:
@@ -60,14 +58,7 @@ def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Pro
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     text = building.resolved_text(config)
-    return write_run(folder, outcome, experiment.evaluator.dataset, identity(config), text, seconds)
-
-
-def identity(config: DictConfig) -> dict[str, Any]:
-    """The part of the configuration that the numbers depend on."""
-    settings = {key: value for key, value in building.resolved(config).items() if key not in _BESIDE}
-    measures = {name: node for name, node in settings["measures"].items() if name != "latency"}
-    return {**settings, "measures": measures}
+    return write_run(folder, outcome, experiment.evaluator.dataset, building.identity(config), text, seconds)
 
 
 def experiment_of(

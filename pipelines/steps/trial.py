@@ -19,7 +19,8 @@ from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
 from pipelines.config import building
-from pipelines.steps.point import experiment_of, identity
+from pipelines.config.building import identity
+from pipelines.steps.point import experiment_of
 from pipelines.steps.search import StudySetup
 from pipelines.views.terminal import progress, say, warn
 

@@ -265,7 +265,9 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
     outputs = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     for stdout, stderr in outputs:
-        assert stderr == ""
+        assert [
+            line for line in stderr.splitlines() if not line.startswith("replaying: ")
+        ] == []  # told on a busy machine
         assert "INFO" not in stdout
         assert stdout.splitlines()[-1].startswith("Logged: MLflow run ")
     first, second = sorted(path.parent for path in (tmp_path / "runs").rglob("summary.json"))

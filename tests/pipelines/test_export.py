@@ -13,9 +13,10 @@ from eval.tracking.registry import fetch_run, logged_run, run_of_alias
 from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition
+from pipelines.config.building import identity
 from pipelines.config.preset_config import composed_of, hash_of
 from pipelines.export import ExportSource, read_command
-from pipelines.steps.point import evaluated, identity
+from pipelines.steps.point import evaluated
 
 TURNED = {
     "lancedb_pro": ["fusion.dense_weight=0.61", "decay.beta_core=0.9", "ranking.stages.noise_filter=null"],

@@ -27,7 +27,8 @@ from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from pipelines.config import building
-from pipelines.steps.point import experiment_of, identity
+from pipelines.config.building import identity
+from pipelines.steps.point import experiment_of
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.lcm.retrieval.reranker.conftest import batch, frame
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked

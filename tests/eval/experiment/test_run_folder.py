@@ -21,7 +21,7 @@ from eval.measures.measure import VALUES_SCHEMA
 from lcm.errors import LcmError
 from lcm.store.decisions import DECISION_SCHEMA
 from pipelines.config import composition
-from pipelines.steps.point import identity
+from pipelines.config.building import identity
 
 Git = Callable[..., str]
 

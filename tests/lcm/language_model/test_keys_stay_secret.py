@@ -6,7 +6,7 @@ import pytest
 
 from lcm.errors import LcmError
 from pipelines.config import building, composition
-from pipelines.steps.point import identity
+from pipelines.config.building import identity
 from tests.lcm.retrieval.reranker.loopback import Answer, serving
 
 KEY = "sk-very-secret"
