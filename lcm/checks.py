@@ -39,14 +39,22 @@ def check_range(
 
 
 def check_weights(component: object, *names: str, le: float | None = None) -> None:
-    """Refuse weights below 0 or above `le`, and weights that are all 0.
+    """Refuse weights below 0 or above `le`, and weights that are all 0 or have no finite sum.
 
+    Args:
+        component: whose fields.
+        names: of the fields; of a mapping each value is a weight.
+        le: the most.
     Raises:
         ValueError: as `check_range`; "dense_weight and lexical_weight must not all be 0: raise one".
     """
     check_range(component, *names, ge=0, le=le)
-    if not any(value for _, value in _values(component, names)):
-        raise ValueError(f"{', '.join(names[:-1])} and {names[-1]} must not all be 0: raise one")
+    total = sum(value for _, value in _values(component, names))
+    named = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    if total == 0:
+        raise ValueError(f"{named} must not all be 0: raise one")
+    if total == math.inf:
+        raise ValueError(f"{named} must have a finite sum: lower one")
 
 
 def check_choice(component: object, **choices: Any) -> None:
@@ -59,7 +67,7 @@ def check_choice(component: object, **choices: Any) -> None:
         ValueError: "precision must be one of: fp32, int8, got 'int4'".
     """
     for name, allowed in choices.items():
-        names: Collection[Any] = get_args(allowed) or allowed
+        names = list(get_args(allowed) or allowed)  # what a YAML holds need not be hashable
         value = getattr(component, name)
         if value not in names:
             raise ValueError(f"{name} must be one of: {', '.join(sorted(map(str, names)))}, got {value!r}")

@@ -306,8 +306,7 @@ class Memory:
     ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
 
-        What a host's `memory_search` asks, from Python; requests as a host sends them go to
-        `lcm.plugins.libravdb.memory_search.Bridge.search`.
+        What a host's `memory_search` asks, from Python.
 
         Args:
             text: what is asked.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.checks import check_choice, check_range
+from lcm.checks import check_choice, check_range, check_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,25 @@ def test_the_first_field_that_is_wrong_is_named() -> None:
 @pytest.mark.parametrize(
     "choices", [Literal["warm", "cold", "hot"], ("warm", "cold", "hot"), {"warm": 1, "cold": 2, "hot": 3}]
 )
-def test_a_choice_that_there_is_not_is_refused_with_those_there_are(choices: Any) -> None:
+@pytest.mark.parametrize("tier", ["lukewarm", ["hot"], {"hot": 1}, None])
+def test_a_choice_that_there_is_not_is_refused_with_those_there_are(choices: Any, tier: Any) -> None:
     check_choice(Fields(), tier=choices)
     with pytest.raises(ValueError) as raised:
-        check_choice(Fields(tier="lukewarm"), tier=choices)
-    assert str(raised.value) == "tier must be one of: cold, hot, warm, got 'lukewarm'"
+        check_choice(Fields(tier=tier), tier=choices)
+    assert str(raised.value) == f"tier must be one of: cold, hot, warm, got {tier!r}"
+
+
+@pytest.mark.parametrize(
+    ("names", "fields", "message"),
+    [
+        (["share"], {"share": 0}, "share must not all be 0: raise one"),
+        (["weights"], {"weights": {"a": 0, "b": 0.0}}, "weights must not all be 0: raise one"),
+        (["share", "window"], {"share": 0, "window": 0}, "share and window must not all be 0: raise one"),
+        (["share", "window"], {"share": 1e308, "window": 1e308}, "share and window must have a finite sum: lower one"),
+        (["weights"], {"weights": {"a": 1, "b": -1}}, "weights.b must be >= 0, got -1"),
+    ],
+)
+def test_weights_that_weigh_nothing_are_refused(names: list[str], fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        check_weights(Fields(**fields), *names)
+    assert str(raised.value) == message

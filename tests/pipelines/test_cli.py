@@ -57,7 +57,7 @@ MISTAKES = {
     ),
     "weights of nothing": (
         ["evaluate", "admission=balanced", *(f"admission.weights.{name}=0" for name in FEATURES)],
-        ["admission", "weights must not all be 0", "raise at least one"],
+        ["admission", "weights must not all be 0", "raise one"],
     ),
     "unknown stage": (
         ["evaluate", "ranking=lancedb_pro", "ranking.hybrid.orders.description=[fuse]"],

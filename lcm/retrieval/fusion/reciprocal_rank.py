@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.checks import check_range
+from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -22,9 +22,8 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        check_range(self, "k", "dense_weight", "lexical_weight", ge=0)
-        if self.dense_weight + self.lexical_weight == 0:
-            raise ValueError("dense_weight and lexical_weight must not both be 0: raise at least one")
+        check_range(self, "k", ge=0)
+        check_weights(self, "dense_weight", "lexical_weight")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         dense = (self.dense_weight / (self.k + pl.col("dense_rank"))).fill_null(0.0)

@@ -5,7 +5,7 @@ from functools import cache
 
 import polars as pl
 
-from lcm.checks import check_range
+from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -28,9 +28,7 @@ class WeightedSum:
     clamp: bool = True
 
     def __post_init__(self) -> None:
-        check_range(self, "dense_weight", "lexical_weight", "floor_ratio", ge=0)
-        if self.dense_weight + self.lexical_weight + self.floor_ratio == 0:
-            raise ValueError("dense_weight, lexical_weight and floor_ratio must not all be 0: raise at least one")
+        check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
         check_range(self, "floor_from")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

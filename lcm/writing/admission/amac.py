@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.checks import check_range
+from lcm.checks import check_range, check_weights
 from lcm.clock import EPOCH, format_instant
 from lcm.javascript import clamp01
 from lcm.protocols.models import Vectors
@@ -63,9 +63,7 @@ class Amac:
     def __post_init__(self) -> None:
         _check_names("weights", self.weights, FEATURES)
         _check_names("type_priors", self.type_priors, MEMORY_CATEGORIES)
-        check_range(self, "weights", ge=0)
-        if not 0 < sum(self.weights.values()) < math.inf:
-            raise ValueError(f"weights must not all be 0, got {dict(self.weights)}: raise at least one")
+        check_weights(self, "weights")
         check_range(self, "type_priors", ge=0, le=1)
         check_range(self, "reject_threshold", "admit_threshold", "other_prior", ge=0, le=1)
         if self.admit_threshold < self.reject_threshold:

@@ -115,7 +115,8 @@ NAN = math.nan
     [
         ({"weights": {**ONLY["utility"], "utility": -1.0}}, "weights.utility must be >= 0, got -1.0"),
         ({"weights": {**ONLY["utility"], "utility": NAN}}, "weights.utility must be >= 0, got nan"),
-        ({"weights": {**ONLY["utility"], "utility": 0.0}}, "weights must not all be 0"),
+        ({"weights": {**ONLY["utility"], "utility": 0.0}}, "^weights must not all be 0: raise one$"),
+        ({"weights": dict.fromkeys(Amac().weights, 1e308)}, "^weights must have a finite sum: lower one$"),
         ({"weights": {**ONLY["utility"], "luck": 1.0}}, "weights has no 'luck'; choose from: utility"),
         ({"weights": {"utility": 1.0}}, "weights must name confidence, novelty, recency, type_prior"),
         ({"type_priors": {**Amac().type_priors, "events": 1.1}}, r"type_priors.events must be in \[0, 1\], got 1.1"),
