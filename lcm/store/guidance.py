@@ -47,25 +47,14 @@ def add_shards(connection: sqlite3.Connection, shards: Sequence[GuidanceShard]) 
         )
 
 
-def read_shards(connection: sqlite3.Connection) -> list[GuidanceShard]:
-    """Every protected message, in the order of protecting."""
-    return _read_shards(connection, "TRUE")
-
-
 def read_undocumented_shards(connection: sqlite3.Connection) -> list[GuidanceShard]:
-    """Those of which there is no document."""
-    return _read_shards(
-        connection,
-        """NOT EXISTS (SELECT 1 FROM document_messages l JOIN documents d USING (document_id)
-                       WHERE l.message_id = g.message_id AND d.kind = 'guidance')""",
-    )
-
-
-def _read_shards(connection: sqlite3.Connection, condition: str) -> list[GuidanceShard]:
+    """The protected messages of which there is no document, in the order of protecting."""
     rows = connection.execute(
         f"""
         SELECT {_SHARD} FROM guidance_shards g JOIN messages m USING (message_id)
-        JOIN conversations c ON c.conversation_id = g.conversation_id WHERE {condition}
+        JOIN conversations c ON c.conversation_id = g.conversation_id
+        WHERE NOT EXISTS (SELECT 1 FROM document_messages l JOIN documents d USING (document_id)
+                          WHERE l.message_id = g.message_id AND d.kind = 'guidance')
         ORDER BY g.created_at, m.conversation_id, m.seq
         """  # noqa: S608 (our own constants)
     )

@@ -3,8 +3,6 @@
 Source: libravdb memory 1.3.5 and 1.4.4 (widths 64, 256 and 768 of one nomic vector).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from lcm.protocols.models import Vectors
@@ -29,15 +27,3 @@ def truncate(vectors: Vectors, width: int) -> Vectors:
     told = lengths >= _SHORTEST
     cut[told] /= lengths[told, np.newaxis].astype(np.float32)
     return cut
-
-
-def widths_of(vectors: Vectors, widths: Sequence[int]) -> list[Vectors]:
-    """Cut vectors to each of several widths.
-
-    Raises:
-        ValueError: if the vectors are shorter than one of them.
-    """
-    dim = vectors.shape[1]
-    if dim < max(widths):
-        raise ValueError(f"vectors must have at least {max(widths)} numbers for the widths {list(widths)}, got {dim}")
-    return [truncate(vectors, width) for width in widths]

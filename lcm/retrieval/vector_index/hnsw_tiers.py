@@ -141,11 +141,6 @@ class HnswTiersIndex:
         """Numbers a vector in each index tier, the full width last."""
         return (*(tier.width for tier in self._lower.tiers), self._dim)
 
-    @property
-    def dirty_widths(self) -> tuple[int, ...]:
-        """The lower widths that must be derived again."""
-        return tuple(tier.width for tier in self._lower.tiers if tier.dirt is not None)
-
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Add one vector to each id; an id given again, here or later, has one vector more.
 

@@ -12,23 +12,9 @@ MERGED = frozenset({"preferences", "entities", "patterns"})
 """May be merged into a document that they refine."""
 VERSIONED = frozenset({"preferences", "entities"})
 """Truths that are replaced over time: a newer one supersedes."""
-APPEND_ONLY = frozenset({"events", "cases"})
-"""Only created or skipped, as the prompt of the judge says."""
 
 DEFAULT_IMPORTANCE: Mapping[str, float] = MappingProxyType(
     {"profile": 0.9, "preferences": 0.8, "entities": 0.7, "events": 0.6, "cases": 0.8, "patterns": 0.85}
 )
 UNKNOWN_IMPORTANCE = 0.5
 """Of any other category."""
-
-STORE_CATEGORY: Mapping[str, str] = MappingProxyType(
-    {
-        "profile": "fact",
-        "preferences": "preference",
-        "entities": "entity",
-        "events": "decision",
-        "cases": "fact",
-        "patterns": "other",
-    }
-)
-"""The older vocabulary of the plugin's rows; any other category is "other"."""

@@ -27,7 +27,8 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.fetch import Fetch
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.store.guidance import read_nodes, read_shards
+from lcm.store.guidance import read_nodes
+from lcm.store.store import Store
 from tests.lcm.memory.test_turns import compacting, turns
 from tests.support.workspaces import LINES, minute, system, transcript
 
@@ -166,9 +167,14 @@ def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_pat
         assert memory.store.retired("talk") == ["talk:5"]
         assert [entry.item_id for entry in window.entries] == standing
     with Memory.open(replace(system()), path) as again:
-        with again.store.reading() as connection:
-            assert [one.message_id for one in read_shards(connection)] == ["talk:5"]
+        assert protected(again.store) == ["talk:5"]
         assert again.documents.filter(kind="guidance").height == 1
+
+
+def protected(store: Store) -> list[str]:
+    with store.reading() as connection:
+        rows = connection.execute("SELECT message_key FROM guidance_shards JOIN messages USING (message_id)")
+        return [message_id for (message_id,) in rows]
 
 
 def fold_of(memory: Memory, sources: Sequence[str]) -> Summary:
@@ -185,8 +191,7 @@ def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Pat
         ]
         with pytest.raises(LcmError, match="plan again"):
             window.protect(first, last, shards)
-        with memory.store.reading() as connection:
-            assert read_shards(connection) == []
+        assert protected(memory.store) == []
         assert window.entries[0].item_id == "sum_0_2"
 
 

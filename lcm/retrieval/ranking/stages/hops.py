@@ -1,7 +1,6 @@
 """Authored documents that a good answer points to."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -62,10 +61,3 @@ def _merged(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
     if "deferred" in rows.columns:
         rows = rows.with_columns(pl.col("deferred").fill_null(False))
     return best_first(rows.drop("_query"))
-
-
-def targets_of(value: Any) -> tuple[str, ...]:
-    """The hop targets that a record of libravdb memory names: a list, or a text with commas; anything else is none."""
-    if isinstance(value, str):
-        value = [name.strip() for name in value.split(",")]
-    return tuple(name for name in value if isinstance(name, str) and name) if isinstance(value, list) else ()

@@ -26,7 +26,7 @@ from lcm.writing.admission.none import AdmitAll
 from lcm.writing.annotation.temporal import expiry, temporal_type
 from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score
 from lcm.writing.deduplication.preference_slots import atomic_preference, preference, token
-from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE, STORE_CATEGORY
+from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
 from lcm.writing.lifecycle.fact_key import fact_key
 from lcm.writing.lifecycle.relations import appended
 from tests.golden.adapters.lancedb_pro.admission import Listed, candidate_of, document_of, instant, milliseconds
@@ -42,6 +42,15 @@ ROW_KEYS = (
 """The metadata that the vectors show."""
 OF_A_RELATED_ROW = ("valid_from", "valid_until", "memory_temporal_type", "fact_key")
 """The keys that the plugin leaves out of a row that contextualizes or contradicts another."""
+ROW_CATEGORY = {
+    "profile": "fact",
+    "preferences": "preference",
+    "entities": "entity",
+    "events": "decision",
+    "cases": "fact",
+    "patterns": "other",
+}
+"""The older vocabulary of the plugin's rows."""
 
 
 def batch_dedup(case: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +247,7 @@ def _stored(document: Document, is_related: bool) -> dict[str, Any]:
         "op": "store",
         "id": document.document_id,
         "text": document.text,
-        "category": STORE_CATEGORY[document.category],
+        "category": ROW_CATEGORY[document.category],
         "scope": document.scope,
         "importance": document.importance,
         "metadata": {

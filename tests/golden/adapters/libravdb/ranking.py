@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.plugins.libravdb import fusion_settings as plugin_config
+from lcm.plugins.libravdb import fusion_settings
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.ranking.stages.hops import targets_of
 from lcm.retrieval.source.by_scope import pooled
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA
+from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.components import component, documents_batch
 
 HYBRID_KEYS = {
@@ -42,27 +42,27 @@ HOP_KEYS = {"eta_hop": "section7HopEta", "theta_hop": "section7HopThreshold"}
 
 def hybrid_scoring(case: dict[str, Any]) -> dict[str, Any]:
     config = {HYBRID_KEYS[name]: value for name, value in case["options"].items()}
-    decay = replace(component("decay=exponential", "decay"), **plugin_config.exponential(config))
-    fusion = replace(component("fusion=hybrid_score", "fusion"), recency=decay, **plugin_config.hybrid_score(config))
+    decay = replace(component("decay=exponential", "decay"), **plugin_settings.exponential(config))
+    fusion = replace(component("fusion=hybrid_score", "fusion"), recency=decay, **plugin_settings.hybrid_score(config))
     batch = workspace(case)
     return {"ranked": ranked(fusion(candidates(case["items"], batch), batch))}
 
 
 def discovery_scoring(case: dict[str, Any]) -> dict[str, Any]:
     config = {TWO_PASS_KEYS[name]: value for name, value in case["options"].items()}
-    decay = replace(component("decay=authority", "decay"), **plugin_config.authority_decay(config))
-    fusion = replace(component("fusion=two_pass_libravdb", "fusion"), recency=decay, **plugin_config.two_pass(config))
+    decay = replace(component("decay=authority", "decay"), **plugin_settings.authority_decay(config))
+    fusion = replace(component("fusion=two_pass_libravdb", "fusion"), recency=decay, **fusion_settings.two_pass(config))
     batch = workspace(case)
     return {"ranked": ranked(fusion(candidates(case["items"], batch), batch))}
 
 
 def hop_expansion(case: dict[str, Any]) -> dict[str, Any]:
     config = {HOP_KEYS[name]: value for name, value in case["options"].items()}
-    stage = replace(component("ranking=libravdb", "ranking").stages["hops"], **plugin_config.hops(config))
+    stage = replace(component("ranking=libravdb", "ranking").stages["hops"], **plugin_settings.hops(config))
     ids = {item["id"] for item in case["authored_variants"]}
     known = [item for item in case["ranked"] if item["id"] not in ids]
     batch = workspace({"items": known + case["authored_variants"]}, ids)
-    targets = {item["id"]: list(targets_of(item["metadata"].get("hop_targets"))) for item in case["ranked"]}
+    targets = {item["id"]: plugin_settings.targets_of(item["metadata"].get("hop_targets")) for item in case["ranked"]}
     pointing = batch.documents["document_id"].replace_strict(targets, default=[], return_dtype=pl.List(pl.String))
     batch = replace(batch, documents=batch.documents.with_columns(hop_targets=pointing))
     scores = {item["id"]: float(item.get("final_score", 0)) for item in reversed(case["ranked"])}

@@ -14,7 +14,7 @@ from lcm.compaction.progress import CompactionProgress
 from lcm.protocols.compaction import Work
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest
-from lcm.store.guidance import read_shards
+from lcm.store.guidance import read_undocumented_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from tests.golden.adapters.libravdb.compaction import (
@@ -61,7 +61,7 @@ def compacted(case: dict[str, Any]) -> tuple[dict[str, Any], int]:
     confidences = [detail["confidence"] for _, detail in details]
     methods = {detail.get("method", "guidance_shard") for _, detail in details}
     with store.reading() as connection:
-        shards = read_shards(connection)
+        shards = read_undocumented_shards(connection)
     users = {turn["id"]: turn["metadata"].get("user_id") for turn in turns}
     covered = sum(sizes[(detail["kept"] or list(summary_sources(made, detail)))[0]] for _, detail in details)
     calls = [call_of(call, turns, compaction) for call in scripted.calls]

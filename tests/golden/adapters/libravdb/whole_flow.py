@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from lcm.context.assembly.continuity import Continuity
-from lcm.plugins.libravdb import fusion_settings as plugin_config
+from lcm.plugins.libravdb import fusion_settings
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
@@ -16,8 +16,8 @@ from lcm.records.context import Context
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.hops import targets_of
 from lcm.store.documents import DOCUMENT_SCHEMA
+from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.adapters.libravdb.assembly import authored_of, configured, instant, message_of
 from tests.golden.components import component, documents_batch
 
@@ -108,9 +108,9 @@ def recovering(assembly: Continuity, config: Mapping[str, Any]) -> Continuity:
 def ranker(config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, "Item"]) -> Ranking:
     made: Ranking = component("ranking=libravdb", "ranking")
     plugin = {CONFIG_KEYS[key]: value for key, value in config.items() if key in CONFIG_KEYS}
-    sizes = plugin_config.pool_sizes(plugin)
+    sizes = fusion_settings.pool_sizes(plugin)
     top_k = sizes["session_pool_size"]
-    decay = replace(component("decay=authority", "decay"), **plugin_config.authority_decay(plugin))
+    decay = replace(component("decay=authority", "decay"), **plugin_settings.authority_decay(plugin))
     fusion = component("fusion=two_pass_libravdb", "fusion")
     widest = assembly.recovery.embedder.dim  # type: ignore[attr-defined]
     tiers = {1: 64, 2: 256, 3: widest}
@@ -118,8 +118,8 @@ def ranker(config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, 
         name: tiers[item.metadata["cascade_tier"]] for name, item in items.items() if "cascade_tier" in item.metadata
     }
     stages: dict[str, Any] = dict(made.stages)
-    stages["fusion"] = replace(fusion, recency=decay, **plugin_config.two_pass(plugin), summary_delta=0.0)
-    stages["hops"] = replace(stages["hops"], **plugin_config.hops(plugin))
+    stages["fusion"] = replace(fusion, recency=decay, **fusion_settings.two_pass(plugin), summary_delta=0.0)
+    stages["hops"] = replace(stages["hops"], **plugin_settings.hops(plugin))
     stages["recovery"] = replace(
         stages["recovery"],
         recovery=assembly.recovery,
@@ -187,7 +187,7 @@ def workspace(case: Mapping[str, Any], prompt: str, items: Mapping[str, Item]) -
         "authority": [float(item.metadata.get("authority", 0)) for item in items.values()],
         "confidence": [float(item.metadata.get("confidence", 0)) for item in items.values()],
         "is_durable": [item.is_durable for item in items.values()],
-        "hop_targets": [list(targets_of(item.metadata.get("hop_targets"))) for item in items.values()],
+        "hop_targets": [plugin_settings.targets_of(item.metadata.get("hop_targets")) for item in items.values()],
     }
     frame = pl.DataFrame(columns, schema={name: DOCUMENT_SCHEMA[name] for name in columns})
     frame = frame.match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert")

@@ -24,7 +24,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import GuidanceShard, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
-from lcm.store.guidance import read_shards
+from lcm.store.guidance import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -74,7 +74,7 @@ def compacted(
 
 def shards_of(store: Store) -> list[str]:
     with store.reading() as connection:
-        return [shard.message_id for shard in read_shards(connection)]
+        return [shard.message_id for shard in read_undocumented_shards(connection)]
 
 
 def require_clean(store: Store) -> None:

@@ -5,21 +5,14 @@ import math
 import pytest
 
 from lcm.plugins.libravdb import fusion_settings as plugin_config
-from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.fusion.hybrid_score import HybridScore
 from lcm.retrieval.fusion.two_pass import TwoPass
-from lcm.retrieval.ranking.stages.hops import Hops
 from lcm.retrieval.source.by_scope import ByScope
 from tests.golden.components import component
 
 
 def test_without_settings_ours_are_the_plugins() -> None:
     assert TwoPass(NoDecay(), **plugin_config.two_pass({})) == TwoPass(NoDecay())  # type: ignore[arg-type]
-    assert HybridScore(NoDecay(), **plugin_config.hybrid_score({})) == HybridScore(NoDecay())
-    assert Exponential(**plugin_config.exponential({})) == Exponential()
-    assert Exponential(**plugin_config.authority_decay({})) == Exponential(1e-5, 1e-5, 1e-5)
-    assert Hops(**plugin_config.hops({})) == Hops()
     assert ByScope(**plugin_config.pool_sizes({})) == component("source=libravdb", "source")
 
 
@@ -41,10 +34,7 @@ def test_numbers_are_cut_to_their_range_and_others_are_not_read() -> None:
         {"section7CoarseTopK": 2.9, "section7SecondPassTopK": -4, "section7Theta1": -7, "section7Kappa": "high"}
     )
     assert [lenient[name] for name in ("k1", "k2", "theta1", "kappa")] == [2, 1, -1, 0.3]
-    assert plugin_config.hops({"section7HopEta": 1, "section7HopThreshold": math.nan}) == {
-        "eta": 0.999999,
-        "theta_hop": 0.15,
-    }
+    assert plugin_config.two_pass({"section7Theta1": math.nan})["theta1"] == 0.2
 
 
 @pytest.mark.parametrize("weight", [0, -3])

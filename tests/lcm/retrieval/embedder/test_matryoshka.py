@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.embedder.matryoshka import truncate, widths_of
+from lcm.retrieval.embedder.matryoshka import truncate
 
 
 def test_a_prefix_is_scaled_to_unit_length() -> None:
@@ -23,11 +23,6 @@ def test_a_prefix_without_direction_stays_as_it_is() -> None:
 @pytest.mark.parametrize(("width", "kept"), [(-1, 0), (0, 0), (2, 2), (9, 3)])
 def test_no_width_is_too_small_or_too_large(width: int, kept: int) -> None:
     assert truncate(np.ones((4, 3), np.float32), width).shape == (4, kept)
-
-
-def test_vectors_shorter_than_a_width_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"at least 8 numbers for the widths \[4, 8\], got 7"):
-        widths_of(np.ones((1, 7), np.float32), [4, 8])
 
 
 @given(st.integers(0, 2**16), st.integers(1, 40))

@@ -18,7 +18,7 @@ from lcm.records.query import Query
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.hops import Hops, targets_of
+from lcm.retrieval.ranking.stages.hops import Hops
 from lcm.retrieval.source.by_scope import ByScope
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -107,21 +107,6 @@ def test_what_is_added_is_described_and_has_no_cosine_of_its_own() -> None:
 def test_a_parent_without_a_score_passes_on_nothing(score: float | None) -> None:
     before = frame(AROUND, q={"a": 0.5}).with_columns(score=pl.lit(score, pl.Float64))
     assert Hops(theta_hop=0.01).expand(before, AROUND)["document_id"].to_list() == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("value", "names"),
-    [
-        (["x", "", 3, "y", " z"], ("x", "y", " z")),
-        (" x , y,,z", ("x", "y", "z")),
-        ("", ()),
-        (5, ()),
-        (None, ()),
-        ({"x": 1}, ()),
-    ],
-)
-def test_targets_of_a_record(value: object, names: tuple[str, ...]) -> None:
-    assert targets_of(value) == names
 
 
 @pytest.mark.parametrize(
