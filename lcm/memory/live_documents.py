@@ -158,7 +158,7 @@ class LiveDocuments:
         self.version = version
 
     def _take_in(self, change: DocumentChange) -> None:
-        rows = self.store.documents(document_ids=[*change.windows, *change.changed_ids])
+        rows = self.store.documents([*change.windows, *change.changed_ids])
         new, is_behind = self._timeline.take_in(rows)
         windows = [change.windows[document_id] for document_id in new["document_id"]]
         self.indexes.add(new, windows)

@@ -100,25 +100,12 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
     return len(new)
 
 
-def document_frame(
-    connection: sqlite3.Connection,
-    scopes: Sequence[str] | None,
-    known_at: datetime | None,
-    document_ids: Sequence[str] | None = None,
-) -> pl.DataFrame:
+def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] | None) -> pl.DataFrame:
     """Read documents as `DOCUMENT_SCHEMA`; see `Store.documents`."""
-    conditions = ["TRUE"]
-    values: list[str] = []
-    if scopes is not None:
-        conditions.append(f"d.scope IN ({', '.join('?' * len(scopes))})")
-        values += scopes
-    if known_at is not None:
-        conditions.append(f"{_KNOWN_FROM} <= ? AND (d.invalidated_at IS NULL OR d.invalidated_at > ?)")
-        values += [format_instant(known_at)] * 2
+    condition, values = "TRUE", tuple[str, ...]()
     if document_ids is not None:
-        conditions.append("d.document_id IN (SELECT value FROM json_each(?))")
-        values.append(to_json(list(document_ids)))
-    read = connection.execute(_SELECT + " AND ".join(conditions) + f" ORDER BY {_KNOWN_FROM}, d.rowid", values)
+        condition, values = "d.document_id IN (SELECT value FROM json_each(?))", (to_json(list(document_ids)),)
+    read = connection.execute(f"{_SELECT}{condition} ORDER BY {_KNOWN_FROM}, d.rowid", values)
     return frame(read, DOCUMENT_SCHEMA)
 
 

@@ -293,20 +293,9 @@ class Store(StoreFile):
         with self.writing() as connection:
             return add_documents(connection, documents)
 
-    def documents(
-        self,
-        scopes: Sequence[str] | None = None,
-        known_at: datetime | None = None,
-        document_ids: Sequence[str] | None = None,
-    ) -> pl.DataFrame:
-        """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding.
-
-        Args:
-            scopes: the scopes that may be read: None = all, empty = none.
-            known_at: leave out documents that did not exist then, or in whose place another stood; None = read all.
-            document_ids: leave out all others; None = read all.
-        """
-        return document_frame(self._connection, scopes, known_at, document_ids)
+    def documents(self, document_ids: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding; of these documents, None = of all."""
+        return document_frame(self._connection, document_ids)
 
     def document(self, document_id: str, scopes: Sequence[str] | None = None) -> Document:
         """Read one document whole.

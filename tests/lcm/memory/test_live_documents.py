@@ -18,6 +18,7 @@ from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.records.document import Document
 from lcm.store.store import Store
+from tests.support.standing import standing_documents
 from tests.support.workspaces import NOUNS, VERBS, minute, system
 
 Scopes = tuple[str, ...] | None
@@ -143,7 +144,7 @@ def test_a_view_is_what_the_store_would_answer(steps: Steps, readable: Scopes, a
     instant = minute(at) + timedelta(microseconds=later_us)
     with after(steps) as (memory, _):
         view, known = memory.live.view(instant, readable), memory.store.documents()
-        assert_frame_equal(view.visible, memory.store.documents(readable, known_at=instant))
+        assert_frame_equal(view.visible, standing_documents(memory.store, readable, instant))
         replaced = {row["supersedes"] for row in known.to_dicts() if row["valid_from"] <= instant}
         folded = [
             row["document_id"]
@@ -160,7 +161,7 @@ def test_a_view_is_what_the_store_would_answer(steps: Steps, readable: Scopes, a
         assert view.allowed_ids(view.visible) == (None if everything else view.visible["document_id"].to_list())
         words = memory.live.text_index(None if everything else readable)
         assert view.text_index(view.visible) is words
-        assert len(words) == (known if everything else memory.store.documents(readable)).height
+        assert len(words) == (known if everything else standing_documents(memory.store, readable)).height
 
 
 def test_what_was_rolled_back_is_not_applied() -> None:

@@ -25,6 +25,7 @@ from lcm.writing.deduplication.judge_rule import RuleJudge
 from lcm.writing.deduplication.merge_rule import LineMerge
 from lcm.writing.deduplication.nearest import NearestDocuments
 from lcm.writing.extraction.verbatim import Verbatim
+from tests.support.standing import standing_documents
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 TALK = "agent:main:talk"
@@ -199,8 +200,8 @@ def test_a_document_ends_once() -> None:
         for wrong in (first, "doc_unknown"):
             with pytest.raises(StoreError, match=f"'{wrong}' is unknown or has ended already"):
                 memory.store.end_documents([(wrong, minute(30))])
-        assert memory.store.documents(known_at=minute(19)).height == len(LINES)
-        assert first not in memory.store.documents(known_at=minute(20))["document_id"]
+        assert standing_documents(memory.store, at=minute(19)).height == len(LINES)
+        assert first not in standing_documents(memory.store, at=minute(20))["document_id"]
 
 
 class Naming:

@@ -1,7 +1,6 @@
 """Documents: what they say is fixed, who may see them is decided in the query."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
 
 import polars as pl
 import pytest
@@ -84,7 +83,7 @@ def test_the_frame_has_its_schema_even_when_empty(store: Store) -> None:
     assert store.documents().equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
     store.add_documents([document()])
     assert store.documents().schema == DOCUMENT_SCHEMA
-    assert store.documents(scopes=[]).equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
+    assert store.documents([]).equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
 
 
 @given(st.text(max_size=12))
@@ -103,23 +102,10 @@ def test_documents_are_ordered_by_instant_then_by_adding(store: Store) -> None:
     assert ids(store.documents()) == ["early", "tie b", "tie a", "late"]
 
 
-def test_scopes_none_means_all_and_empty_means_none(store: Store) -> None:
-    store.add_documents([document("a", scope="one"), document("b", scope="two"), document("c", scope="a\0b")])
-    assert ids(store.documents()) == ["a", "b", "c"]
-    assert ids(store.documents(scopes=[])) == []
-    assert ids(store.documents(scopes=["two", "nobody's"])) == ["b"]
-    assert ids(store.documents(scopes=["a"])) == []
-    assert ids(store.documents(scopes=["a\0b", "one"])) == ["a", "c"]
-
-
-def test_a_document_does_not_exist_before_its_instant(store: Store) -> None:
-    store.add_documents([document("a", 1), document("b", 3)])
-    assert ids(store.documents(known_at=minute(3) - timedelta(milliseconds=1))) == ["a"]
-    assert ids(store.documents(known_at=minute(3))) == ["a", "b"]
-    assert ids(store.documents(known_at=minute(3).astimezone(timezone(timedelta(hours=9))))) == ["a", "b"]
-    assert ids(store.documents(["nobody's"], minute(3))) == []
-    with pytest.raises(ValueError, match="needs a time zone"):
-        store.documents(known_at=datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None))
+def test_no_ids_mean_all_documents_and_an_empty_list_none(store: Store) -> None:
+    store.add_documents([document("a", 3), document("b", 2), document("c", 1)])
+    assert ids(store.documents(["a", "nobody", "b"])) == ["b", "a"]
+    assert ids(store.documents([])) == []
 
 
 def test_a_stored_document_is_left_as_it_is(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""memory-lancedb-pro's store searches: which rows may be seen is our store's query, scores are our stages'."""
+"""memory-lancedb-pro's store searches: which rows may be seen is our timeline's say, scores are our stages'."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.javascript import clamp_int
+from lcm.memory.document_timeline import DocumentTimeline
 from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import GLOBAL_SCOPE, Document
@@ -60,7 +61,9 @@ def asked(case: dict[str, Any], rows: Sequence[dict[str, Any]], text: str) -> Ba
     with Store(opened_at=EPOCH) as store:
         store.ingest(TALK, Utf16Units())
         store.add_documents([document(row, case["now_ms"]) for row in rows])
-        seen = store.documents(case["scope_filter"], known_at=now if case["exclude_inactive"] else None)
+        timeline = DocumentTimeline(store.documents())
+    scopes = case["scope_filter"]
+    seen = timeline.visible(now, scopes) if case["exclude_inactive"] else timeline.of(scopes)
     return replace(
         documents_batch([]),
         queries=pl.DataFrame({"query_id": ["q"], "text": [text], "asked_at": [now], "caller": ["manual"]}).with_columns(

@@ -13,6 +13,7 @@ from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.writing.dream.diary import DiaryEntry
 from lcm.writing.dream.promotion import Promotion, in_sight, promote, promotion
+from tests.support.standing import standing_documents
 from tests.support.workspaces import minute, system, transcript
 
 NUMBERS = "{score=0.8 recall=3 unique=2}"
@@ -28,7 +29,7 @@ def kept(store: Store, text: str, at: int = 10, source: str = "diary.md", user_i
 
 
 def standing(store: Store, at: int) -> list[str]:
-    return store.documents(known_at=minute(at))["text"].to_list()
+    return standing_documents(store, at=minute(at))["text"].to_list()
 
 
 def test_what_is_admitted_becomes_documents_without_sources() -> None:
@@ -151,4 +152,4 @@ def test_a_document_of_another_scope_is_made_anew() -> None:
     with Store() as store:
         kept(store, diary("goats flew over the river"))
         promote(store, Utf16Units(), diary("goats flew over the river"), "diary.md", "ada", "global", minute(20))
-        assert store.documents(known_at=minute(25))["scope"].to_list() == ["global"]
+        assert standing_documents(store, at=minute(25))["scope"].to_list() == ["global"]
