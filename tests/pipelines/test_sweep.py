@@ -267,8 +267,9 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
     assert finished.stderr == f"lcm: hydra.sweep.dir={run} holds a run that is no sweep: name another folder\n"
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("ready", READY)
+@pytest.mark.parametrize(
+    "ready", [pytest.param(ready, marks=[] if ready == "decay" else pytest.mark.full) for ready in READY]
+)
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
     wanted = command_line.multirun(command).points

@@ -221,20 +221,23 @@ def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments:
     assert not (done.place / "runs").exists()
 
 
-@pytest.mark.full
+READY = {
+    "fusion": [],
+    "decay": [],
+    "lancedb_pro": ["system=lancedb_pro"],
+    "libravdb": ["system=libravdb"],
+    "assembly": ["measures.retention.budgets=[4000]"],
+}
+"""What stands beside each ready space on the command line."""
+
+
 @pytest.mark.parametrize(
-    ("space", "beside"),
-    [
-        ("fusion", []),
-        ("decay", []),
-        ("lancedb_pro", ["system=lancedb_pro"]),
-        ("libravdb", ["system=libravdb"]),
-        ("assembly", ["measures.retention.budgets=[4000]"]),
-    ],
+    "space", [pytest.param(space, marks=[] if space == "fusion" else pytest.mark.full) for space in READY]
 )
-def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str, beside: list[str]) -> None:
+def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str) -> None:
     from pipelines.tune import _checked, _space
 
+    beside = READY[space]
     overrides = ["embedder=hashing", f"space={space}", *beside]
     config = composition.composed(overrides, "tune")
     settings = building.build(config, "study")
@@ -242,8 +245,7 @@ def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str, beside
 
 
 def test_all_ready_spaces_are_tried() -> None:
-    mark = test_every_bound_and_choice_of_a_ready_space_can_be_built.pytestmark[0]
-    assert sorted(name for name, _ in mark.args[1]) == conf_folder.groups()["space"]
+    assert sorted(READY) == conf_folder.groups()["space"]
 
 
 def test_help_tells_of_the_command(lcm: Lcm) -> None:
