@@ -27,7 +27,7 @@ from tests.lcm.context.assembly.recorded import assistant, call, result, summary
 from tests.support.composing import composed
 
 ROOT = Path(__file__).parents[2]
-CHOICES = conf_folder.groups()["assembly"]
+CHOICES = [*conf_folder.groups()["assembly"], "libravdb assembly.rules=1.4.4"]
 RECORDINGS = sorted((ROOT / "tests/recordings").iterdir())
 
 WORDS = st.text(st.sampled_from('ab 東京<&"\n'), max_size=60)
@@ -38,7 +38,8 @@ BUDGETS = st.integers(0, 150)
 
 @cache
 def chosen(choice: str) -> Assembly:
-    return building.build(composed([f"assembly={choice}"]), "assembly")
+    """An assembly by its name, with what is set beside it."""
+    return building.build(composed(f"assembly={choice}".split()), "assembly")
 
 
 @st.composite
