@@ -67,6 +67,8 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
         return asked
     with explained(asked.overrides, pipeline):
         whole = composed_whole(asked.overrides, pipeline)
+        if sweep := whole.hydra.runtime.choices.get("sweep"):
+            raise LcmError(f"sweep={sweep} asks for many runs: `lcm evaluate -m sweep={sweep}` makes them")
         folder = Path(whole.hydra.run.dir)
     return replace(asked, config=without_hydra(whole), folder=folder)
 

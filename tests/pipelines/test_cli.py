@@ -26,6 +26,7 @@ from pipelines.config import building, command_line, composition, conf_folder
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 MISTAKES = {
+    "a sweep without -m": (["evaluate", "sweep=fusion"], ["sweep=fusion", "-m sweep=fusion"]),
     "misspelt pipeline": (["evalute"], ["'evalute'", f"choose one of: {', '.join(cli.PIPELINES)}"]),
     "unknown option": (["evaluate", "--bogus"], ["'--bogus'", "lcm evaluate --help"]),
     "option without its value": (["evaluate", "--cfg"], ["--cfg", "expected one argument", "lcm evaluate --help"]),
