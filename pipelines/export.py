@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, commit, read_summary, write_json
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
@@ -299,6 +300,8 @@ def _brief(value: Any) -> str:
 def _sentence(source: ExportSource) -> str:
     told = source.summary.get("measures", {}).get("recall@10")
     measured = f"; recall@10 {told['value']:.3f} on {source.summary['dataset']['name']}" if told else ""
+    label = generated_label(source.summary.get("dataset", {}))
+    measured += f" ({label})" if measured and label else ""
     origin = source.origin.get("run_id") or source.origin.get("folder") or " ".join(source.origin.get("overrides", []))
     return f"Exported from {origin or 'the default configuration'}{measured}."
 

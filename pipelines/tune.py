@@ -193,7 +193,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     trials = queue.begun()
     report = study_report(
         name=settings.name,
-        dataset={"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
+        dataset=dataset.identity(),
         objectives=settings.wanted(),
         folds=[fold.name for fold in search.folds],
         trials=trials,

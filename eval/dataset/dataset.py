@@ -69,6 +69,8 @@ class Dataset:
     """Sets of categories that are reported together, besides each category and all."""
     notes: tuple[str, ...] = ()
     """What the loader left out or repaired, counted."""
+    generated: str | None = None
+    """How its questions were generated, `known_item, successor`; None: people asked them."""
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
@@ -81,6 +83,11 @@ class Dataset:
     def workspaces(self) -> list[str]:
         """Their ids, in the order of the transcripts."""
         return list(dict.fromkeys(transcript.workspace_id for transcript in self.transcripts))
+
+    def identity(self) -> dict[str, str]:
+        """What a summary tells of it: name, protocol, digest, and how its questions were generated if they were."""
+        told = {"name": self.name, "protocol": self.protocol, "digest": self.digest}
+        return told if self.generated is None else {**told, "generated": self.generated}
 
     def evidence(self) -> dict[str, list[str]]:
         """Query id -> ids of its relevant messages, in order; a query without any is missing."""
@@ -111,6 +118,11 @@ class DatasetLoader(Protocol):
     def card(self) -> Card: ...
 
     def load(self) -> Dataset: ...
+
+
+def generated_label(identity: Mapping[str, str]) -> str:
+    """What stands beside every number of a dataset whose questions nobody asked; empty where people did."""
+    return f"generated questions: {identity['generated']}" if "generated" in identity else ""
 
 
 def opaque_id(*names: str) -> str:

@@ -88,7 +88,7 @@ def write_run(
     _queries(dataset).write_parquet(folder / "queries.parquet")
     summary = {
         "kind": "run",
-        "dataset": {"name": dataset.name, "protocol": dataset.protocol, "digest": dataset.digest},
+        "dataset": dataset.identity(),
         "config_hash": config_hash(resolved),
         "definitions": DEFINITIONS,
         "commit": told["commit"],

@@ -11,7 +11,7 @@ from eval.regression.comparison import ALL, Comparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.side import Side
-from eval.tracking.entry import metric_name
+from eval.tracking.entry import dataset_tags, metric_name
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
 _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
@@ -84,7 +84,7 @@ def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str,
         },
         "tags": {
             "verdict": comparison.verdict,
-            "dataset_digest": baseline.summary["dataset"]["digest"],
+            **dataset_tags(baseline.summary["dataset"]),
             "baseline_config_hash": baseline.summary["config_hash"],
             "candidate_config_hash": candidate.summary["config_hash"],
         },

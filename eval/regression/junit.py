@@ -35,6 +35,8 @@ def junit(comparison: Comparison, at: str) -> str:
         "dataset": comparison.baseline.summary["dataset"]["name"],
         "dataset_digest": comparison.baseline.summary["dataset"]["digest"],
     }
+    if "generated" in comparison.baseline.summary["dataset"]:
+        said["generated_questions"] = comparison.baseline.summary["dataset"]["generated"]
     for name, value in said.items():
         Xml.SubElement(properties, "property", {"name": name, "value": _writable(value)})
     for row in rows:

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterator
 
+from eval.dataset.dataset import generated_label
 from eval.regression.comparison import Comparison
 from eval.regression.wording import cells, changes, headline, run_in_words
 from eval.regression.worse_query import RankedDocument, WorseQuery
@@ -26,6 +27,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"- baseline: {_text(baseline.name)} ({run_in_words(baseline.summary)})"
     yield f"- candidate: {_text(candidate.name)} ({run_in_words(candidate.summary)})"
     yield f"- dataset: {_text(dataset['name'])}, {len(baseline.queries):,} queries ({_text(dataset['protocol'])})"
+    if label := generated_label(dataset):
+        yield f"- **{_text(label)}**"
     if comparison.left_out:
         yield f"- not measured in either: {', '.join(comparison.left_out)}"
     if comparison.unknown:

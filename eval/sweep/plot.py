@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.sweep.results import PointResult, numbers
+from eval.sweep.results import PointResult, generated_labels, numbers
 
 _MOST_LINES = 8
 
@@ -35,6 +35,8 @@ def plot(results: Sequence[PointResult], measures: Sequence[str], path: Path) ->
         _heat_map(figure, axes, finished, values, varied[:2], measures[0])
     else:
         _lines(axes, finished, values[varied[0]], varied[0], [key for key in swept if key != varied[0]], measures)
+    if label := generated_labels(finished):
+        figure.suptitle(label, fontsize="small")
     figure.savefig(path, dpi=120)
     return True
 

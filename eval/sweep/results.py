@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from eval.dataset.dataset import generated_label
 from eval.regression.limit import is_lower_better
 
 
@@ -39,6 +40,17 @@ def best(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value that any point reached."""
     values = [value for value in (result.value(measure) for result in results) if value is not None]
     return None if not values else min(values) if is_lower_better(measure) else max(values)
+
+
+def generated_labels(results: Sequence[PointResult]) -> str:
+    """What stands beside the numbers where the questions of points were generated: of which, unless of all."""
+    points: dict[str, list[int]] = {}
+    for i, result in enumerate(results):
+        if result.summary is not None:
+            points.setdefault(generated_label(result.summary.get("dataset", {})), []).append(i)
+    if len(points) == 1:
+        return next(iter(points))
+    return "; ".join(f"{label} (points {', '.join(map(str, own))})" for label, own in points.items() if label)
 
 
 def frame(results: Sequence[PointResult]) -> pl.DataFrame:
@@ -79,7 +91,14 @@ def numbers(texts: Sequence[str | None]) -> list[float] | None:
 
 def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str) -> str:
     """The table of a sweep; the best of each measure in bold."""
-    lines = [f"# {title}", "", f"| | point | {' | '.join(measures)} |", f"|--:|---|{'--:|' * len(measures)}"]
+    label = generated_labels(results)
+    lines = [
+        f"# {title}",
+        "",
+        *((f"**{label}**", "") if label else ()),
+        f"| | point | {' | '.join(measures)} |",
+        f"|--:|---|{'--:|' * len(measures)}",
+    ]
     tops = {name: best(results, name) for name in measures}
     for i, result in enumerate(results):
         if result.measures is None:

@@ -8,7 +8,7 @@ import polars as pl
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
 from eval.regression.limit import is_lower_better
 from eval.sweep.plot import plot
-from eval.sweep.results import PointResult, best, frame, markdown
+from eval.sweep.results import PointResult, best, frame, generated_labels, markdown
 
 POINTS = "points.parquet"
 TABLE = "sweep.md"
@@ -47,6 +47,7 @@ def write_sweep(
         for key, value in result.settings.items():
             swept.setdefault(key, {})[value] = None
     common = set(wanted[0]).intersection(*wanted)
+    label = generated_labels(results).removeprefix("generated questions: ")
     summary = {
         "kind": "sweep",
         "name": "sweep",
@@ -61,6 +62,7 @@ def write_sweep(
         "tags": {
             "overrides": " ".join(override for override in wanted[0] if override in common)[:_LONGEST_TAG],
             **{f"swept/{key}": ",".join(values)[:_LONGEST_TAG] for key, values in swept.items()},
+            **({"generated_questions": label} if label else {}),
         },
         "points": told,
     }

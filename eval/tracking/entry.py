@@ -39,8 +39,14 @@ def tags(summary: Mapping[str, Any]) -> dict[str, str]:
     if "config_hash" in summary:
         told["config_hash"] = summary["config_hash"]
     if "dataset" in summary:
-        told["dataset_digest"] = summary["dataset"]["digest"]
+        told |= dataset_tags(summary["dataset"])
     return {**told, "commit": summary.get("commit") or "unknown"}
+
+
+def dataset_tags(identity: Mapping[str, str]) -> dict[str, str]:
+    """How MLflow finds runs on the same dataset, and those whose questions were generated."""
+    told = {"dataset_digest": identity["digest"]}
+    return {**told, "generated_questions": identity["generated"]} if "generated" in identity else told
 
 
 def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

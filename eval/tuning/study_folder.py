@@ -9,6 +9,7 @@ import polars as pl
 from optuna.trial import TrialState
 
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_json, write_whole
+from eval.tracking.entry import dataset_tags
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
@@ -115,7 +116,7 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, An
             **{f"best.{key}": str(value) for key, value in report.picked.assignment.items()},
         },
         "tags": {
-            "dataset_digest": report.dataset["digest"],
+            **dataset_tags(report.dataset),
             "best_trial": str(report.picked.number),
             "objectives": ", ".join(f"{one.direction} {one.measure}" for one in report.objectives),
         },

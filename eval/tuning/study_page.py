@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
+from eval.dataset.dataset import generated_label
 from eval.tuning.study_report import StudyReport
 
 _FRONT_SHOWN = 20
@@ -17,11 +18,13 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -
     """
     counts = report.counts()
     told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    label = generated_label(report.dataset)
     lines = [
         f"# Study {report.name}",
         "",
         f"{report.dataset['name']} ({report.dataset['protocol']}); {len(report.trials)} trials: {told}.",
         "",
+        *((f"**{label[0].upper()}{label[1:]}.**", "") if label else ()),
         *_picked(report, best),
         *_validation(report),
         *_front(report),

@@ -6,6 +6,7 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
+from eval.dataset.dataset import generated_label
 from eval.regression.comparison import ALL, Comparison
 from eval.regression.wording import cells, changes, headline
 from lcm.encoding import well_formed
@@ -31,7 +32,9 @@ def show_comparison(comparison: Comparison, report: Path) -> None:
         color = _COLORS[row["verdict"]]
         said = f"[{color}]{row['verdict']}[/{color}]"
         table.add_row(escape(well_formed(row["group"])), row["measure"], *map(escape, cells(row)), said)
-    say(f"{comparison.candidate.name} against {comparison.baseline.name}, paired by query")
+    label = generated_label(comparison.baseline.summary["dataset"])
+    paired = f"paired by query; {label}" if label else "paired by query"
+    say(f"{comparison.candidate.name} against {comparison.baseline.name}, {paired}")
     out.print(table, highlight=False, soft_wrap=False)
     hidden = rows.filter((pl.col("group") != ALL) & (pl.col("verdict") != "regressed"))
     if not hidden.is_empty():

@@ -25,10 +25,11 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from eval.dataset.dataset import generated_label
 from eval.experiment import experiment
 from eval.experiment.run_folder import sections
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, SYSTEM_ARM, kind_of
-from eval.sweep.results import PointResult, best
+from eval.sweep.results import PointResult, best, generated_labels
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
@@ -164,6 +165,7 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     counts = summary["counts"]
     dataset = summary["dataset"]
     names = _shown(summary["measures"])
+    label = generated_label(dataset)
     out.print(
         f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
         f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
@@ -172,9 +174,9 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     if counts["judged_queries"]:
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
-        _print_table(out, "arm", rows, names, f"mean over judged queries {interval}")
+        _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}")
     if summary["categories"]:
-        _print_table(out, "category", summary["categories"], names, "the system, by category")
+        _print_table(out, "category", summary["categories"], names, _labelled("the system, by category", label))
     latency = summary["timing"].get("latency_ms")
     if latency:
         percentiles = ((part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99))) for part, values in latency.items())
@@ -210,7 +212,8 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
             budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
             for budget in budgets
         }
-        _print_table(out, "budget", rows, RETAINED, "mean share of a query's evidence")
+        title = _labelled("mean share of a query's evidence", generated_label(summary["dataset"]))
+        _print_table(out, "budget", rows, RETAINED, title)
     for name, section in sections(summary).items():
         arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
         if arms and all("value" in entry for entries in arms for entry in entries.values()):
@@ -227,11 +230,16 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
         names = compared_by(finished)
         rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
         tops = {name: best(results, name) for name in names}
-        _print_table(out, "point", rows, names, "the system, by point; * = best", tops)
+        title = _labelled("the system, by point; * = best", generated_labels(results))
+        _print_table(out, "point", rows, names, title, tops)
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
     say(f"{len(finished)} of {len(results)} points kept: {folder}")
+
+
+def _labelled(title: str, label: str) -> str:
+    return f"{title}; {label}" if label else title
 
 
 def compared_by(points: Sequence[Measures]) -> list[str]:
