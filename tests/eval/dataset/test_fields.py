@@ -1,0 +1,80 @@
+"""Records of files: what is wrong is told in one line with file, record and key."""
+
+import pytest
+
+from eval.dataset.fields import Record, csv_rows, json_lines, parsed
+from lcm.errors import DatasetError
+
+RECORD = Record("val.jsonl: record 3", {"text": "words", "number": 4, "list": [{"a": 1}, {"a": 2}], "null": None})
+
+
+def test_values_of_the_asked_kind_are_given() -> None:
+    assert RECORD.get("text", str) == "words"
+    assert RECORD.get("number", int) == 4
+    assert RECORD.find("text", str) == "words"
+    assert RECORD.find("null", str) is RECORD.find("nothing", str) is None
+    assert list(RECORD.each("list")) == [
+        Record("val.jsonl: record 3: list[0]", {"a": 1}),
+        Record("val.jsonl: record 3: list[1]", {"a": 2}),
+    ]
+    assert Record("x", {"names": ["a", "b"]}).texts("names") == ["a", "b"]
+
+
+def test_what_is_wrong_is_told_by_file_record_and_key() -> None:
+    told = {
+        lambda: RECORD.get("nothing", str): "val.jsonl: record 3: 'nothing' is missing; the file is damaged, or of "
+        "another form",
+        lambda: RECORD.get("null", str): "val.jsonl: record 3: 'null' must be text, got null",
+        lambda: RECORD.get("text", int): "val.jsonl: record 3: 'text' must be a whole number, got 'words'",
+        lambda: Record("x", {"n": True}).get("n", int): "x: 'n' must be a whole number, got True",
+        lambda: RECORD.get("number", list): "'number' must be a list, got 4",
+        lambda: list(Record("x", {"list": [{}, 7]}).each("list")): "x: 'list[1]' must be an object, got 7",
+        lambda: Record("x", {"list": ["a", 7]}).texts("list"): "x: 'list[1]' must be text, got 7",
+        lambda: Record("x", {"n": "y" * 999}).get("n", int): "got 'yyyy",
+    }
+    for ask, words in told.items():
+        with pytest.raises(DatasetError) as refused:
+            ask()
+        assert words in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 200
+
+
+def test_json_that_is_none_is_told_with_its_file() -> None:
+    assert parsed(b"[1]", "a.json") == [1]
+    for content in (b"", b"{", b"\xff", b"[" * 100_000):
+        with pytest.raises(DatasetError, match=r"^a\.json: is not JSON"):
+            parsed(content, "a.json")
+
+
+def test_lines_are_counted_as_records() -> None:
+    assert [r.place for r in json_lines([b'{"a": 1}\n', b"\n", b"{}"], "a.jsonl")] == [
+        "a.jsonl: record 1",
+        "a.jsonl: record 2",
+    ]
+    for lines, words in (
+        ([b"{}", b"{"], "a.jsonl: record 2: is not JSON"),
+        ([b"[1]"], "a.jsonl: record 1: must be an object, got [1]"),
+        ([b" \n"], "a.jsonl: holds no record"),
+        ([], "a.jsonl: holds no record"),
+    ):
+        with pytest.raises(DatasetError) as refused:
+            list(json_lines(lines, "a.jsonl"))
+        assert words in str(refused.value)
+
+
+def test_rows_of_a_csv_have_every_column() -> None:
+    rows = list(csv_rows(["id,words\n", 'a,"one\n', 'two"\n', "b,\n"], "a.csv", ["id"]))
+    assert [dict(row.fields) for row in rows] == [{"id": "a", "words": "one\ntwo"}, {"id": "b", "words": ""}]
+    assert [row.place for row in rows] == ["a.csv: record 1", "a.csv: record 2"]
+    for lines, words in (
+        ([], "a.csv: has no column 'id'"),
+        (["id\n"], "a.csv: holds no record"),
+        (["name\n", "x\n"], "a.csv: has no column 'id'"),
+        (["id,words\n", "a,b\n", "a\n"], "a.csv: record 2: 'words' is missing"),
+        (["id,words\n", "a,b,c\n"], "a.csv: record 1: 'a column' is one too many"),
+        (["id,words\n", 'a,"b'], "a.csv: record 1: is not CSV"),
+    ):
+        with pytest.raises(DatasetError) as refused:
+            list(csv_rows(lines, "a.csv", ["id", "words"] if "words" in "".join(lines) else ["id"]))
+        assert words in str(refused.value)
