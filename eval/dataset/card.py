@@ -1,4 +1,4 @@
-"""Dataset cards: what a dataset consists of, and the one door through which its files are read."""
+"""Dataset cards: what a dataset consists of, in which forms it was published, and where its files are expected."""
 
 import hashlib
 import os
@@ -18,6 +18,27 @@ class PinnedFile:
     path: str
     """Relative to the dataset's folder."""
     sha256: str
+    size_bytes: int | None = None
+    """None: not known."""
+    address: str | None = None
+    """Where it is published, below the address of its release; None: under its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A form in which a dataset was published: files that belong together, known by their digests."""
+
+    name: str
+    """A short word, as `lcm datasets get` takes it: `s_cleaned`."""
+    title: str
+    """Who published what: "snap-research/LoCoMo commit 3eb6f2c, data/locomo10.json"."""
+    files: tuple[PinnedFile, ...]
+    url: str | None = None
+    """The address that the files are published below, with `/` at its end; None: it cannot be downloaded."""
+    licence: str | None = None
+    """Where it is not that of the card."""
+    is_told: bool = True
+    """Whether the notes of a run name it; not so the development part, which is meant where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +50,11 @@ class Card:
     licence: str
     origin: str
     how_to_get: str
-    files: tuple[PinnedFile, ...]
+    files: tuple[PinnedFile, ...] = ()
+    """Of a dataset that consists of certain files and takes no others."""
     bundled: bool = False
+    releases: tuple[Release, ...] = ()
+    """Of a dataset that is taken as people download it: the forms that are known by name."""
 
 
 def folder(card: Card, directory: str | None) -> Path:
