@@ -1,0 +1,130 @@
+"""Recorded sessions, read from files and folders into workspaces."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lcm.encoding import well_formed
+from lcm.errors import DatasetError, TranscriptError
+from lcm.records.conversation import Transcript
+from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.reading import joined, read_pieces, reader_of
+from lcm.transcript.recorded_file import RecordedFile, without_ending
+
+WorkspaceRule = Literal["all", "folder", "file"]
+"""What shares a workspace: all files, those of a folder, or the conversations of a file alone."""
+
+_SHOWN = 5  # lines that were put aside, and files passed over, told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A file of sessions as it was read."""
+
+    path: Path
+    name: str
+    """What names its conversations where their records do not."""
+    format: str
+    workspace_id: str
+    transcripts: tuple[Transcript, ...]
+    read_along: tuple[Path, ...]
+    """Other files that were read with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Recorded sessions in their workspaces; message ids are unique among them."""
+
+    files: tuple[SessionFile, ...]
+    sha256s: tuple[str, ...]
+    """Of every file, in the order of reading."""
+    notes: tuple[str, ...]
+    """Lines that were put aside and files that were passed over."""
+
+    @property
+    def transcripts(self) -> tuple[Transcript, ...]:
+        return tuple(transcript for file in self.files for transcript in file.transcripts)
+
+
+def read_sessions(
+    paths: Sequence[str],
+    format: str,  # noqa: A002  # the word of the configuration
+    strict: bool,
+    workspace_id: Callable[[RecordedFile], str],
+) -> Sessions:
+    """Read files, and every transcript in folders, into workspaces.
+
+    Args:
+        paths: of files and folders.
+        format: `auto`, or the name of a transcript format.
+        strict: refuse a file with a line that cannot be read, instead of putting the line aside.
+        workspace_id: the workspace of each file.
+
+    Raises:
+        DatasetError: if none is named, or a conversation is in two files.
+        TranscriptError: if a file that was named is no transcript.
+    """
+    if not paths:
+        raise DatasetError("dataset.paths names no file: set it to files or folders, dataset.paths=[a.jsonl,sessions]")
+    conversations: dict[str, Path] = {}
+    files: list[SessionFile] = []
+    digests, aside, passed_over = list[str](), list[str](), list[str]()
+    named = [Path(path).expanduser() for path in paths]
+    for file in recorded_files(named, strict=strict):
+        try:
+            reader = reader_of(file, format)
+        except TranscriptError as error:
+            if not is_passed_over(file, named):
+                raise
+            passed_over.append(str(error))
+            continue
+        workspace = workspace_id(file)
+        read = joined(read_pieces(file, reader, workspace))
+        if not read and is_passed_over(file, named):
+            passed_over.append(f"{file.path}: holds nothing that can be read")
+            continue
+        for transcript in read:
+            other = conversations.setdefault(transcript.conversation_id, file.path)
+            if other != file.path:
+                raise DatasetError(
+                    f"{file.path}: conversation {transcript.conversation_id!r} is also in {other}; leave one out"
+                )
+        files.append(SessionFile(file.path, file.name, reader.name, workspace, tuple(read), tuple(file.read_along)))
+        aside += map(str, file.quarantine)
+        for path in (file.path, *file.read_along):
+            with path.open("rb") as content:
+                digests.append(hashlib.file_digest(content, "sha256").hexdigest())
+    notes = (*_notes("put aside", aside), *_notes("passed over", passed_over))
+    return Sessions(tuple(files), tuple(digests), notes)
+
+
+def workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:
+    """How files are told to workspaces: by the shortest ends of their paths that tell them apart.
+
+    Args:
+        paths: of files and folders.
+        rule: what shares a workspace.
+        whole: the one workspace of all files.
+    """
+    if rule == "all":
+        return lambda file: whole
+
+    def place(path: Path) -> Path:
+        return path.parent.resolve() if rule == "folder" else path.parent.resolve() / without_ending(path)
+
+    places = {place(file.path) for file in recorded_files([Path(path).expanduser() for path in paths])}
+    deepest = max((len(one.parts) for one in places), default=1)
+    ends = (dict(_ends(places, length)) for length in range(1, deepest + 1))
+    names = next((found for found in ends if len(set(found.values())) == len(places)), {})
+    return lambda file: names[place(file.path)]
+
+
+def _ends(places: set[Path], length: int) -> Iterator[tuple[Path, str]]:
+    yield from ((place, well_formed("/".join(place.parts[-length:]))) for place in places)
+
+
+def _notes(what: str, each: Sequence[str]) -> list[str]:
+    more = [f"{what}: {len(each) - _SHOWN} more"] if len(each) > _SHOWN else []
+    return [well_formed(f"{what}: {one}") for one in each[:_SHOWN]] + more
