@@ -29,6 +29,7 @@ PIPELINES = {
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
     "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
     "import": "read a preset or a plugin's configuration back",
+    "questions": "check questions of your own against the sessions they are about; make some where there are none",
     "ingest": "take recorded transcripts of any format into a store or a Parquet file",
     "compact": "compact recorded transcripts into stores, many at once, and report on each conversation",
     "doctor": "check a store, and repair what can be worked out anew",
@@ -45,9 +46,14 @@ PIPELINES = {
 }
 _MODULES = {"import": "import_preset"}
 """Pipeline -> its module, where Python does not take its name."""
+_PARTS = {"questions": ("check", "make")}
+"""Pipelines that are several, told apart by the first word: each is a module of its own."""
 _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
-_NEEDS_ARGUMENTS = ("export", "import", "ingest", "compact", "doctor", "grep", "describe", "expand", "expand-query")
+_NEEDS_ARGUMENTS = (
+    *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
+    *("grep", "describe", "expand", "expand-query"),
+)
 """Pipelines that tell what they are for where nothing is asked of them."""
 BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
 
@@ -75,6 +81,8 @@ def run(arguments: list[str]) -> int:
         return tell(f"lcm {version('lcm')}")
     if name not in PIPELINES:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
+    if rest[:1] and rest[0] in _PARTS.get(name, ()):
+        name, rest = f"{name}-{rest[0]}", rest[1:]
     try:
         return _run(name, rest)
     except KeyboardInterrupt:
