@@ -143,6 +143,17 @@ def test_keys_are_the_constructors_parameters() -> None:
     assert wrong == {}
 
 
+def test_a_component_is_a_frozen_slotted_dataclass() -> None:
+    kinds = {building.component(node["_target_"]) for _, node in NODES.values()}
+    loose = [
+        kind.__qualname__
+        for kind in kinds
+        if isinstance(kind, type)
+        and not (is_dataclass(kind) and kind.__dataclass_params__.frozen and "__slots__" in vars(kind))  # type: ignore[attr-defined]
+    ]
+    assert sorted(loose) == []
+
+
 def test_a_yaml_named_like_its_target_holds_the_defaults() -> None:
     differing = {}
     for place, (name, node) in NODES.items():

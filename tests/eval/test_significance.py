@@ -110,6 +110,10 @@ def test_what_differs_in_nothing_has_p_1() -> None:
     assert sign_flip_p_values(np.zeros((30, 2)), 100, 0).tolist() == [1.0, 1.0]
 
 
+def test_what_every_draw_reaches_has_p_1_however_many_are_drawn() -> None:
+    assert sign_flip_p_values(np.tile([[1.0], [-1.0]], (150, 1)), 300, 0)[0] == 1, "the sum is 0"
+
+
 def test_a_drawn_p_value_is_never_0() -> None:
     assert sign_flip_p_values(np.ones((300, 1)), 999, 0)[0] == 1 / 1000
 

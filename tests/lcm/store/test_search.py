@@ -170,6 +170,9 @@ def test_an_explosive_pattern_is_stopped_in_the_middle_of_a_text() -> None:
 def test_an_excerpt_counts_utf16_units() -> None:
     text = "😀" * 30 + "goat" + "😀" * 40
     assert excerpt(text, ["goat"]) == f"...{'😀' * 12}goat{'😀' * 20}..."
+    assert excerpt("goat", ["goat"]) == "goat", "at the very beginning too"
+    assert excerpt("goat" + "z" * 90, ["goat"]) == f"goat{'z' * 40}..."
+    assert excerpt("x" + "z" * 90, ["x"]) == f"x{'z' * 40}...", "a term of one letter"
     assert like_terms('"Blue kettle" (GOAT), goat') == ["blue kettle", "goat"]
 
 

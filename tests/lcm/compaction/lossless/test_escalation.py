@@ -94,6 +94,13 @@ def test_a_far_too_long_answer_is_cut_to_its_limit_and_says_so(caplog: pytest.Lo
     assert "100 tokens, 20 were aimed at" in caplog.text
 
 
+def test_a_cut_that_is_still_too_long_is_cut_to_what_fits() -> None:
+    """One token a character: the 4 units a token that are tried first are too many."""
+    cut = pressed(escalation(tokens=OnePerCharacter()), "w" * 4000, [said("")], limit=60)
+    note = "\n[Truncated from 4000 tokens]"
+    assert (cut.level, cut.text) == ("fallback", "w" * (59 - len(note)) + note)
+
+
 @pytest.mark.parametrize("kind", [AuthError, ModelError])
 def test_a_failure_is_raised(kind: type[ModelError]) -> None:
     with pytest.raises(kind, match="no"):

@@ -64,6 +64,7 @@ def test_the_threshold_is_exceeded_only_from_above_and_live_tokens_count_where_t
     assert threshold_trigger(totals, LIMITS) == (False, "none", 750, 750)
     assert threshold_trigger(totals, LIMITS, 751.9) == (True, "threshold", 751, 750)
     assert threshold_trigger(totals, LIMITS, -5).tokens == threshold_trigger(totals, LIMITS, float("nan")).tokens == 750
+    assert threshold_trigger(context(), LIMITS, 1).tokens == 1, "of a context that holds nothing"
 
 
 def test_the_leaf_trigger_counts_raw_messages_before_the_tail_wherever_they_stand() -> None:
@@ -112,7 +113,7 @@ def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None
 
 def test_what_cannot_become_shorter_is_passed_over_where_growth_is_forbidden() -> None:
     totals = context((None, 15), (0, 9), (None, 16), (0, 9))
-    assert leaf_chunk(totals, LIMITS, 4).start == 0  # type: ignore[union-attr]
+    assert leaf_chunk(totals, LIMITS, 4)[::3] == (0, 0), "where it starts, and the depth of its summary"  # type: ignore[index]
     assert leaf_chunk(totals, replace(LIMITS, rules="corrected"), 4).start == 2  # type: ignore[union-attr]
 
 

@@ -24,6 +24,9 @@ def test_each_pattern_counts_once() -> None:
     assert found.patterns == ("how long", "before or after")
     assert found.indicator == 1  # (0.9 + 0.8) / 1.5 and no more
     assert read("When did it rain?").indicator == 0.7 / 1.5
+    assert read("How many days?").indicator == 1.0 / 1.5
+    assert read("How long?").indicator == 0.9 / 1.5
+    assert read("Before or after lunch?").indicator == 0.8 / 1.5
     assert read("Is it wet?").indicator == 0
     assert not read("Is it wet?").is_active
 

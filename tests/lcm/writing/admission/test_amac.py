@@ -58,6 +58,14 @@ def test_a_score_at_the_threshold_is_admitted_and_one_below_is_not() -> None:
         assert found.audit["decision"] == ("pass_to_dedup" if is_admitted else "reject")
 
 
+def test_a_cosine_at_the_limit_is_a_match_and_nothing_new() -> None:
+    amac = Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": 1.0}, similar_cosine=0.5)
+    for cosine, matched, hint in ((0.5, ["d"], "update_or_merge"), (0.4999, [], "add")):
+        table = Table().holding((document("d", "x", "events"), cosine))
+        found = amac.assess(candidate("x", "events"), TOWARDS, table, [], minute(0), incidents=Counter())
+        assert (found.audit["matched_existing_memory_ids"], found.audit["hint"]) == (matched, hint)
+
+
 def test_documents_of_the_own_category_are_compared_alone_and_ended_ones_too() -> None:
     table = Table().holding(
         (document("other", "x", "cases"), 0.9),
