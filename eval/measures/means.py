@@ -53,7 +53,7 @@ class Means:
         category = {query.query_id: query.category for query in dataset.queries}
         categories = list(dict.fromkeys(category.values()))
         groups = {ALL: set(categories)} | {name: set(members) for name, members in dataset.groups.items()}
-        groups |= {name: {name} for name in categories if len(categories) > 1}
+        groups |= {name: {name} for name in categories if len(categories) > 1 and name != ALL}
         # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
         columns = values.select("arm", "measure").unique(maintain_order=True)
         wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from eval.questions.line import LISTS, LineError, question_of
+from eval.questions.line import LISTS, LineError, is_question, question_of
 from eval.questions.question import Question
 from lcm.encoding import to_json, well_formed
 from lcm.errors import DatasetError
@@ -24,6 +24,7 @@ ENDINGS = (".jsonl", ".csv", ".parquet")
 MAX_LINE_BYTES = 2**20
 """A longer line holds no question."""
 
+_HEAD_LINES = 50
 _DELIMITERS = ",;\t"
 
 
@@ -49,6 +50,22 @@ class QuestionsFile:
     """Lines that are no questions."""
     unused: tuple[str, ...]
     """Keys that say nothing to lcm."""
+
+
+def looks_like_questions(path: Path) -> bool:
+    """Whether a file holds questions rather than sessions, by its ending and its first lines."""
+    if path.suffix not in ENDINGS or not path.is_file():
+        return False
+    if path.suffix == ".csv":
+        return True  # no session is recorded so
+    if path.suffix == ".parquet":
+        try:
+            return is_question(pl.read_parquet_schema(path))
+        except (pl.exceptions.PolarsError, OSError):
+            return False
+    with path.open("rb") as stream:
+        head = stream.read(MAX_LINE_BYTES).splitlines()[:_HEAD_LINES]
+    return any(is_question(record) for _, record in _of_jsonl(path, b"\n".join(head)) if isinstance(record, Mapping))
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:

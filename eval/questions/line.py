@@ -2,7 +2,7 @@
 
 import difflib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -27,6 +27,12 @@ _FORMS = 'an id, file:line or a quotation, or {"quote": ...}, {"message_id": ...
 
 class LineError(ValueError):
     """A line of a questions file is no question."""
+
+
+def is_question(keys: Collection[str]) -> bool:
+    """Whether these are the keys of a question, rather than of a message."""
+    names = {_OTHER_NAMES.get(key, key) for key in keys}
+    return "question" in names and bool(names & {"evidence", "unanswerable", "message_ids"})
 
 
 def question_of(record: object, line: int) -> tuple[Question, list[str]]:

@@ -54,7 +54,7 @@ class ClaudeCodeReader:
             counted = 0
             for recorded in _session(agent):
                 file.bytes_read += agent.bytes_read - counted  # a reader of pieces watches this file alone
-                counted = agent.bytes_read
+                counted, file.place = agent.bytes_read, agent.place
                 yield recorded
 
 

@@ -60,6 +60,8 @@ class RecordedFile:
         self.quarantine: list[QuarantinedLines] = []
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
+        self.place: tuple[Path, int] | None = None
+        """File and line of the record that is being read."""
         self.bytes_read = 0
         """By all readings of the file so far, unpacked."""
 
@@ -77,6 +79,7 @@ class RecordedFile:
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
         """Put the line aside if a value is wrong in the body; `what` names the part of the line that is meant."""
+        self.place = (self.path, line)
         try:
             yield
         except (TranscriptError, ValueError) as error:

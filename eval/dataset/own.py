@@ -1,0 +1,141 @@
+"""A user's own recorded sessions, and questions about them with what answers each."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from eval.dataset.card import Card
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.questions.evidence import LocatedQuestion, Unresolved, locate
+from eval.questions.files import QuestionsFile, read_file, refuse
+from eval.questions.question import Question
+from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions, workspace_names
+from lcm.checks import check_choice, check_range
+from lcm.clock import EPOCH
+from lcm.errors import DatasetError
+from lcm.records.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Sessions of any format that lcm reads, and a file of questions.
+
+    Times: as recorded; a question that does not say when is asked when the last message of its workspace has been said.
+    Judged unit: the message. A question that nothing answers has no judgements.
+    """
+
+    paths: Sequence[str] = ()
+    """Files, and folders in which every transcript is read."""
+    questions: str | None = None
+    """JSONL, CSV or Parquet."""
+    workspace: WorkspaceRule = "all"
+    """What is searched together: all files, those of a folder, or a file alone."""
+    similarity: float = 0.9
+    """How like a quotation must be to words that are not the same; 1 = but for case and white space."""
+    store: str | None = None
+    """The store in which `lcm grep` found what questions name as `msg#21`."""
+    format: str = "auto"
+    """`auto`, or the name of a transcript format."""
+    strict: bool = False
+    """Refuse a file with a line that cannot be read, instead of putting the line aside."""
+
+    card: ClassVar[Card] = Card(
+        name="own",
+        title="your own recorded sessions of any format that lcm reads, with your own questions",
+        licence="that of the files",
+        origin="the files that dataset.paths and dataset.questions name",
+        how_to_get="record sessions; write questions, or let `lcm questions make` write some",
+        files=(),
+    )
+
+    def __post_init__(self) -> None:
+        check_choice(self, workspace=WorkspaceRule)
+        check_range(self, "similarity", ge=0.5, le=1)
+
+    def load(self) -> Dataset:
+        """Read the sessions and the questions.
+
+        Raises:
+            DatasetError: if a line of the questions is wrong, or the evidence of one cannot be found: nothing is
+                evaluated on what might be meant.
+        """
+        if self.questions is None:
+            raise DatasetError(
+                "dataset.questions names no file: write questions with their evidence (docs/own_data.md), or let "
+                "`lcm questions make PATHS into=questions.jsonl` make some"
+            )
+        file, sessions = self.read()
+        refuse(file.problems)
+        located, unresolved = self.located(file, sessions)
+        refuse([one.problem for one in unresolved])
+        ends = _ends(sessions)
+        qrels = [(one.question.question_id, message_id, 1) for one in located for message_id in one.message_ids]
+        protocol = f"workspace={self.workspace} format={self.format}"
+        told = [*sessions.sha256s, file.sha256, protocol, *(f"{query} {message}" for query, message, _ in qrels)]
+        return Dataset(
+            name=self.card.name,
+            protocol=protocol,
+            digest=hashlib.sha256("\n".join(told).encode()).hexdigest(),
+            transcripts=sessions.transcripts,
+            queries=tuple(
+                Query(
+                    one.question.question_id,
+                    one.question.question,
+                    one.question.asked_at or ends[one.workspace_id],
+                    one.workspace_id,
+                    one.question.category,
+                )
+                for one in located
+            ),
+            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
+            notes=(*sessions.notes, *_notes(file, located)),
+            generated=_generated([one.question for one in located]),
+        )
+
+    def read(self) -> tuple[QuestionsFile, Sessions]:
+        """The questions and the sessions, not yet held against each other."""
+        file = read_file(Path(self.questions or "").expanduser())
+        return file, self.sessions()
+
+    def sessions(self) -> Sessions:
+        """The sessions in their workspaces."""
+        names = workspace_names(self.paths, self.workspace, self.card.name)
+        return read_sessions(self.paths, self.format, self.strict, names)
+
+    def located(
+        self, file: QuestionsFile, sessions: Sessions
+    ) -> tuple[tuple[LocatedQuestion, ...], tuple[Unresolved, ...]]:
+        """The questions whose evidence was found, and those whose evidence was not."""
+        store = None if self.store is None else Path(self.store).expanduser()
+        found = locate(file, sessions, self.similarity, store)
+        return found.questions, found.unresolved
+
+
+def _ends(sessions: Sessions) -> dict[str, datetime]:
+    """When the last message of each workspace had been said."""
+    ends: dict[str, datetime] = {}
+    for transcript in sessions.transcripts:
+        said = (message.created_at for message in transcript.messages if message.created_at is not None)
+        ends[transcript.workspace_id] = max([ends.get(transcript.workspace_id, EPOCH), *said])
+    return ends
+
+
+def _generated(questions: Sequence[Question]) -> str | None:
+    made = sorted({one.generated for one in questions if one.generated is not None})
+    asked = sum(one.generated is None for one in questions)
+    return None if not made else ", ".join(made) + (f"; {asked} asked by people" if asked else "")
+
+
+def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]:
+    alike = sum(any("like" in each.how for each in one.located) for one in located)
+    notes = [f"questions: {file.path.name}, sha256 {file.sha256}"]
+    if alike:
+        notes.append(f"{alike} questions quote words that are not the same; `lcm questions check` shows them")
+    if file.unused:
+        notes.append(f"keys of {file.path.name} that say nothing here: {', '.join(file.unused)}")
+    return notes

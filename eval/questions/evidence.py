@@ -1,0 +1,301 @@
+"""The messages that the evidence of questions names, or why it names none: nothing is guessed."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rapidfuzz import fuzz, process
+
+from eval.questions.files import Problem, QuestionsFile
+from eval.questions.line import LineError
+from eval.questions.names import MESSAGE_NUMBER, Names, looks_like_an_id
+from eval.questions.question import Evidence, Question
+from eval.questions.quotation import NEAREST, Likeness, Place, alike, copies, holding, likeness, may_be_alike
+from eval.questions.sessions import Sessions
+from lcm.clock import format_instant
+
+_TOLD = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Evidence, and the messages that it names."""
+
+    evidence: Evidence
+    places: tuple[Place, ...]
+    how: str
+    """How it was found: id, line, quotation, or `like, 93 %`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedQuestion:
+    """A question all of whose evidence was found."""
+
+    question: Question
+    workspace_id: str
+    located: tuple[Located, ...]
+
+    @property
+    def message_ids(self) -> list[str]:
+        """The messages that are its evidence, each once."""
+        return list(dict.fromkeys(place.message_id for one in self.located for place in one.places))
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A question whose evidence was not found, or was found in more than one place."""
+
+    question: Question
+    problem: Problem
+    nearest: tuple[Place, ...]
+    """The messages that may be meant, the nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedFile:
+    """The questions of a file, held against sessions."""
+
+    questions: tuple[LocatedQuestion, ...]
+    unresolved: tuple[Unresolved, ...]
+
+
+class _NotFoundError(LineError):
+    def __init__(self, text: str, nearest: Iterable[Place] = ()) -> None:
+        super().__init__(text)
+        self.nearest = tuple(nearest)[:NEAREST]
+
+
+def locate(file: QuestionsFile, sessions: Sessions, similarity: float = 0.9, store: Path | None = None) -> LocatedFile:
+    """Find the messages that questions name as their evidence.
+
+    Args:
+        file: the questions; lines of it that are no questions are not looked at.
+        sessions: what they are about.
+        similarity: how like a quotation must be to words that are not the same; 1 = but for case and white space.
+        store: that `lcm grep` looked into, if evidence is named by its numbers.
+
+    Raises:
+        StoreError: if the store cannot be opened.
+    """
+    search = _Search(file.questions, sessions, similarity, store)
+    found, unresolved = list[LocatedQuestion](), list[Unresolved]()
+    for question in file.questions:
+        try:
+            found.append(search.located(question))
+        except _NotFoundError as error:
+            unresolved.append(Unresolved(question, Problem(file.path, question.line, str(error)), error.nearest))
+    return LocatedFile(tuple(found), tuple(unresolved))
+
+
+@dataclass(slots=True)
+class _Search:
+    """Looks for the evidence of all questions at once: the messages are gone through once for what stands there word
+    for word, and once for what does not."""
+
+    questions: Sequence[Question]
+    sessions: Sessions
+    similarity: float
+    store: Path | None
+    names: Names = field(init=False)
+    exact: dict[str, list[Place]] = field(init=False)
+    like: dict[str, list[Likeness]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        entries = [(question, one) for question in self.questions for one in question.evidence]
+        wanted = {name for _, one in entries for name in (one.text, *one.message_ids) if name}
+        self.names = Names(self.sessions, wanted, self.store)
+        quotes = {one.quote or one.text for _, one in entries if one.quote or self._is_quotation(one.text)}
+        self.exact = holding(quotes, self.sessions.transcripts)
+        missed: dict[str, set[str] | None] = {}
+        for question, one in entries:
+            quote = one.quote or one.text
+            if quote in quotes and not one.message_ids and may_be_alike(quote):
+                scope = self._scope_or_all(question)
+                if not _within(self.exact[quote], scope):
+                    before = missed.get(quote, set())
+                    missed[quote] = None if before is None or scope is None else before | scope
+        self.like = alike(missed, self.sessions.transcripts)
+
+    def located(self, question: Question) -> LocatedQuestion:
+        scope = self._scope(question)
+        located = []
+        for number, evidence in enumerate(question.evidence, 1):
+            try:
+                located.append(self._one(evidence, scope))
+            except _NotFoundError as error:
+                told = f"evidence {number}: {error}" if len(question.evidence) > 1 else f"evidence: {error}"
+                raise _NotFoundError(told, error.nearest) from error
+        workspace = self._workspace(question, scope, located)
+        for place in (place for one in located for place in one.places):
+            said = place.message.created_at
+            if question.asked_at is not None and said is not None and said > question.asked_at:
+                raise _NotFoundError(
+                    f"asked at {format_instant(question.asked_at)}, but {place.message_id} was said at "
+                    f"{format_instant(said)}, later; correct asked_at or leave it out",
+                    [place],
+                )
+        return LocatedQuestion(question, workspace, tuple(located))
+
+    def _one(self, evidence: Evidence, scope: set[str] | None) -> Located:
+        if evidence.text:
+            return self._text(evidence, scope)
+        if not evidence.message_ids:
+            return self._quotation(evidence, evidence.quote, scope)
+        places = [self._named(message_id, scope) for message_id in evidence.message_ids]
+        how = "id"
+        for place in places if evidence.quote else ():
+            if place not in self.exact[evidence.quote]:
+                found = likeness(evidence.quote, place)
+                if not self._is_like(found):
+                    wrong = f"{_told(evidence.quote)} does not stand in {place.message_id}"
+                    others = [place, *self.exact[evidence.quote]]
+                    raise _NotFoundError(f"{wrong}; correct the quotation or the id", others)
+                how = f"id; like, {found.percent:.0f} %"
+        return Located(evidence, tuple(places), how)
+
+    def _text(self, evidence: Evidence, scope: set[str] | None) -> Located:
+        text = evidence.text
+        if MESSAGE_NUMBER.fullmatch(text) or self.names.has(text):
+            return Located(evidence, (self._named(text, scope),), "id")
+        if self.names.is_line(text):
+            return Located(evidence, (self._on_line(text, scope),), "line")
+        if text.isdecimal():
+            raise _NotFoundError(f'{text} is a number; write {{"message_id": "{text}"}}, or more of the words')
+        if looks_like_an_id(text):
+            raise _NotFoundError(
+                f'no message has the id {_told(text)}; correct it, or write {{"quote": ...}} if it is a quotation',
+                self._nearest_ids(text, scope),
+            )
+        return self._quotation(evidence, text, scope)
+
+    def _named(self, name: str, scope: set[str] | None) -> Place:
+        message_id = name
+        if match := MESSAGE_NUMBER.fullmatch(name):
+            if self.store is None:
+                raise _NotFoundError(f"{name} is a number in a store; name the store, dataset.store=memory.db")
+            message_id = self.names.numbers.get(int(match[1]), "")
+            if not message_id:
+                raise _NotFoundError(f"there is no message {name} in {self.store}; `lcm grep` tells the numbers")
+        everywhere = self.names.of(message_id)
+        found = _within(everywhere, scope)
+        if not found:
+            where = f"no message of these sessions has the id {_told(message_id)}"
+            if everywhere:
+                where = f"{_told(message_id)} is not in the workspace, source or conversation that the question names"
+            raise _NotFoundError(where, everywhere or self._nearest_ids(message_id, scope))
+        if len(found) > 1:
+            raise _NotFoundError(f"{len(found)} messages have the id {_told(message_id)}; write the whole id", found)
+        return found[0]
+
+    def _on_line(self, text: str, scope: set[str] | None) -> Place:
+        found = _within(self.names.on_line(text), scope)
+        if len(found) != 1:
+            holds = f"holds {len(found)} messages" if found else "holds no message"
+            raise _NotFoundError(f"{_told(text)} {holds}; name one by its id or by a quotation", found)
+        return found[0]
+
+    def _quotation(self, evidence: Evidence, quote: str, scope: set[str] | None) -> Located:
+        if found := _within(self.exact[quote], scope):
+            return Located(evidence, self._one_message(quote, found), "quotation")
+        near = [
+            one for one in self.like.get(quote, ()) if scope is None or one.place.transcript.conversation_id in scope
+        ]
+        close = [one for one in near if self._is_like(one)]
+        if not close:
+            raise _NotFoundError(f"{_told(quote)} stands in no message", [one.place for one in near])
+        places = self._one_message(quote, [one.place for one in close])
+        return Located(evidence, places, f"like, {close[0].percent:.0f} %")
+
+    def _one_message(self, quote: str, found: Sequence[Place]) -> tuple[Place, ...]:
+        if len(found) > 1 and not copies(found):
+            raise _NotFoundError(
+                f"{_told(quote)} stands in {len(found)} messages; quote more of one, or name it by its id", found
+            )
+        return tuple(found)
+
+    def _workspace(self, question: Question, scope: set[str] | None, located: Sequence[Located]) -> str:
+        """Where the question is asked: where its evidence lies, or where it says."""
+        files = self.sessions.files
+        conversations = {place.transcript.conversation_id for one in located for place in one.places} or scope
+        among = [
+            file.workspace_id
+            for file in files
+            if conversations is None or any(one.conversation_id in conversations for one in file.transcripts)
+        ]
+        workspaces = list(dict.fromkeys(among))
+        if len(workspaces) == 1:
+            return workspaces[0]
+        told = ", ".join(map(repr, workspaces[:NEAREST])) + (", ..." if len(workspaces) > NEAREST else "")
+        if located:
+            raise _NotFoundError(
+                f"its evidence lies in {len(workspaces)} workspaces ({told}); name one as workspace, or put them "
+                "together with dataset.workspace=all"
+            )
+        raise _NotFoundError(f"an unanswerable question must name its workspace; these are there: {told}")
+
+    def _scope_or_all(self, question: Question) -> set[str] | None:
+        try:
+            return self._scope(question)
+        except _NotFoundError:
+            return None
+
+    def _scope(self, question: Question) -> set[str] | None:
+        """The conversations in which its evidence may lie; None = any."""
+        return _scope(question, self.sessions)
+
+    def _is_quotation(self, text: str) -> bool:
+        known = MESSAGE_NUMBER.fullmatch(text) or self.names.has(text) or self.names.is_line(text)
+        return bool(text) and not known and not text.isdecimal() and not looks_like_an_id(text)
+
+    def _is_like(self, found: Likeness) -> bool:
+        return found.percent >= 100 * self.similarity and found.has_numbers
+
+    def _nearest_ids(self, name: str, scope: set[str] | None) -> list[Place]:
+        places = _within(self.names.places(), scope)
+        ids = {number: place.message_id for number, place in enumerate(places)}
+        return [places[at] for _, _, at in process.extract(name, ids, scorer=fuzz.partial_ratio, limit=NEAREST)]
+
+
+def _scope(question: Question, sessions: Sessions) -> set[str] | None:
+    if question.workspace is None and question.source is None and not question.conversations:
+        return None
+    files = [file for file in sessions.files if _ends_in(file.workspace_id, question.workspace)]
+    if not files:
+        there = ", ".join(repr(name) for name in dict.fromkeys(file.workspace_id for file in sessions.files))
+        raise _NotFoundError(f"there is no workspace {question.workspace!r}; these are there: {there:.300}")
+    if len({file.workspace_id for file in files}) > 1 and question.workspace is not None:
+        files = [file for file in files if file.workspace_id == question.workspace] or files
+        if len({file.workspace_id for file in files}) > 1:
+            raise _NotFoundError(f"several workspaces end in {question.workspace!r}; write the whole name")
+    files = [
+        file for file in files if any(_ends_in(str(one), question.source) for one in (file.path, file.path.resolve()))
+    ]
+    if not files:
+        raise _NotFoundError(
+            f"no file of these sessions ends in {question.source!r} (source); name it in dataset.paths"
+        )
+    ids = {one.conversation_id: file.name for file in files for one in file.transcripts}
+    for name in question.conversations:
+        if not any(_ends_in(one, name) or _ends_in(ids[one], name) for one in ids):
+            raise _NotFoundError(
+                f"there is no conversation {name!r} where the question says; correct it or leave it out"
+            )
+    named = question.conversations or (None,)
+    return {one for one, file in ids.items() for name in named if _ends_in(one, name) or _ends_in(file, name)}
+
+
+def _is_in(file: Path, source: str | None) -> bool:
+    return _ends_in(str(file), source) or _ends_in(str(file.resolve()), source)
+
+
+def _ends_in(path: str, end: str | None) -> bool:
+    return end is None or path == end or path.endswith(f"/{end}")
+
+
+def _within(places: Iterable[Place], scope: Collection[str] | None) -> list[Place]:
+    return [place for place in places if scope is None or place.transcript.conversation_id in scope]
+
+
+def _told(text: str) -> str:
+    line = " ".join(text.split())
+    return repr(line if len(line) <= _TOLD else f"{line[: _TOLD - 3]}...")

@@ -1,0 +1,124 @@
+"""The names by which people call messages: ids, numbers in a store, lines of files."""
+
+import bisect
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from eval.questions.quotation import Place, places_of
+from eval.questions.sessions import SessionFile, Sessions
+from lcm.errors import DatasetError
+from lcm.records.conversation import Message
+from lcm.store.store import Store
+from lcm.transcript.reading import reader_of
+from lcm.transcript.recorded_file import RecordedFile
+
+MESSAGE_NUMBER = re.compile(r"msg#(\d+)")
+"""How `lcm grep` names a message: its number in the store."""
+
+_LINE = re.compile(r"(?s)(.+):(\d{1,9})")
+_ID = re.compile(r"\S+:\d+(#\d+)?|(\S+:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(#\d+)?", re.IGNORECASE)
+
+
+def looks_like_an_id(text: str) -> bool:
+    """Whether nobody would quote this: a place in a conversation, or an id of 32 digits."""
+    return _ID.fullmatch(text) is not None
+
+
+class Names:
+    """What each wanted name stands for; the messages are gone through once."""
+
+    def __init__(self, sessions: Sessions, wanted: Collection[str], store: Path | None) -> None:
+        self._sessions = sessions
+        self._lines: dict[str, list[Place]] = {}
+        numbers = [int(match[1]) for name in wanted if (match := MESSAGE_NUMBER.fullmatch(name))]
+        self.numbers: Mapping[int, str] = _numbered(store, numbers)
+        """Number in the store -> message id."""
+        sought = {*wanted, *self.numbers.values()}
+        self._whole: dict[str, list[Place]] = {}
+        self._ends: dict[str, list[Place]] = {}
+        for place in self.places() if sought else ():
+            if place.message_id in sought:
+                self._whole.setdefault(place.message_id, []).append(place)
+            for end in _shorter(place):
+                if end in sought:
+                    self._ends.setdefault(end, []).append(place)
+
+    def places(self) -> Iterator[Place]:
+        return places_of(self._sessions.transcripts)
+
+    def has(self, name: str) -> bool:
+        """Whether some message has this id; a number alone is no id unless the file says that it is one."""
+        return not name.isdecimal() and bool(self.of(name))
+
+    def of(self, name: str) -> list[Place]:
+        """The messages of this id: a whole one, a recorded one, or the end of one that begins with folders."""
+        return self._whole.get(name) or self._ends.get(name, [])
+
+    def is_line(self, name: str) -> bool:
+        """Whether this is a line of a file that was read."""
+        return bool(self._files(name))
+
+    def on_line(self, name: str) -> list[Place]:
+        """The messages that stand on a line, of whichever files have that name."""
+        if name not in self._lines:
+            files = self._files(name)
+            self._lines[name] = [place for file, path in files for place in _on_line(file, path, _line(name))]
+        return self._lines[name]
+
+    def _files(self, name: str) -> list[tuple[SessionFile, Path]]:
+        match = _LINE.fullmatch(name)
+        if match is None:
+            return []
+        end = f"/{match[1].removeprefix('./').removeprefix('/')}"
+        return [
+            (file, path)
+            for file in self._sessions.files
+            for path in (file.path, *file.read_along)
+            if f"/{path}".endswith(end)
+        ]
+
+
+def _line(name: str) -> int:
+    return int(name.rpartition(":")[2])
+
+
+def _shorter(place: Place) -> Iterator[str]:
+    """The recorded id, and the id from each of its folders on."""
+    name = place.message_id
+    yield name.removeprefix(f"{place.transcript.conversation_id}:")
+    conversation = place.transcript.conversation_id
+    for at, character in enumerate(conversation):
+        if character == "/":
+            yield name[at + 1 :]
+
+
+def _numbered(store: Path | None, numbers: Collection[int]) -> Mapping[int, str]:
+    if store is None or not numbers:
+        return {}
+    if not store.is_file():
+        raise DatasetError(f"dataset.store={store}: there is no such store; `lcm ingest` makes one")
+    with Store(store) as opened:
+        return opened.message_ids_by_number(numbers)
+
+
+def _on_line(file: SessionFile, path: Path, line: int) -> Iterator[Place]:
+    """Read the file again, for where its messages stand."""
+    begins = _begin(path, line)
+    recorded = RecordedFile(file.path, name=file.name)
+    said = {one.conversation_id: (one, iter(one.messages)) for one in file.transcripts}
+    for item in reader_of(recorded, file.format).read(recorded):
+        if isinstance(item.item, Message):
+            transcript, messages = said[item.conversation_id]
+            place = Place(transcript, next(messages))
+            if recorded.place == (path, begins):
+                yield place
+
+
+def _begin(path: Path, line: int) -> int:
+    """The line on which what stands on a line begins: in one JSON value over many lines, above it."""
+    file = RecordedFile(path)
+    if file.magic == b"PAR1" or file.shape == "lines":
+        return line
+    begins = sorted({member.line for member in file.members()})
+    return begins[max(0, bisect.bisect_right(begins, line) - 1)] if begins else line

@@ -1,0 +1,117 @@
+"""Where quotations stand: word for word, else in words that are nearly the same."""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rapidfuzz import fuzz
+
+from eval.questions.searched_text import folded, searched_texts
+from lcm.records.conversation import Message, Transcript
+
+SHORTEST_LIKENESS = 12
+"""A shorter quotation is found word for word or not at all."""
+NEAREST = 3
+"""How many messages are told that are like a quotation."""
+_LEAST_LIKE = 60.0
+"""In per cent: a message less like is not told."""
+_AROUND = 16
+"""How many characters beside a likeness are looked at for the ends of its numbers."""
+_NUMBER = re.compile(r"\d+")
+
+
+class Place(NamedTuple):
+    """A message, and what it is a part of."""
+
+    transcript: Transcript
+    message: Message
+
+    @property
+    def message_id(self) -> str:
+        return self.message.message_id
+
+    def content_digest(self) -> bytes:
+        """Equal for byte-equal copies of a message."""
+        told = hashlib.blake2b(self.message.role.encode(), digest_size=16)
+        for text in searched_texts(self.message):
+            told.update(f"\x00{text}".encode("utf-8", "surrogatepass"))
+        return told.digest()
+
+
+class Likeness(NamedTuple):
+    """A message that is like a quotation."""
+
+    place: Place
+    percent: float
+    """Of the quotation's characters, as rapidfuzz's `partial_ratio`."""
+    has_numbers: bool
+    """Whether it also holds every number of the quotation."""
+
+
+def copies(places: Iterable[Place]) -> bool:
+    """Whether they are all byte-equal copies of one message."""
+    return len({place.content_digest() for place in places}) <= 1
+
+
+def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[str, list[Place]]:
+    """The messages that hold each quotation word for word, in order."""
+    found: dict[str, list[Place]] = {quote: [] for quote in quotes}
+    for place in places_of(transcripts) if quotes else ():
+        texts = searched_texts(place.message)
+        for quote in quotes:
+            if any(quote in text for text in texts):
+                found[quote].append(place)
+    return found
+
+
+def alike(quotes: Mapping[str, Collection[str] | None], transcripts: Iterable[Transcript]) -> dict[str, list[Likeness]]:
+    """The messages that are like each quotation, the likest first.
+
+    Args:
+        quotes: with the conversations in which each may stand; None = any.
+        transcripts: where they are looked for.
+    """
+    found: dict[str, list[Likeness]] = {quote: [] for quote in quotes}
+    sought = [(quote, folded(quote), conversations) for quote, conversations in quotes.items()]
+    for place in places_of(transcripts) if quotes else ():
+        texts = [folded(text) for text in searched_texts(place.message)]
+        for quote, words, conversations in sought:
+            if conversations is None or place.transcript.conversation_id in conversations:
+                likest = _likest(words, texts, place)
+                if likest.percent:
+                    found[quote].append(likest)
+    return {quote: sorted(likenesses, key=lambda one: -one.percent) for quote, likenesses in found.items()}
+
+
+def likeness(quote: str, place: Place) -> Likeness:
+    """How like a message is to a quotation."""
+    return _likest(folded(quote), [folded(text) for text in searched_texts(place.message)], place)
+
+
+def may_be_alike(quote: str) -> bool:
+    """Whether a quotation says enough to be known by its likeness; a single ASCII word is taken at its letters."""
+    words = folded(quote)
+    return len(words) >= SHORTEST_LIKENESS and (" " in words or not words.isascii())
+
+
+def _likest(words: str, texts: Iterable[str], place: Place) -> Likeness:
+    percent, has_numbers = max((_likeness(words, text) for text in texts), default=(0.0, False))
+    return Likeness(place, percent, has_numbers)
+
+
+def _likeness(words: str, text: str) -> tuple[float, bool]:
+    if len(text) < len(words) * 2 / 3:  # else the quotation would be held against a part of itself
+        return 0.0, False
+    found = fuzz.partial_ratio_alignment(words, text, score_cutoff=_LEAST_LIKE)
+    if found is None:
+        return 0.0, False
+    around = text[max(0, found.dest_start - _AROUND) : found.dest_end + _AROUND]
+    return found.score, set(_NUMBER.findall(words)) <= set(_NUMBER.findall(around))
+
+
+def places_of(transcripts: Iterable[Transcript]) -> Iterator[Place]:
+    """Every message, in order."""
+    for transcript in transcripts:
+        for message in transcript.messages:
+            yield Place(transcript, message)
