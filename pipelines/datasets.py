@@ -1,14 +1,15 @@
 """lcm datasets [NAME ...]
 
-List the datasets: what they are, their licence, where their files are expected, their checksums, whether the files
-are there and are the pinned ones, and how to get them. Folders are looked for in $LCM_DATASETS_DIR; `dataset.directory`
-names another for one run."""
+List the datasets: what they are, their licence, the releases that are known by their checksums, where their files are
+expected, whether they are there and are what they are called, and how to get them. Folders are looked for in
+$LCM_DATASETS_DIR; `dataset.directory` names another for one run."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.dataset.card import PinnedFile, folder, read_pinned
+from eval.dataset.card import Card, PinnedFile, Release, folder, read_pinned
+from eval.dataset.published import files_of, identified
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
 from pipelines.config import building, composition, conf_folder
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             f"  origin         {card.origin}",
             f"  how to get it  {card.how_to_get}",
         ]
-        lines += _files(loader) if card.files else []
+        lines += _releases(card, loader.directory) if card.releases else _files(loader) if card.files else []
         say("\n".join([*lines, ""]))
     return 0
 
@@ -43,6 +44,37 @@ def _files(loader: Any) -> list[str]:
     except DatasetError as error:
         return [f"  missing        {error}"]
     return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in loader.card.files)]
+
+
+def _releases(card: Card, directory: str | None) -> list[str]:
+    """The releases, where their files are expected, and which of them are there, whatever they are called."""
+    told = [f"  release        {release.name}: {release.title}{_size(release)}" for release in card.releases]
+    try:
+        where = folder(card, directory)
+    except DatasetError as error:
+        return [*told, f"  missing        {error}"]
+    found = [identified(card, path) for path in files_of(where)]
+    pins = {pin.path for release in card.releases for pin in release.files}
+    lines = [*told, f"  expected in    {where}"]
+    for release in card.releases:
+        of_release = {one.pin: one.path for one in found if one.release is release}
+        if len(release.files) == 1 and of_release:
+            ((pin, path),) = of_release.items()
+            lines.append(f"  {path.relative_to(where)}: {release.name}, sha256 {pin.sha256}")
+        elif of_release:
+            lines.append(f"  {release.name}: {len(of_release)} of {len(release.files)} files are there")
+    strangers = {str(one.path.relative_to(where)): one.pin.sha256 for one in found if one.release is None}
+    lines += [
+        f"  {path} is not the file of that name: sha256 is {digest}"
+        for path, digest in strangers.items()
+        if path in pins
+    ]
+    return lines if any(one.release for one in found) else [*lines, "  no release     is there"]
+
+
+def _size(release: Release) -> str:
+    sizes = [pin.size_bytes for pin in release.files if pin.size_bytes is not None]
+    return f" ({sum(sizes) / 1e6:,.1f} MB)" if len(sizes) == len(release.files) else ""
 
 
 def _state(where: Path, file: PinnedFile) -> str:

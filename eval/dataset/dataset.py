@@ -60,6 +60,8 @@ class Dataset:
     session_qrels: pl.DataFrame = field(default_factory=_empty(SESSION_QRELS_SCHEMA))
     """Columns query_id, session_id, relevance (> 0): evidence of which no more than the session is known; what
     `qrels` says of a session through its messages is not repeated here."""
+    repaired_qrels: pl.DataFrame | None = None
+    """`qrels` again, by evidence that was corrected: retrieval is measured by both; None: by `qrels` alone."""
     references: pl.DataFrame = field(default_factory=_empty(REFERENCES_SCHEMA))
     """Columns conversation_id, query_id, text: reference summaries; query_id is null for one of the whole
     conversation, else it names the query that the summary answers."""
@@ -105,6 +107,7 @@ class Dataset:
             transcripts=transcripts,
             queries=queries,
             qrels=self.qrels.filter(is_asked),
+            repaired_qrels=None if self.repaired_qrels is None else self.repaired_qrels.filter(is_asked),
             session_qrels=self.session_qrels.filter(is_asked),
             references=self.references.filter(pl.col("conversation_id").is_in(told)),
             options=self.options.filter(is_asked),
@@ -112,7 +115,8 @@ class Dataset:
 
 
 class DatasetLoader(Protocol):
-    """A `dataset` choice. Laws: loading twice gives equal datasets; a file that is not the pinned one is refused."""
+    """A `dataset` choice. Laws: loading twice gives equal datasets; a file that is of no known release is refused, or
+    told in the notes."""
 
     @property
     def card(self) -> Card: ...

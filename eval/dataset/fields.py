@@ -69,6 +69,22 @@ def parsed(content: bytes, path: str) -> Any:
         raise DatasetError(f"{path}: is not JSON ({err}); the file is damaged, or of another form") from err
 
 
+def json_array(content: bytes, path: str) -> Iterator[Record]:
+    """The objects of a file that is one JSON array.
+
+    Raises:
+        DatasetError: if it is none, holds something else, or nothing.
+    """
+    values = parsed(content, path)
+    if not isinstance(values, list) or not values:
+        raise DatasetError(f"{path}: must be an array of records, got {_shown(values)}; the file is of another form")
+    for number, value in enumerate(values, start=1):
+        place = f"{path}: record {number}"
+        if not isinstance(value, dict):
+            raise DatasetError(f"{place}: must be an object, got {_shown(value)}; the file is of another form")
+        yield Record(place, value)
+
+
 def json_lines(lines: Iterable[bytes], path: str) -> Iterator[Record]:
     """The objects of a file of JSON lines; blank lines are passed over.
 

@@ -12,6 +12,10 @@ CONTEXT_MEASURES = (
 """Of `measures.retention`: each before `@` and a budget."""
 
 
+REPAIRED = "repaired."
+"""Before a measure of rankings by corrected evidence, where the dataset has both."""
+
+
 def kind_of(measure: str) -> str:
-    """`recall` of `session.recall@5`."""
-    return measure.removeprefix("session.").partition("@")[0]
+    """`recall` of `session.recall@5` and `repaired.session.recall@5`."""
+    return measure.removeprefix(REPAIRED).removeprefix("session.").partition("@")[0]

@@ -12,6 +12,8 @@ messages: those of the first document, in order, then those of the second that a
 - `tokens@k`: the tokens of the first k documents: what that recall costs.
 - `recall`, `tokens`: without a cutoff, over all that was returned.
 
+Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
+
 At session level (`session.recall@5`) a session stands where its first document stands, and k counts sessions.
 
 A mean is over the queries that are judged at its level: at message level those with judged messages, at session level
@@ -21,7 +23,7 @@ averaged.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import ir_measures
@@ -30,6 +32,7 @@ from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, RunReading
+from eval.measures.names import REPAIRED
 
 Level = Literal["message", "session"]
 _NAME = re.compile(r"(recall|recall_any|recall_all|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP")
@@ -64,8 +67,17 @@ class Retrieval:
         return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens]
 
     def of_run(self, reading: RunReading) -> pl.DataFrame:
-        """One value a judged query and measure, 0 where the arm answered nothing."""
-        dataset = reading.dataset
+        """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is
+        measured by corrected evidence, where the dataset has some."""
+        repaired = reading.dataset.repaired_qrels
+        values = self._of_run(reading, reading.dataset)
+        if repaired is None:
+            return values
+        again = self._of_run(reading, replace(reading.dataset, qrels=repaired))
+        again = again.filter(~pl.col("measure").str.starts_with("tokens"))
+        return pl.concat([values, again.with_columns(measure=REPAIRED + pl.col("measure"))])
+
+    def _of_run(self, reading: RunReading, dataset: Dataset) -> pl.DataFrame:
         workspace = workspace_of_query(dataset)
         sessions = session_of_message(dataset)
         of_message = ["workspace_id", "message_id"]

@@ -9,7 +9,7 @@ import polars as pl
 import yaml
 
 from eval.experiment.run_folder import CONFIG, read_summary
-from eval.measures.names import RANKING_MEASURES, SYSTEM_ARM, kind_of
+from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -40,7 +40,11 @@ class Side:
     @property
     def levels(self) -> list[str]:
         """At which levels retrieval was measured: some of message, session."""
-        kinds = {"session" if name.startswith("session.") else "message" for name in self.measures if _is_leveled(name)}
+        kinds = {
+            "session" if name.removeprefix(REPAIRED).startswith("session.") else "message"
+            for name in self.measures
+            if _is_leveled(name)
+        }
         return sorted(kinds)
 
 

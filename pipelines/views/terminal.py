@@ -28,7 +28,7 @@ from rich.text import Text
 from eval.dataset.dataset import generated_label
 from eval.experiment import experiment
 from eval.experiment.run_folder import sections
-from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, SYSTEM_ARM, kind_of
+from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.sweep.results import PointResult, best, generated_labels
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
@@ -255,6 +255,7 @@ def _shown(measures: Measures) -> list[str]:
         name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
     }
     added = [name for name in measures if kind_of(name) not in (*RANKING_MEASURES, *CONTEXT_MEASURES)]
+    added = [*(f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10")), *added]
     names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *added, *WIDE_MEASURES) if name in known)
     return list(names) or list(measures)[:6]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.dataset import locomo
-from eval.dataset.card import PinnedFile
+from eval.dataset.card import PinnedFile, Release
 from eval.dataset.locomo import Locomo
 
 RECORD = {
@@ -32,6 +31,7 @@ RECORD = {
         {"question": "Wrongly cited", "category": 2, "evidence": ["D1:2", "D9:9"], "answer": "x"},
     ],
 }
+CONVERSATIONS, FIXES_FILE, AUDIT_FILE = "talks.json", "fixes.json", "errors.json"
 FIXES = [{"sample_id": "conv-1", "qa_index": 1, "evidence_normalised": ["D1:1", "D2:1"]}]
 AUDIT = [
     {"sample_id": "conv-1", "qa_index": 3, "error_type": "WRONG_CITATION", "correct_evidence": ["D2:1"]},
@@ -39,13 +39,13 @@ AUDIT = [
 ]
 
 
-def write_small_locomo(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Fill the folder and make its digests the pinned ones; returns it as `dataset.directory` wants it."""
+def write_small_locomo(directory: Path, monkeypatch: pytest.MonkeyPatch, *records: object) -> str:
+    """Fill the folder with the records, or the one above, and make its files the known release; returns it as
+    `dataset.directory` wants it."""
     pins = []
-    for constant, content in (("_CONVERSATIONS", [RECORD]), ("_FIXES", FIXES), ("_AUDIT", AUDIT)):
-        name = getattr(locomo, constant).path
+    for name, content in ((CONVERSATIONS, records or [RECORD]), (FIXES_FILE, FIXES), (AUDIT_FILE, AUDIT)):
         (directory / name).write_text(json.dumps(content))
         pins.append(PinnedFile(name, hashlib.sha256((directory / name).read_bytes()).hexdigest()))
-        monkeypatch.setattr(locomo, constant, pins[-1])
-    monkeypatch.setattr(Locomo, "card", replace(Locomo.card, files=tuple(pins)))
+    small = Release("small", "one conversation", tuple(pins), is_told=False)
+    monkeypatch.setattr(Locomo, "card", replace(Locomo.card, releases=(small,)))
     return str(directory)

@@ -1,17 +1,22 @@
 """LoCoMo: counts of the pinned files, and the loader's rules on a small copy of the format."""
 
 import hashlib
+import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from eval.dataset import locomo
-from eval.dataset.locomo import Locomo
+from eval.dataset.card import dataset_digest
+from eval.dataset.ledger import Correction, ledger_text, read_ledger
+from eval.dataset.locomo import DEVELOPMENT, Locomo
+from eval.dataset.locomo_audit import mended
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
-from tests.support.small_locomo import RECORD, write_small_locomo
+from tests.support.small_locomo import AUDIT_FILE, CONVERSATIONS, RECORD, write_small_locomo
 
 
 @pytest.fixture
@@ -84,14 +89,103 @@ def test_protocols_have_different_digests(small: str) -> None:
     assert Locomo(small).load().digest == Locomo(small).load().digest
 
 
-def test_another_file_is_refused_with_both_digests(small: str) -> None:
-    path = Path(small) / locomo._CONVERSATIONS.path
+def test_an_unknown_file_is_taken_and_told_or_refused_where_that_is_asked_for(small: str) -> None:
+    path = Path(small) / CONVERSATIONS
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert Locomo(small, pinned=True).load().notes == Locomo(small).load().notes
     path.write_text(path.read_text() + " ")
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert Locomo(small).load().notes[0] == f"{path.name} is no known release, taken as it is (sha256 {digest})"
     with pytest.raises(DatasetError) as caught:
-        Locomo(small).load()
-    assert found in str(caught.value)
-    assert locomo._CONVERSATIONS.sha256 in str(caught.value)
+        Locomo(small, pinned=True).load()
+    assert f"sha256 is {digest}, expected {known} (small)" in str(caught.value)
+
+
+def test_a_part_is_taken_by_name(tmp_path: Path) -> None:
+    records = [RECORD | {"sample_id": f"conv-{n}"} for n in (1, 2, 3)]
+    (tmp_path / "locomo10.json").write_text(json.dumps(records, indent=2))
+    whole = Locomo(str(tmp_path)).load()
+    assert whole.workspaces == ["conv-1", "conv-2", "conv-3"]
+    part = Locomo(str(tmp_path), only=["conv-3", "conv-1"]).load()
+    assert part.transcripts == (whole.transcripts[0], whole.transcripts[2])
+    assert part.queries == tuple(q for q in whole.queries if q.workspace_id != "conv-2")
+    assert part.qrels.equals(whole.qrels.filter(~pl.col("query_id").str.starts_with("conv-2")))
+    assert (part.protocol, part.digest != whole.digest) == (whole.protocol + " only=conv-1,conv-3", True)
+    with pytest.raises(DatasetError, match=r"dataset.only names 'conv-9', which locomo10.json does not hold; it holds"):
+        Locomo(str(tmp_path), only=["conv-9"]).load()
+
+
+def test_both_evidences_are_judged_beside_each_other(small: str) -> None:
+    both, original, repaired = (Locomo(small, evidence=one).load() for one in ("both", "original", "repaired"))
+    assert both.qrels.equals(original.qrels)
+    assert both.repaired_qrels is not None
+    assert both.repaired_qrels.equals(repaired.qrels)
+    assert (original.repaired_qrels, repaired.repaired_qrels) == (None, None)
+    version = hashlib.sha256((Path(small) / AUDIT_FILE).read_bytes()).hexdigest()[:12]
+    assert both.notes == (
+        "2 evidence entries name no turn and are left out",
+        f"2 of 4 judged questions have other evidence than recorded (ledger: audit sha256 {version}, spelling 1)",
+        "1 of 4 judged questions stay in doubt; the evidence of 75.0% is undisputed",
+    )
+
+
+def test_evidence_goes_by_a_ledger_where_one_is_there(small: str) -> None:
+    audited = Locomo(small, evidence="repaired")
+    ledger = audited.evidence_ledger()
+    by_audit = audited.load()
+    path = Path(small) / "ledger.jsonl"
+    path.write_text(ledger_text(ledger.corrections))
+    assert read_ledger(path) == ledger
+    assert Locomo(small, evidence="repaired").load().qrels.equals(by_audit.qrels)
+    other = replace(ledger.corrections[-1], becomes=("D1:1",), in_doubt=True)
+    path.rename(Path(small) / "first.jsonl").write_text(ledger_text([other]))
+    assert evidence(Locomo(small, evidence="repaired"))["Wrongly cited"] == [
+        "Look at my dog\n[picture: a dog by a wall]"
+    ]
+    path.write_text(ledger_text(ledger.corrections))
+    with pytest.raises(DatasetError, match=r"name a ledger, dataset.ledger=FILE"):
+        Locomo(small, evidence="repaired").load()
+    assert Locomo(small, evidence="repaired", ledger="ledger.jsonl").load().qrels.equals(by_audit.qrels)
+    assert Locomo(small, evidence="repaired", ledger="first.jsonl").load().digest != by_audit.digest
+
+
+def test_a_ledger_of_other_evidence_is_refused(small: str) -> None:
+    (Path(small) / "ledger.jsonl").write_text(ledger_text([Correction("conv-1/0", ("D1:1",), (), True, "", "me", "1")]))
+    with pytest.raises(DatasetError, match=r"the evidence of 'conv-1/0' was \['D1:1'\], but \['D2:1'\] is recorded"):
+        Locomo(small, evidence="repaired").load()
+
+
+def test_without_corrections_repaired_evidence_is_refused(small: str) -> None:
+    (Path(small) / AUDIT_FILE).unlink()
+    with pytest.raises(DatasetError, match=r"dataset.evidence=both needs corrections, and .* holds none"):
+        Locomo(small, evidence="both").load()
+    assert len(Locomo(small).load().queries) == 4
+
+
+DAMAGES: dict[str, tuple[dict[str, object], str]] = {
+    "no questions": ({"qa": None}, "record 1: 'qa' must be a list, got null"),
+    "category": ({"qa": [{"question": "?", "category": 7, "evidence": []}]}, "'category' must be 1 to 5, got 7"),
+    "evidence": ({"qa": [{"question": "?", "category": 1, "evidence": [3]}]}, "'evidence[0]' must be text, got 3"),
+    "no turns": ({"conversation": {"speaker_a": "A", "dia_id": 1}}, "'conversation' holds no turn"),
+    "no date": (
+        {"conversation": {"speaker_a": "A", "session_1": [{"dia_id": "D1:1", "speaker": "A", "text": "a"}]}},
+        "conversation: 'session_1_date_time' is missing",
+    ),
+    "date": (
+        {"conversation": RECORD["conversation"] | {"session_1_date_time": "yesterday"}},
+        "'session_1_date_time' must be a time such as '1:56 pm on 8 May, 2023', got 'yesterday'",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_told_by_its_place(damage: str, tmp_path: Path) -> None:
+    changes, told = DAMAGES[damage]
+    (tmp_path / "locomo10.json").write_text(json.dumps([RECORD | changes]))
+    with pytest.raises(DatasetError) as caught:
+        Locomo(str(tmp_path)).load()
+    assert str(caught.value).startswith("locomo10.json: record 1")
+    assert told in str(caught.value)
 
 
 def test_a_missing_folder_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -106,7 +200,8 @@ def test_a_missing_folder_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"evidence": "fixed"}, "evidence must be one of: original, repaired"),
+        ({"evidence": "fixed"}, "evidence must be one of: both, original, repaired"),
+        ({"only": []}, "only must be null or a list of names, got"),
         ({"categories": [6]}, "categories must be"),
     ],
 )
@@ -130,3 +225,49 @@ if os.environ.get("LCM_DATASETS_DIR"):
         dataset = Locomo(evidence="repaired").load()
         judged = set(dataset.qrels["query_id"])
         assert sorted(q.query_id for q in dataset.queries if q.query_id not in judged) == ["conv-26/30", "conv-26/46"]
+
+    def test_the_development_part_keeps_its_digests_and_says_nothing_of_its_release() -> None:
+        original, repaired = Locomo(pinned=True).load(), Locomo(evidence="repaired", pinned=True).load()
+        assert original.digest == dataset_digest(DEVELOPMENT.files[:1], original.protocol)
+        assert repaired.digest == dataset_digest(DEVELOPMENT.files, repaired.protocol)
+        assert original.notes == ("4 evidence entries name no turn and are left out",)
+        ledger = "ledger: audit sha256 774d8a786b28, spelling 1"
+        assert repaired.notes == (
+            f"39 of 1155 judged questions have other evidence than recorded ({ledger})",
+            "58 of 1155 judged questions stay in doubt; the evidence of 95.0% is undisputed",
+        )
+
+    def test_a_part_of_the_published_form_is_the_development_part(tmp_path: Path) -> None:
+        folder = Path(os.environ["LCM_DATASETS_DIR"]) / "locomo"
+        records = json.loads((folder / "locomo_dev.json").read_text())
+        more = [RECORD | {"sample_id": "conv-47"}]
+        (tmp_path / "locomo10.json").write_text(json.dumps(records + more, indent=2))
+        findings = json.loads((folder / "audit_errors_dev.json").read_text())
+        by_id = [{k: v for k, v in one.items() if k not in ("sample_id", "qa_index")} for one in findings]
+        (tmp_path / "errors.json").write_text(json.dumps(by_id))
+        names = [record["sample_id"] for record in records]
+        for choice in ("original", "repaired"):
+            part, whole = Locomo(str(tmp_path), only=names, evidence=choice).load(), Locomo(evidence=choice).load()
+            assert (part.transcripts, part.queries, part.groups) == (whole.transcripts, whole.queries, whole.groups)
+            assert part.qrels.equals(whole.qrels)
+        assert len(Locomo(str(tmp_path)).load().transcripts) == 7
+        answers = [type(q["answer"]) for record in records for q in record["qa"] if "answer" in q]
+        assert (answers.count(int), len(answers)) == (6, 887)  # none of them is read
+
+    def test_the_rule_of_spelling_gives_what_was_mended_by_hand() -> None:
+        folder = Path(os.environ["LCM_DATASETS_DIR"]) / "locomo"
+        talks = {r["sample_id"]: r["conversation"] for r in json.loads((folder / "locomo_dev.json").read_text())}
+        turns = {
+            name: {
+                t["dia_id"]
+                for key, said in talk.items()
+                if isinstance(said, list)
+                for t in said
+                if key[:7] == "session"
+            }
+            for name, talk in talks.items()
+        }
+        fixes = json.loads((folder / "evidence_fixes_dev.json").read_text())
+        assert [mended(fix["evidence_original"], turns[fix["sample_id"]]) for fix in fixes] == [
+            fix["evidence_normalised"] for fix in fixes
+        ]

@@ -1,6 +1,7 @@
 """Retrieval measures against hand arithmetic, brute force, and ir-measures itself."""
 
 import math
+from dataclasses import replace
 
 import ir_measures
 import polars as pl
@@ -101,6 +102,24 @@ def test_a_document_that_covers_several_messages_finds_them_all_and_shows_its_co
     found = values(["recall@1", "tokens@1", "tokens@2"], {"q": ["wide", "narrow"]}, {"q": ["m0", "m2"]}, covers)
     assert found["q", "recall@1"] == 1
     assert (found["q", "tokens@1"], found["q", "tokens@2"]) == (30, 60)
+
+
+def test_corrected_evidence_is_measured_beside_the_recorded() -> None:
+    recorded, corrected = dataset({"q": ["m0"], "lost": []}), dataset({"q": ["m4", "m1"], "lost": ["m2"]})
+    both = replace(recorded, repaired_qrels=corrected.qrels)
+    retrieval = Retrieval(names=["recall@2", "tokens@2"])
+    found = {(q, name): value for _, q, name, value in of_arm(retrieval, {"q": ["m0", "m4"]}, both).iter_rows()}
+    assert found == {
+        ("q", "recall@2"): 1.0,
+        ("q", "session.recall@2"): 1.0,
+        ("q", "tokens@2"): 20.0,
+        ("q", "repaired.recall@2"): 1 / 2,
+        ("q", "repaired.session.recall@2"): 1.0,
+        ("lost", "repaired.recall@2"): 0.0,
+        ("lost", "repaired.session.recall@2"): 0.0,
+    }
+    (part,) = {len(frame) for frame in (both.part(["default"]).repaired_qrels, corrected.qrels) if frame is not None}
+    assert part == 3
 
 
 def test_session_level_counts_sessions() -> None:

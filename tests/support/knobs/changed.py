@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from eval.dataset.ledger import Correction, ledger_text
 from eval.dataset.sample import bundled_directory
 from lcm.retrieval.embedder.export import find_export
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
@@ -25,10 +26,24 @@ from tests.support.knobs.families import (
     TIERS,
 )
 from tests.support.knobs.small_datasets import SMALL_DATASETS
+from tests.support.small_locomo import RECORD
 
 
 def _copy(name: str, here: Path) -> str:
     return str(shutil.copytree(here / name, here / "copy"))
+
+
+def _another_talk(here: Path) -> str:
+    path = here / "another.json"
+    talk = RECORD | {"qa": [{"question": "What is lovely?", "category": 4, "evidence": ["D1:2"]}]}
+    path.write_text(json.dumps([talk]))
+    return str(path)
+
+
+def _ledger(here: Path) -> str:
+    path = here / "ledger.jsonl"
+    path.write_text(ledger_text([Correction("conv-1/0", ("D2:1",), ("D1:2",), False, "wrong", "knobs", "1")]))
+    return str(path)
 
 
 def profiles(path: Path, old: str, **others: str) -> str:
@@ -135,6 +150,9 @@ CHANGED: Mapping[str, Any] = {
     "measures/retention:retention.rouge_threshold": 1.0,
     "dataset/beam:size": "500K",
     "dataset/locomo:evidence": "repaired",
+    "dataset/locomo:file": _another_talk,
+    "dataset/locomo:ledger": _ledger,
+    "dataset/locomo:only": ["conv-1"],
     "dataset/longmemeval:protocol": "all",
     "dataset/qmsum:marks": "keep",
     "dataset/sample:directory": lambda here: str(bundled_directory()),

@@ -40,6 +40,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "measures/retention:retention.rouge_threshold": {**TINY, "measures.retention.budgets": [500]},
     "measures/summary_quality:summary_quality.target_tokens": TINY,
     "measures/latency:latency.warmup_queries": {"measures.latency.queries": 3},
+    "dataset/locomo:ledger": {"dataset.evidence": "repaired"},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns

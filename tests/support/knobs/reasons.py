@@ -16,10 +16,8 @@ REASONS: Mapping[str, str] = {
         for key in ("directory", "max_gib", "memory_gib")
     },
     "measures/latency:latency.warmup_queries": "asked first and not counted",
-    **{
-        f"dataset/{name}:directory": "where the files lie; their digests are pinned"
-        for name in (*SMALL_DATASETS, "sample")
-    },
+    **{f"dataset/{name}:directory": "where the files lie; they are the same" for name in (*SMALL_DATASETS, "sample")},
+    "dataset/locomo:pinned": "what refuses an unknown file changes nothing in a known one",
     "dataset/transcripts:format": "the format that is detected and the same one named read the same",
     "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
     **{

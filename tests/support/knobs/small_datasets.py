@@ -10,12 +10,17 @@ from tests.eval.dataset.test_dialogsum import write_small_dialogsum
 from tests.eval.dataset.test_longmemeval import write_small_longmemeval
 from tests.eval.dataset.test_personamem import write_small_personamem
 from tests.eval.dataset.test_qmsum import write_small_qmsum
-from tests.support.small_locomo import write_small_locomo
+from tests.support.small_locomo import RECORD, write_small_locomo
+
+
+def _two_conversations(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    return write_small_locomo(directory, monkeypatch, RECORD, RECORD | {"sample_id": "conv-2"})
+
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
     "beam": write_small_beam,
     "dialogsum": write_small_dialogsum,
-    "locomo": write_small_locomo,
+    "locomo": _two_conversations,
     "longmemeval": write_small_longmemeval,
     "personamem": write_small_personamem,
     "qmsum": write_small_qmsum,
