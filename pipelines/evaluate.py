@@ -19,6 +19,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from eval.experiment.run_folder import begin_run
+from eval.measures.measure import directions_of
 from pipelines.config.building import refuse_unused
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import experiment_of, measured, parts_of
@@ -44,5 +45,5 @@ def evaluate(config: DictConfig, folder: Path) -> None:
     with parts["tracking"].logger() as log:
         with progress() as show:
             summary = measured(config, experiment, folder, show)
-        show_run(summary, folder)
+        show_run(summary, folder, directions_of(experiment.evaluator.measures))
         log_and_report(log, folder)

@@ -92,7 +92,7 @@ def _checked(
     for name, queries in timed(measures).items():
         if settings.pruner != "none":
             raise LcmError(
-                f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a latency is not known by "
+                f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a time is not known by "
                 f"folds; set measures.{name}.queries=0"
             )
     given = {one.lstrip("+~").partition("=")[0] for one in overrides}

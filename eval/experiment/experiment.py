@@ -20,6 +20,7 @@ from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
     VALUES_SCHEMA,
+    Direction,
     QueryMeasure,
     RunMeasure,
     RunReading,
@@ -27,6 +28,7 @@ from eval.measures.measure import (
     TellsSection,
     TimingMeasure,
     Warns,
+    directions_of,
 )
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries
@@ -67,6 +69,8 @@ class Outcome:
     """What a reader of the numbers must know."""
     seconds: Mapping[str, float]
     """Wall time by phase."""
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+    """Measure of queries -> which way it is better; higher where none is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,7 @@ class Experiment:
                 *self._flags(QueryMeasure, values, documents),
             ),
             seconds={},
+            directions=directions_of(evaluator.measures),
         )
 
     def _of_memories(self, results: Sequence[WorkspaceResult]) -> dict[str, pl.DataFrame]:

@@ -16,6 +16,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
 from eval.measures.means import ALL, Entry, entry
+from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
 from lcm.files import written_whole
@@ -80,7 +81,8 @@ def write_run(
     (folder / "environment.json").write_text(json.dumps(told, indent=2) + "\n")
     outcome.run.write_parquet(folder / "run.parquet")
     outcome.documents.write_parquet(folder / "documents.parquet")
-    outcome.values.write_parquet(folder / "per_query.parquet")
+    direction = pl.col("measure").replace_strict(outcome.directions, default="higher", return_dtype=pl.String)
+    outcome.values.with_columns(direction=direction).write_parquet(folder / "per_query.parquet")
     outcome.means.write_parquet(folder / "measures.parquet")
     outcome.decisions.write_parquet(folder / "decisions.parquet")
     for name, frame in outcome.frames.items():
@@ -133,6 +135,22 @@ def read_summary(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
     return summary
+
+
+def directions(folder: Path) -> dict[str, Direction]:
+    """Measure of queries -> which way it is better, as a complete run says; empty where it does not.
+
+    Raises:
+        LcmError: if its file is damaged.
+    """
+    path = folder / "per_query.parquet"
+    try:
+        values = pl.scan_parquet(path)
+        if "direction" not in values.collect_schema():
+            return {}
+        return dict(values.select("measure", "direction").unique().collect().iter_rows())
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); run `lcm evaluate` again") from error
 
 
 def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

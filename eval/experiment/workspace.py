@@ -145,9 +145,10 @@ class WorkspaceEvaluator:
         """Whether a measure reads the memory as it stands now."""
         if checkpoint.queries:
             return isinstance(measure, QueryMeasure)
-        if isinstance(measure, TimingMeasure):
-            return any(query.workspace_id == workspace for query in measure.chosen(self.dataset.queries))
-        return isinstance(measure, MemoryMeasure)
+        if not isinstance(measure, MemoryMeasure):
+            return False
+        chosen = measure.chosen(self.dataset.queries) if isinstance(measure, TimingMeasure) else None
+        return chosen is None or any(query.workspace_id == workspace for query in chosen)
 
     def _ranked(
         self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_StageKeys"
@@ -193,6 +194,8 @@ def refuse_unmeasured(measures: Mapping[str, Measure]) -> None:
                 raise LcmError(
                     f"measures.{giver[value]} and measures.{name} both measure {value}: leave one of them out"
                 )
+            if ("/" in value) != isinstance(measure, TimingMeasure):
+                raise LcmError(f"measures.{name} gives {value!r}: names with a / are those of measures of time alone")
 
 
 class _StageInputs:

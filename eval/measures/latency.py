@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 import polars as pl
 
-from eval.measures.measure import MemoryReading
+from eval.measures.measure import Direction, MemoryReading
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
@@ -33,12 +33,14 @@ class Latency:
     def __post_init__(self) -> None:
         check_range(self, "queries", "warmup_queries", ge=0)
 
-    @property
     def timed_queries(self) -> int:
         return self.queries
 
     def value_names(self) -> list[str]:
         return [f"latency/{part}_p{q}_ms" for part in PARTS for q in _PERCENTILES] if self.queries else []
+
+    def direction(self, value: str) -> Direction:
+        return "lower"
 
     def depends_on(self, system: System) -> None:
         """No two measurements are equal."""

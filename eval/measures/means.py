@@ -24,6 +24,8 @@ MEANS_SCHEMA: dict[str, pl.DataType] = {
 }
 Entry = Mapping[str, float | None]
 """A mean as a summary tells it: value, n, low, high; None where it is no number."""
+WHOLE_FROM = 5
+"""A mean cost above this, as tokens are, is written as a whole number."""
 _BOUNDED = ("value", "n", "low", "high")
 
 
@@ -97,3 +99,8 @@ class Means:
 
 def entry(row: Mapping[str, float]) -> Entry:
     return {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
+
+
+def written(value: float, is_cost: bool) -> str:
+    """A mean as tables have it: three places; a cost above 5 as a whole number."""
+    return f"{value:.0f}" if is_cost and value > WHOLE_FROM else f"{value:.3f}"

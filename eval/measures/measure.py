@@ -12,10 +12,11 @@ a file of the measure's own name, and told in a section of that name in the summ
 rows arm, conversation_id, measure, value, or what the measure's own `section` makes of its rows.
 """
 
+import pkgutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -24,6 +25,9 @@ from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.token_estimator.utf16_units import Utf16Units
+
+Direction = Literal["higher", "lower"]
+"""Which values of a measure are better."""
 
 REPORT_TOKENS = Utf16Units()
 """The one estimator behind every reported token count, whatever the system under test uses."""
@@ -67,12 +71,21 @@ class RunReading:
 class Measure(Protocol):
     """A `measures` choice: one of the four below.
 
-    Laws: rows come in an order that depends on nothing but what is read; a value is a number or the row is left out. A
-    measure whose name ends in `tokens` or `_ms`, as it stands before an `@`, is a cost: lower is better.
+    Laws: rows come in an order that depends on nothing but what is read; a value is a number or the row is left out.
+    Higher values are better, unless it says otherwise of them (`TellsDirection`).
     """
 
     def value_names(self) -> Sequence[str]:
         """The measures of queries that it gives rows of."""
+        ...
+
+
+@runtime_checkable
+class TellsDirection(Protocol):
+    """A measure some of whose values are better low, as costs are."""
+
+    def direction(self, value: str) -> Direction:
+        """Of one of `value_names()`."""
         ...
 
 
@@ -120,10 +133,11 @@ class SystemMeasure(Measure, Protocol):
 
 @runtime_checkable
 class TimingMeasure(Measure, Protocol):
-    """A measure of time, with a setting `queries`: its section stands under `timing` as `NAME_ms`, and an objective of
-    `lcm tune` is `NAME/PART_PERCENTILE`, as in that section."""
+    """A measure of time, with a setting `queries`: two equal runs may differ in it, and it changes no other number.
 
-    @property
+    Its section, part -> name -> number, stands under `timing` as `NAME_ms`, its whole first; an objective of `lcm tune`
+    is `NAME/PART_NAME`, one of its `value_names()`: no other measure's names have a `/`."""
+
     def timed_queries(self) -> int:
         """At most; 0 = the measure is off."""
         ...
@@ -154,9 +168,27 @@ class Warns(Protocol):
         ...
 
 
+def is_timing(settings: object) -> bool:
+    """Whether settings, with the class that they are of under `_target_`, are those of a measure of time."""
+    try:
+        kind = pkgutil.resolve_name(str(settings["_target_"])) if isinstance(settings, Mapping) else None
+    except (KeyError, ValueError, ImportError, AttributeError):
+        return False  # of an older or another package: whoever builds it says so
+    return isinstance(kind, type) and issubclass(kind, TimingMeasure)
+
+
+def directions_of(measures: Mapping[str, Measure]) -> dict[str, Direction]:
+    """Value -> which way it is better."""
+    return {
+        value: one.direction(value) if isinstance(one, TellsDirection) else "higher"
+        for one in measures.values()
+        for value in one.value_names()
+    }
+
+
 def timed(measures: Mapping[str, Measure]) -> dict[str, int]:
     """Measure of time -> how many live queries it times; those that time none are left out."""
-    found = {name: one.timed_queries for name, one in measures.items() if isinstance(one, TimingMeasure)}
+    found = {name: one.timed_queries() for name, one in measures.items() if isinstance(one, TimingMeasure)}
     return {name: queries for name, queries in found.items() if queries}
 
 

@@ -6,9 +6,8 @@ SYSTEM_ARM = "system"
 RANKING_MEASURES = ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP", "tokens")
 """Of `measures.retrieval`: each by itself or before `@` and a cutoff; `session.` stands before those of sessions."""
 
-CONTEXT_MEASURES = (
-    "verbatim", "summarised", "reachable", "retained", "expansions", "expansion_tokens", "context_tokens",
-)  # fmt: skip
+CONTEXT_COSTS = ("expansions", "expansion_tokens", "context_tokens")
+CONTEXT_MEASURES = ("verbatim", "summarised", "reachable", "retained", *CONTEXT_COSTS)
 """Of `measures.retention`: each before `@` and a budget."""
 
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, MemoryReading
-from eval.measures.names import CONTEXT_MEASURES
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, MemoryReading
+from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, kind_of
 from eval.measures.rouge import rouge
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
@@ -49,6 +49,9 @@ class Retention:
 
     def value_names(self) -> list[str]:
         return [f"{name}@{budget}" for budget in self.budgets for name in CONTEXT_MEASURES]
+
+    def direction(self, value: str) -> Direction:
+        return "lower" if kind_of(value) in CONTEXT_COSTS else "higher"
 
     def depends_on(self, system: System) -> list[object]:
         """How contexts are assembled, and what is recalled into them."""

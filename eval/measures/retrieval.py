@@ -31,7 +31,7 @@ import polars as pl
 from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, RunReading
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED
 
 Level = Literal["message", "session"]
@@ -65,6 +65,9 @@ class Retrieval:
         leveled = [name for name in self.names if not name.startswith("tokens")]
         tokens = [name for name in self.names if name.startswith("tokens")]
         return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens]
+
+    def direction(self, value: str) -> Direction:
+        return "lower" if value.startswith("tokens") else "higher"
 
     def of_run(self, reading: RunReading) -> pl.DataFrame:
         """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from eval.measures.measure import is_timing
 from eval.regression.side import Side
 from lcm.errors import LcmError
 
 MEASURES = "measures"
 SETTINGS = ("replay", MEASURES)
 """Groups of the configuration that decide what a number means; what of the dataset does is in its digest."""
-_FREE = ("measures.retrieval.names", "measures.retention.budgets", "measures.latency")
-"""Of these groups, what decides which measures there are but changes no value."""
+_FREE = ("measures.retrieval.names", "measures.retention.budgets")
+"""Of these groups, what decides which measures there are but changes no value; so do measures of time."""
 _ALIKE = "evaluate both alike"
 
 
@@ -47,6 +48,11 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     if not judged:
         there = ", ".join(sorted(known[baseline.name] & known[candidate.name])) or "none"
         raise LcmError(f"neither run has any of {', '.join(measures)}: choose regress.measures from: {there}")
+    told = {*baseline.directions, *candidate.directions}
+    if untold := next((measure for measure in judged if measure not in told), None):
+        raise LcmError(
+            f"neither run says whether more or less of {untold} is better: evaluate one of them again with this lcm"
+        )
     for measure in judged:
         of_both = [set(side.values.filter(measure=measure)["query_id"]) for side in (baseline, candidate)]
         _require_same_queries(f"{measure} of ", *of_both)
@@ -96,7 +102,7 @@ def _settings(config: Mapping[str, Any]) -> dict[str, object]:
 
 def _places(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     nodes = {place: node for group in SETTINGS for place, node in _nodes(config, group).items()}
-    return {place: node for place, node in nodes.items() if place not in _FREE}
+    return {place: node for place, node in nodes.items() if not is_timing(node)}
 
 
 def _nodes(config: Mapping[str, Any], group: str) -> dict[str, Mapping[str, Any]]:

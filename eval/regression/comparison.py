@@ -55,6 +55,8 @@ class Comparison:
     """Worst first."""
     left_out: tuple[str, ...]
     """Measures that neither run has."""
+    costs: frozenset[str]
+    """The measures of which less is better."""
     unknown: tuple[str, ...]
     """Settings that may differ, for the configuration of a side does not tell them."""
     alpha: float

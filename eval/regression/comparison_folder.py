@@ -97,5 +97,5 @@ def _prefix(group: str) -> str:
 
 def _side(side: Side) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
-    latency = side.summary.get("timing", {}).get("latency_ms", {})
-    return {"name": side.name, **{key: side.summary.get(key) for key in known}, "latency_ms": latency}
+    times = {name: section for name, section in side.summary.get("timing", {}).items() if name != "seconds"}
+    return {"name": side.name, **{key: side.summary.get(key) for key in known}, **times}

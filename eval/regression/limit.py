@@ -5,10 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eval.measures.names import kind_of
-
 _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_COSTS = ("tokens", "expansions", "_ms")
 _KEYS = {"tolerance", "detectable"}
 
 
@@ -54,12 +51,6 @@ def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
         return Limit(**settings)
     except ValueError as error:
         raise ValueError(f"measures.{measure}.{error}") from None  # the deepest cause is what a user is told
-
-
-def is_lower_better(measure: str) -> bool:
-    """Costs are better low: tokens, expansions, times."""
-    kind = kind_of(measure)
-    return kind.startswith("latency") or kind.endswith(_COSTS)
 
 
 def _in_units(value: float | str, mean: float) -> float:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from eval.dataset.dataset import generated_label
 from eval.regression.comparison import Comparison
@@ -50,13 +50,13 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"### {len(comparison.worse)} queries that got worse, worst first"
         for query in comparison.worse:
             yield ""
-            yield from _query(query)
+            yield from _query(query, comparison.costs)
 
 
-def _query(query: WorseQuery) -> Iterator[str]:
+def _query(query: WorseQuery, costs: Collection[str]) -> Iterator[str]:
     yield f"<details><summary>{_html(query.query_id)} ({_html(query.category)}): {_html(query.text)}</summary>"
     yield ""
-    yield f"{changes(query)}; {query.evidence} messages of evidence"
+    yield f"{changes(query, costs)}; {query.evidence} messages of evidence"
     if query.baseline is not None and query.candidate is not None and (query.baseline or query.candidate):
         yield ""
         yield "| rank | baseline | candidate |"

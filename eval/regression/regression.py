@@ -1,7 +1,7 @@
 """Has a candidate become worse than a baseline, on the same queries?"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from eval.regression.agreement import require_comparable, unknown_settings
 from eval.regression.comparison import ALL, ROW_SCHEMA, Comparison, Verdict, group_of
-from eval.regression.limit import is_lower_better, limit_of
+from eval.regression.limit import limit_of
 from eval.regression.side import Side
 from eval.regression.worse_query import worse_queries
 from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
@@ -83,15 +83,18 @@ class Regression:
         measures = require_comparable(baseline, candidate, list(self._judged()))
         queries = baseline.queries
         before, after = (_table(side, queries, measures) for side in (baseline, candidate))
-        rows = self._judge(queries, measures, before, after)
+        directions = {**baseline.directions, **candidate.directions}
+        costs = frozenset(measure for measure in measures if directions[measure] == "lower")
+        rows = self._judge(queries, measures, costs, before, after)
         left_out = [measure for measure in self._judged() if measure not in measures]
         return Comparison(
             baseline=baseline,
             candidate=candidate,
             rows=rows,
             verdict=_whole(rows),
-            worse=worse_queries(baseline, candidate, measures, self.worst_queries, self.depth),
+            worse=worse_queries(baseline, candidate, measures, costs, self.worst_queries, self.depth),
             left_out=tuple(left_out),
+            costs=costs,
             unknown=tuple(unknown_settings(baseline, candidate)),
             alpha=self.alpha,
             confidence=self.confidence,
@@ -101,7 +104,14 @@ class Regression:
         named = {name.replace("_at_", "@"): settings for name, settings in self.measures.items()}
         return {name: settings for name, settings in named.items() if settings is not None}
 
-    def _judge(self, queries: pl.DataFrame, measures: Sequence[str], before: _Floats, after: _Floats) -> pl.DataFrame:
+    def _judge(
+        self,
+        queries: pl.DataFrame,
+        measures: Sequence[str],
+        costs: Collection[str],
+        before: _Floats,
+        after: _Floats,
+    ) -> pl.DataFrame:
         """The rows of ROW_SCHEMA; `before` and `after` have a row for each query and a column for each measure."""
         asked = queries["category"].to_numpy()
         names = queries["category"].unique(maintain_order=True).to_list() if self.by_category else []
@@ -112,7 +122,9 @@ class Regression:
         for group, members in groups.items():
             of_group = None if clusters is None else clusters[members]
             found += self._group(group, measures, before[members], after[members], of_group)
-        rows = pl.DataFrame(found, schema=ROW_SCHEMA, orient="row", strict=False)
+        rows = pl.DataFrame(found, schema=ROW_SCHEMA, orient="row", strict=False).with_columns(
+            lower_is_better=pl.col("measure").is_in(list(costs))
+        )
         rows = rows.with_columns(
             p_holm=pl.Series(holm(rows["p"].to_numpy())).fill_nan(None), p=pl.col("p").fill_nan(None)
         )
@@ -159,7 +171,6 @@ class Regression:
                     "low": None if np.isnan(low[i]) else float(low[i]),
                     "high": None if np.isnan(high[i]) else float(high[i]),
                     "p": float(p_values[i]) if enough else float("nan"),
-                    "lower_is_better": is_lower_better(measure),
                     "tolerance": tolerance,
                     "detectable": detectable,
                 }

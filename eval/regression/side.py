@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import yaml
 
-from eval.experiment.run_folder import CONFIG, read_summary
+from eval.experiment.run_folder import CONFIG, directions, read_summary
+from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from lcm.errors import LcmError
 
@@ -28,6 +29,8 @@ class Side:
     """query_id, workspace_id, category, text, evidence (message ids)."""
     values: pl.DataFrame
     """query_id, measure, value: of the system, one a judged query; nothing where there is no number."""
+    directions: Mapping[str, Direction]
+    """Measure -> which way it is better; empty where the run does not say."""
     config: Mapping[str, Any] | None
     """The whole configuration; None where it is not at hand."""
     ranking: pl.DataFrame | None
@@ -67,7 +70,8 @@ def read_side(folder: Path, name: str) -> Side:
         query, measure, _ = twice.row(0)
         raise LcmError(f"{folder / 'per_query.parquet'} has several values of {measure} for query {query}: {_AGAIN}")
     queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS)
-    return Side(name, folder, summary, queries.select(_QUERY_COLUMNS), values, _config(folder), _ranking(folder, name))
+    asked = queries.select(_QUERY_COLUMNS)
+    return Side(name, folder, summary, asked, values, directions(folder), _config(folder), _ranking(folder, name))
 
 
 def _is_leveled(measure: str) -> bool:

@@ -1,10 +1,9 @@
 """Numbers and sentences that every report of a comparison uses."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from eval.regression.comparison import ALL, Comparison
-from eval.regression.limit import is_lower_better
 from eval.regression.worse_query import WorseQuery
 
 _EXPLAINED = {
@@ -19,27 +18,29 @@ def headline(comparison: Comparison) -> str:
     return _EXPLAINED[comparison.verdict]
 
 
-def number(value: float | None, measure: str) -> str:
-    """Shares to three places, costs to one; `-` where there is none."""
+def number(value: float | None, is_cost: bool) -> str:
+    """Of a cost to one place, else to three; `-` where there is none."""
     if value is None:
         return "-"
-    return f"{value:,.1f}" if is_lower_better(measure) else f"{value:.3f}"
+    return f"{value:,.1f}" if is_cost else f"{value:.3f}"
 
 
-def signed(value: float, measure: str) -> str:
-    return f"+{number(value, measure)}" if value > 0 else number(value, measure)
+def signed(value: float, is_cost: bool) -> str:
+    return f"+{number(value, is_cost)}" if value > 0 else number(value, is_cost)
 
 
 def interval(row: Mapping[str, Any]) -> str:
     if row["low"] is None:
         return "-"
-    return f"[{signed(row['low'], row['measure'])}, {signed(row['high'], row['measure'])}]"
+    return f"[{signed(row['low'], row['lower_is_better'])}, {signed(row['high'], row['lower_is_better'])}]"
 
 
-def changes(query: WorseQuery) -> str:
+def changes(query: WorseQuery, costs: Collection[str]) -> str:
     """`recall@10 1.000 -> 0.500, ...` of what changed for a query."""
-    values = query.values.items()
-    return ", ".join(f"{name} {number(before, name)} -> {number(after, name)}" for name, (before, after) in values)
+    return ", ".join(
+        f"{name} {number(before, name in costs)} -> {number(after, name in costs)}"
+        for name, (before, after) in query.values.items()
+    )
 
 
 def probability(value: float | None) -> str:
@@ -50,18 +51,18 @@ def probability(value: float | None) -> str:
 
 def allowed(row: Mapping[str, Any]) -> str:
     """The loss that is tolerated, with the sign of a loss."""
-    return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['measure'])}"
+    return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['lower_is_better'])}"
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
     """The numbers of a row: n, changed, baseline, candidate, difference, its interval, tolerance, p."""
-    measure = row["measure"]
+    is_cost = row["lower_is_better"]
     return [
         f"{row['n']:,}",
         f"{row['changed']:,}",
-        number(row["baseline"], measure),
-        number(row["candidate"], measure),
-        signed(row["difference"], measure),
+        number(row["baseline"], is_cost),
+        number(row["candidate"], is_cost),
+        signed(row["difference"], is_cost),
         interval(row),
         allowed(row),
         probability(row["p_holm"]),
@@ -70,11 +71,11 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 def sentence(row: Mapping[str, Any]) -> str:
     """What a row says, for a log or a test report."""
-    measure = row["measure"]
+    measure, is_cost = row["measure"], row["lower_is_better"]
     of = "" if row["group"] == ALL else f" ({row['group']})"
     return (
-        f"{measure}{of}: {number(row['baseline'], measure)} -> {number(row['candidate'], measure)}, difference "
-        f"{signed(row['difference'], measure)} {interval(row)}, tolerance {allowed(row)}, corrected p "
+        f"{measure}{of}: {number(row['baseline'], is_cost)} -> {number(row['candidate'], is_cost)}, difference "
+        f"{signed(row['difference'], is_cost)} {interval(row)}, tolerance {allowed(row)}, corrected p "
         f"{probability(row['p_holm'])}, {row['n']} queries, {row['changed']} changed: {row['verdict']}"
     )
 

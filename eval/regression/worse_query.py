@@ -1,11 +1,10 @@
 """The queries that got worse, with what each side ranked for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from eval.regression.limit import is_lower_better
 from eval.regression.side import Side
 
 
@@ -34,15 +33,15 @@ class WorseQuery:
 
 
 def worse_queries(
-    baseline: Side, candidate: Side, measures: Sequence[str], at_most: int, depth: int
+    baseline: Side, candidate: Side, measures: Sequence[str], costs: Collection[str], at_most: int, depth: int
 ) -> tuple[WorseQuery, ...]:
     """The queries that lost in a measure of quality, worst first.
 
     Sorted by the loss in the first measure, then in the second and so on, then by query id. Costs such as tokens make
     no query worse unless nothing else is measured.
     """
-    quality = [measure for measure in measures if not is_lower_better(measure)] or list(measures)
-    sign = -1 if is_lower_better(quality[0]) else 1
+    quality = [measure for measure in measures if measure not in costs] or list(measures)
+    sign = -1 if quality[0] in costs else 1
     both = baseline.values.join(candidate.values, on=["query_id", "measure"], suffix="_after")
     gains = (
         both.filter(pl.col("measure").is_in(quality))

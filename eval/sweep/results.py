@@ -8,7 +8,10 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.regression.limit import is_lower_better
+from eval.measures.means import written
+from eval.measures.measure import Direction
+
+_QUANTILES = ("p50_ms", "p95_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class PointResult:
     """None where it did not finish."""
     error: str | None = None
     """Why it did not, in a line; None where it was not tried."""
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+    """Measure -> which way it is better."""
 
     @property
     def measures(self) -> Mapping[str, Mapping[str, float | None]] | None:
@@ -39,7 +44,12 @@ class PointResult:
 def best(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value that any point reached."""
     values = [value for value in (result.value(measure) for result in results) if value is not None]
-    return None if not values else min(values) if is_lower_better(measure) else max(values)
+    return None if not values else min(values) if is_cost(results, measure) else max(values)
+
+
+def is_cost(results: Sequence[PointResult], measure: str) -> bool:
+    """Whether less of it is better."""
+    return any(result.directions.get(measure) == "lower" for result in results)
 
 
 def generated_labels(results: Sequence[PointResult]) -> str:
@@ -56,8 +66,8 @@ def generated_labels(results: Sequence[PointResult]) -> str:
 def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     """One row a point, in order: point, folder, state, error, a column for each swept key and each measure.
 
-    A measure has its interval beside it, `recall@10.low` and `recall@10.high`; live queries have
-    `latency.total_p50_ms` and `latency.total_p95_ms`, where they were timed.
+    A measure has its interval beside it, `recall@10.low` and `recall@10.high`; a measure of time has the median and the
+    95th percentile of its whole, `latency.total_p50_ms` and `latency.total_p95_ms`, where it timed anything.
     """
     swept = list(dict.fromkeys(key for result in results for key in result.settings))
     measured = list(dict.fromkeys(name for result in results for name in result.measures or {}))
@@ -73,10 +83,9 @@ def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     for name in measured:
         for part, column in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
             columns[column] = [((result.measures or {}).get(name) or {}).get(part) for result in results]
-    for quantile in ("p50_ms", "p95_ms"):
-        times = [_total_latency(result).get(quantile) for result in results]
-        if any(time is not None for time in times):
-            columns[f"latency.total_{quantile}"] = times
+    times = [_times(result) for result in results]
+    for name in dict.fromkeys(name for one in times for name in one):
+        columns[name] = [one.get(name) for one in times]
     return pl.DataFrame(columns, schema_overrides={"error": pl.String()}, strict=False)
 
 
@@ -104,17 +113,17 @@ def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str
         if result.measures is None:
             cells = ["-"] * len(measures)
         else:
-            cells = [_cell(result.value(name), tops[name]) for name in measures]
+            cells = [_cell(result.value(name), tops[name], is_cost(results, name)) for name in measures]
         lines.append(f"| {i} | `{_in_a_cell(result.label)}` | {' | '.join(cells)} |")
     failed = [(i, result) for i, result in enumerate(results) if result.error is not None]
     lines += ["", *(f"- point {i} failed: {_in_a_cell(str(result.error))}" for i, result in failed)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(value: float | None, top: float | None) -> str:
+def _cell(value: float | None, top: float | None, is_cost: bool) -> str:
     if value is None:
         return "-"
-    text = f"{value:.0f}" if value > 5 else f"{value:.3f}"  # tokens, not a share
+    text = written(value, is_cost)
     return f"**{text}**" if value == top else text
 
 
@@ -122,7 +131,13 @@ def _in_a_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _total_latency(result: PointResult) -> Mapping[str, float]:
+def _times(result: PointResult) -> dict[str, float]:
+    """Column -> number, of the first part of each measure of time."""
     timing = (result.summary or {}).get("timing", {})
-    found: Mapping[str, float] = timing.get("latency_ms", {}).get("total", {})
-    return found
+    wholes = {
+        f"{name.removesuffix('_ms')}.{part}": numbers
+        for name, section in timing.items()
+        if name != "seconds"
+        for part, numbers in list(section.items())[:1]
+    }
+    return {f"{whole}_{one}": numbers[one] for one in _QUANTILES for whole, numbers in wholes.items() if one in numbers}

@@ -6,9 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
-from eval.regression.limit import is_lower_better
 from eval.sweep.plot import plot
-from eval.sweep.results import PointResult, best, frame, generated_labels, markdown
+from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
 
 POINTS = "points.parquet"
 TABLE = "sweep.md"
@@ -37,7 +36,7 @@ def write_sweep(
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     write_whole(folder / TABLE, markdown(results, measures, title))
     shares = sorted(
-        (name for name in measures if not is_lower_better(name)), key=lambda name: _PLOTTED_FIRST not in name
+        (name for name in measures if not is_cost(results, name)), key=lambda name: _PLOTTED_FIRST not in name
     )
     if not plot(results, shares, folder / PLOT):
         (folder / PLOT).unlink(missing_ok=True)

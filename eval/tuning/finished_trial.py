@@ -39,7 +39,7 @@ def values_by_query(folder: Path) -> pl.DataFrame:
 
 
 def sums_by_fold(values: pl.DataFrame, objectives: Sequence[Objective], folds: Sequence[Fold]) -> Sums:
-    """Sum what was found for each query, by fold; latencies, which no query has, are left out.
+    """Sum what was found for each query, by fold; times, which no query has, are left out.
 
     Args:
         values: as `values_by_query` gives them.
@@ -54,7 +54,7 @@ def sums_by_fold(values: pl.DataFrame, objectives: Sequence[Objective], folds: S
     return {
         one.measure: {fold.name: found.get((one.measure, fold.name), [0.0, 0.0]) for fold in folds}
         for one in objectives
-        if not one.is_latency
+        if not one.is_time
     }
 
 
@@ -63,13 +63,13 @@ def table(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums and counts, each of shape (trials, objectives, folds).
 
-    A latency is that of the whole run in every fold, with a count of 1.
+    A time is that of the whole run in every fold, with a count of 1.
     """
     shape = (len(trials), len(objectives), len(folds))
     sums, counts = np.zeros(shape), np.zeros(shape)
     for t, trial in enumerate(trials):
         for o, one in enumerate(objectives):
-            if one.is_latency:
+            if one.is_time:
                 sums[t, o], counts[t, o] = trial.values[o], 1.0
             else:
                 pairs = np.array([trial.sums[one.measure][fold] for fold in folds])

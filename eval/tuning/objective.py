@@ -9,12 +9,11 @@ from eval.measures.measure import Measure
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, kind_of
 
 Direction = Literal["maximize", "minimize"]
-_LATENCY = "latency/"
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A measure by its name in the summary, or `latency/total_p50_ms`."""
+    """A measure by its name in the summary, or one of time such as `latency/total_p50_ms`."""
 
     measure: str
     direction: Direction
@@ -33,9 +32,9 @@ class Objective:
         return 1 if self.direction == "maximize" else -1
 
     @property
-    def is_latency(self) -> bool:
-        """Known of whole runs only, not of their folds."""
-        return self.measure.startswith(_LATENCY)
+    def is_time(self) -> bool:
+        """Of a measure of time: known of whole runs only, not of their folds."""
+        return "/" in self.measure
 
 
 def objective(settings: Mapping[str, Any]) -> Objective:
@@ -67,11 +66,12 @@ def unmeasured(objectives: Sequence[Objective], measures: Mapping[str, Measure])
         if objective.measure in names:
             continue
         kind, cutoff = kind_of(objective.measure), objective.measure.partition("@")[2]
+        giver = objective.measure.partition("/")[0]
         remedy = f"choose one of: {', '.join(names)}"
         if kind in CONTEXT_MEASURES and cutoff.isdecimal():
             remedy = f"set measures.retention.budgets=[{cutoff}]"
-        elif objective.is_latency and not any(name.startswith(_LATENCY) for name in names):
-            remedy = "set measures.latency.queries=100"
+        elif objective.is_time and giver in measures and not measures[giver].value_names():
+            remedy = f"set measures.{giver}.queries=100"
         elif kind in RANKING_MEASURES and cutoff.isdecimal():
             remedy = f"add it to measures.retrieval.names, or {remedy}"
         return f"study.objectives: nothing measures {objective.measure!r} here; {remedy}"
@@ -80,9 +80,10 @@ def unmeasured(objectives: Sequence[Objective], measures: Mapping[str, Measure])
 
 def overall(summary: Mapping[str, Any], objective: Objective) -> float | None:
     """The objective's value in a run's summary; None where it has none."""
-    if objective.is_latency:
-        part, _, name = objective.measure.removeprefix(_LATENCY).partition("_")
-        value = summary["timing"].get("latency_ms", {}).get(part, {}).get(name)
+    if objective.is_time:
+        giver, _, wanted = objective.measure.partition("/")
+        parts = summary["timing"].get(f"{giver}_ms", {}).items()
+        value = {f"{part}_{name}": number for part, numbers in parts for name, number in numbers.items()}.get(wanted)
     else:
         value = summary["measures"].get(objective.measure, {}).get("value")
     return None if value is None else float(value)

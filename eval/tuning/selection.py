@@ -99,7 +99,7 @@ def cross_validated(
 
     A fold in which the first objective judges no query is part of every other's training, and is not held out.
     """
-    if len(folds) < 2 or objectives[0].is_latency:
+    if len(folds) < 2 or objectives[0].is_time:
         return None
     sums, counts = table(trials, objectives, folds)
     chosen = pick(_means(sums, counts), objectives)

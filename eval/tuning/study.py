@@ -48,7 +48,7 @@ class Study:
                 f"pruner={self.pruner} needs a single objective, got {len(wanted)}: a trial is only stopped for what "
                 "one number says; choose pruner=none"
             )
-        if self.pruner != "none" and wanted[0].is_latency:
+        if self.pruner != "none" and wanted[0].is_time:
             raise ValueError(f"pruner={self.pruner}: {wanted[0].measure} is not known by folds; choose pruner=none")
 
     def wanted(self) -> tuple[Objective, ...]:

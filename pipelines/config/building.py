@@ -9,6 +9,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from eval.measures.measure import is_timing
 from lcm.errors import LcmError
 from pipelines.config import unused
 from pipelines.config.conf_folder import groups, slots
@@ -17,7 +18,7 @@ from pipelines.config.instantiation import RefusedError, instantiated, is_ours
 from pipelines.config.setting_types import expected, fits, misfits
 
 _BESIDE = ("tracking", "cache", "stages", "executor")
-"""What changes no number; so does `measures.latency`."""
+"""What changes no number; nor do measures of time."""
 
 
 def build(config: DictConfig, key: str) -> Any:
@@ -90,7 +91,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
     settings = {key: value for key, value in resolved(config).items() if key not in _BESIDE}
-    measures = {name: node for name, node in settings["measures"].items() if name != "latency"}
+    measures = {name: node for name, node in settings["measures"].items() if not is_timing(node)}
     return {**settings, "measures": measures}
 
 

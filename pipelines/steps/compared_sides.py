@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
+from eval.measures.measure import is_timing
 from eval.regression.agreement import MEASURES, SETTINGS, require_same_settings
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
@@ -18,8 +19,6 @@ from pipelines.steps.point import evaluated
 
 SHARED = ("dataset", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
-_TIMED = "latency"
-"""The measure that no comparison asks for: left out, as control arms are, where no override names it."""
 _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
 
@@ -126,8 +125,9 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
             for name, node in others.items() if "_target_" not in others else ():  # which is how they were kept once
                 if name not in measures:
                     config.measures[name] = node
-        if _TIMED not in measures:
-            config.measures.pop(_TIMED, None)
+        for name, node in list(config.measures.items()):  # no comparison asks for times, as for control arms
+            if name not in measures and is_timing(node):
+                config.measures.pop(name)
     return config
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from eval.dataset.dataset import Dataset
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Progress
-from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
+from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
 from eval.sweep.point_folder import PointFolder
 from eval.sweep.results import PointResult
@@ -260,7 +260,9 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
         if summary is None and error is None:
             error = "it was not finished"
         pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
-        results.append(PointResult(point.name, point.label, {key: value for key, _, value in pairs}, summary, error))
+        settings = {key: value for key, _, value in pairs}
+        told = {} if summary is None else directions(kept.path)
+        results.append(PointResult(point.name, point.label, settings, summary, error, told))
     return results
 
 

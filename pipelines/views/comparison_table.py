@@ -45,6 +45,6 @@ def show_comparison(comparison: Comparison, report: Path) -> None:
     for query in comparison.worse:
         text = " ".join(query.text.split())
         text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
-        say(f"worse: {query.query_id} {text!r}: {changes(query)}")
+        say(f"worse: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
     say(f"{comparison.verdict}: {headline(comparison)}")
     say(f"Kept, with the rankings of both sides: {report}")

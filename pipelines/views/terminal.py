@@ -28,8 +28,10 @@ from rich.text import Text
 from eval.dataset.dataset import generated_label
 from eval.experiment import experiment
 from eval.experiment.run_folder import sections
+from eval.measures.means import WHOLE_FROM, written
+from eval.measures.measure import Direction
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
-from eval.sweep.results import PointResult, best, generated_labels
+from eval.sweep.results import PointResult, best, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
@@ -45,8 +47,6 @@ WIDE_MEASURES = ("recall", "tokens")
 
 RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
 """The columns of the table of contexts."""
-
-_HEADINGS = {"summary_quality": ("summaries", "beside the reference summaries, mean over conversations")}
 
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
@@ -159,12 +159,17 @@ def progress() -> Iterator[experiment.Progress]:
         yield tell
 
 
-def show_run(summary: Mapping[str, Any], folder: Path) -> None:
-    """The run's tables: arms, then categories, then latency."""
+def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction]) -> None:
+    """The run's tables: arms, then categories, then times.
+
+    Args:
+        directions: measure of queries -> which way it is better.
+    """
     out = console()
     counts = summary["counts"]
     dataset = summary["dataset"]
     names = _shown(summary["measures"])
+    costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
     out.print(
         f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
@@ -174,14 +179,16 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     if counts["judged_queries"]:
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
-        _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}")
+        _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
     if summary["categories"]:
-        _print_table(out, "category", summary["categories"], names, _labelled("the system, by category", label))
-    latency = summary["timing"].get("latency_ms")
-    if latency:
-        percentiles = ((part, *(f"{values[f'p{q}_ms']:.2f}" for q in (50, 95, 99))) for part, values in latency.items())
-        show_table(("live query, ms", "p50", "p95", "p99"), percentiles)
-    _show_contexts(out, summary)
+        title = _labelled("the system, by category", label)
+        _print_table(out, "category", summary["categories"], names, title, costs)
+    for name, section in summary["timing"].items():
+        if name != "seconds" and section:
+            columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
+            times = ((part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items())
+            show_table((f"{name.removesuffix('_ms')}, ms", *(one.removesuffix("_ms") for one in columns)), times)
+    _show_contexts(out, summary, costs)
     if summary.get("decisions"):
         total = sum(summary["decisions"].values())
         decided = ((action, n, f"{n / total:.1%}") for action, n in summary["decisions"].items())
@@ -193,7 +200,7 @@ def show_run(summary: Mapping[str, Any], folder: Path) -> None:
     say(f"Kept: {folder}")
 
 
-def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
+def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[str]) -> None:
     """What compaction did, what of the evidence the assembled contexts hold, and summaries beside references."""
     done = summary.get("compression") or {}
     if done.get("summaries"):
@@ -213,13 +220,12 @@ def _show_contexts(out: Console, summary: Mapping[str, Any]) -> None:
             for budget in budgets
         }
         title = _labelled("mean share of a query's evidence", generated_label(summary["dataset"]))
-        _print_table(out, "budget", rows, RETAINED, title)
+        _print_table(out, "budget", rows, RETAINED, title, {kind_of(name) for name in costs})
     for name, section in sections(summary).items():
         arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
         if arms and all("value" in entry for entries in arms for entry in entries.values()):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
-            heading, title = _HEADINGS.get(name, (name, "mean over conversations"))
-            _print_table(out, heading, section, names, title)
+            _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
 
 
 def show_points(results: Sequence[PointResult], folder: Path) -> None:
@@ -231,7 +237,8 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
         rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
         tops = {name: best(results, name) for name in names}
         title = _labelled("the system, by point; * = best", generated_labels(results))
-        _print_table(out, "point", rows, names, title, tops)
+        costs = [name for name in names if is_cost(results, name)]
+        _print_table(out, "point", rows, names, title, costs, tops)
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
@@ -266,13 +273,14 @@ def _print_table(
     rows: Mapping[str, Measures],
     names: Sequence[str],
     title: str,
+    costs: Collection[str] = (),
     tops: Mapping[str, float | None] = MappingProxyType({}),
 ) -> None:
     """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
     narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
     choices = [(names, True), (narrow or names, True), *((names[:n], False) for n in range(len(names), 0, -1))]
     for kept, with_intervals in choices:
-        table = _table(heading, rows, kept, tops, with_intervals=with_intervals)
+        table = _table(heading, rows, kept, costs, tops, with_intervals=with_intervals)
         if fits(out, table):
             break
     if not with_intervals:
@@ -290,6 +298,7 @@ def _table(
     heading: str,
     rows: Mapping[str, Measures],
     names: Sequence[str],
+    costs: Collection[str],
     tops: Mapping[str, float | None],
     *,
     with_intervals: bool,
@@ -301,26 +310,29 @@ def _table(
         table.add_column(name, justify="right", no_wrap=True)
     for label, measures in rows.items():
         n = max((entry["n"] or 0 for entry in measures.values()), default=0)
-        cells = (_cell(measures.get(name), n, with_intervals, tops.get(name)) for name in names)
+        cells = (_cell(measures.get(name), n, with_intervals, tops.get(name), name in costs) for name in names)
         table.add_row(escape(label), f"{n:g}", *cells)
     return table
 
 
-def _cell(entry: Mapping[str, float | None] | None, n: float, with_interval: bool, top: float | None) -> str:
-    """A mean, with its own n where that is not the row's, and a star where it is the best."""
+def _cell(
+    entry: Mapping[str, float | None] | None, n: float, with_interval: bool, top: float | None, is_cost: bool
+) -> str:
+    """A mean, with its own n where that is not the row's, and a star where it is the best; a cost that is
+    written as a whole number without its interval."""
     if entry is None or entry["value"] is None:
         return "-"
     star = "*" if entry["value"] == top else ""
     own = "" if entry["n"] == n else f" n={entry['n']:g}"
-    if entry["value"] > 5:  # tokens, not a share
-        return f"{entry['value']:.0f}{star}{own}"
-    if not with_interval or entry["low"] is None or entry["high"] is None:
-        return f"{entry['value']:.3f}{star}{own}"
-    return f"{entry['value']:.3f}{star} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
+    mean = f"{written(entry['value'], is_cost)}{star}"
+    is_whole = is_cost and entry["value"] > WHOLE_FROM
+    if is_whole or not with_interval or entry["low"] is None or entry["high"] is None:
+        return f"{mean}{own}"
+    return f"{mean} [dim][{_bound(entry['low'])} {_bound(entry['high'])}][/dim]{own}"
 
 
-def _bound(share: float) -> str:
-    """Three digits in four places: `.997`, `1.00`."""
-    if share >= 1.005:  # no share
-        return f"{share:.2f}"
-    return f"{share:.3f}".removeprefix("0") if share < 0.9995 else "1.00"
+def _bound(value: float) -> str:
+    """Three digits in four places: `.997`, `1.00`, `12.3`."""
+    if abs(value) >= 0.9995:
+        return f"{value:#.3g}" if abs(value) < 100 else f"{value:.0f}"
+    return f"{value:.3f}".replace("0.", ".", 1)

@@ -55,7 +55,7 @@ def rows(said: str) -> list[str]:
 )
 def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], width, shown, hidden) -> None:
     columns(width)
-    terminal.show_run(SUMMARY, Path("runs/1"))
+    terminal.show_run(SUMMARY, Path("runs/1"), {"tokens@10": "lower"})
     said = capsys.readouterr().out
     assert max(map(len, rows(said))) <= width
     assert "…" not in said
@@ -79,3 +79,16 @@ def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureF
     first_cells = "".join(line.split("│")[1].strip() for line in rows(said) if line.startswith("│"))
     assert f"0 {label}".replace(" ", "") in first_cells.replace(" ", "")
     assert "point 1 failed: fusion.dense_weight=1: no model" in said
+
+
+def test_a_cell_is_written_by_what_its_measure_is(columns, capsys: pytest.CaptureFixture[str]) -> None:
+    """A rating above 5 keeps its places and its interval; a cost above 5, as tokens are, is a whole number."""
+    columns(200)
+    entry = {"value": 7.25, "n": 91.0, "low": 6.875, "high": 12.5}
+    measures = dict.fromkeys(("rating@10", "tokens@10", "rating"), entry) | {"recall@10": {**entry, "value": None}}
+    terminal.show_run(
+        SUMMARY | {"measures": measures, "arms": {}, "categories": {}}, Path("run"), {"tokens@10": "lower"}
+    )
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("│ system"))
+    cells = [cell.strip() for cell in row.split("│")[3:-1]]
+    assert sorted(cells) == sorted(["-", "7", "7.250 [6.88 12.5]", "7.250 [6.88 12.5]"])

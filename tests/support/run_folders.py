@@ -47,7 +47,11 @@ def write_run_folder(
         if value is not None
     ]
     schema = {"arm": pl.String, "query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(folder / "per_query.parquet")
+    direction = pl.when(pl.col("measure").str.contains("tokens|expansions|latency")).then(pl.lit("lower"))
+    found_values = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        direction=direction.otherwise(pl.lit("higher"))
+    )
+    found_values.write_parquet(folder / "per_query.parquet")
     if rankings is not None:
         found = [
             ("system", spaces[ids.index(query)], query, document, rank)

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from eval.measures.measure import Direction
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, markdown, numbers
 
@@ -13,7 +14,8 @@ def result(name: str, settings: dict[str, str], **measures: float | None) -> Poi
     entries = {key.replace("_at_", "@"): value for key, value in measures.items()}
     told = {key: {"value": value, "n": 3, "low": value, "high": value} for key, value in entries.items()}
     label = " ".join(f"{key}={value}" for key, value in settings.items())
-    return PointResult(name, label, settings, {"measures": told})
+    directions: dict[str, Direction] = {key: "lower" if "tokens" in key else "higher" for key in told}
+    return PointResult(name, label, settings, {"measures": told}, directions=directions)
 
 
 GRID = [

@@ -1,0 +1,46 @@
+"""A measure of time of one's own: how long the embedder takes for one text."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from eval.dataset.dataset import Dataset
+from eval.measures.measure import Direction
+from lcm.memory.system import System
+from lcm.records.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class MyTiming:
+    """The median of so many calls, in milliseconds; `queries` = 0 times none."""
+
+    queries: int = 5
+
+    def value_names(self) -> list[str]:
+        return ["my_timing/embed_one_p50_ms"] if self.queries else []
+
+    def direction(self, value: str) -> Direction:
+        return "lower"
+
+    def timed_queries(self) -> int:
+        return self.queries
+
+    def chosen(self, queries: Sequence[Query]) -> list[Query]:
+        return list(queries[: self.queries])
+
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
+        return False
+
+    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+        seconds = []
+        for query in self.chosen(dataset.queries):
+            started = time.perf_counter()
+            system.embedder.embed([query.text], "query")
+            seconds.append(time.perf_counter() - started)
+        return pl.DataFrame({"ms": [1000 * one for one in seconds]}, schema={"ms": pl.Float64})
+
+    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
+        return {"embed_one": {"p50_ms": float(rows["ms"].quantile(0.5) or 0.0), "n": len(rows)}} if len(rows) else {}
