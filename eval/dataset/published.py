@@ -91,6 +91,38 @@ def head(path: Path) -> str:
     return begun.decode("utf-8-sig", errors="replace")
 
 
+def unpacked_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, one at a time, unpacked where it is compressed by gzip.
+
+    Raises:
+        DatasetError: if it is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            if is_packed:
+                with gzip.open(file) as unpacked:
+                    yield from unpacked
+            else:
+                yield from file
+    except (OSError, EOFError, zlib.error) as err:
+        raise DatasetError(f"{path}: cannot be read ({err}); get the file again") from err
+
+
+def notes_of(found: Sequence[FoundFile]) -> tuple[str, ...]:
+    """What a run must say of files that are read together."""
+    if len(found) == 1:
+        return found[0].notes()
+    unknown = [file.path for file in found if file.release is None]
+    known = dict.fromkeys(file.release for file in found if file.release is not None and file.release.is_told)
+    taken = f"{len(unknown)} of {len(found)} files are of no known release, taken as they are (the first is {{}})"
+    return (
+        *(f"the files are of release {release.name}: {release.title}" for release in known),
+        *((taken.format(unknown[0]),) if unknown else ()),
+    )
+
+
 def files_of(directory: Path) -> Iterator[Path]:
     """All files below a folder by path, hidden ones and unfinished downloads left out."""
     for path in sorted(directory.rglob("*")):

@@ -1,87 +1,31 @@
 """BEAM: counts of the pinned files, and the loader's rules on a small copy of the format."""
 
 import gzip
-import hashlib
 import json
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval.dataset import beam
 from eval.dataset.beam import SINGLE_SHOT, Beam, Size
-from eval.dataset.card import PinnedFile
 from eval.dataset.dataset import Dataset
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
-
-NATIVE: tuple[tuple[dict[str, Any], ...], ...] = (
-    (
-        {
-            "role": "user",
-            "id": 0,
-            "content": "I keep bees ->-> 1,2",
-            "time_anchor": "November-05-2023",
-            "index": "1,2",
-            "question_type": "main_question",
-        },
-        {"role": "assistant", "id": 1, "content": "Write a ->-> b for the arrow"},
-    ),
-    (
-        {"role": "user", "id": 2, "content": "How many hives?\nTell me.  ->-> 1,N/A (no bullet)", "index": "1,N/A"},
-        {"role": "assistant", "id": 3, "content": "Four"},
-    ),
-    (
-        {"role": "user", "id": 4, "content": "Five hives now", "time_anchor": "March-15-2024", "index": "2,1"},
-        {"role": "assistant", "id": 5, "content": "Noted"},
-    ),
-)
-"""Three groups of messages: two in the first batch, one in the second."""
-
-QUESTIONS: dict[str, list[dict[str, Any]]] = {
-    "abstention": [{"question": "Which queen?", "ideal_response": "unknown"}],
-    "knowledge_update": [
-        {"question": "How many hives?", "source_chat_ids": {"original_info": [3], "updated_info": [4]}},
-        {"question": "Nothing cited", "source_chat_ids": None},
-    ],
-    "event_ordering": [{"question": "In which order?", "source_chat_ids": [0, [4, 3], [[0]]]}],
-    "summarization": [{"question": "Sum it up", "ideal_summary": "Bees, then more hives.", "source_chat_ids": []}],
-    "temporal_reasoning": [{"question": "When?", "source_chat_ids": {"first": [2, 77], "then": [[78], 77]}}],
-}
-RECORD: dict[str, Any] = {
-    "conversation_id": "beam-100K-1",
-    "size": "100K",
-    "topic": {"title": "Secret beekeeping plan"},
-    "chat": [
-        {"batch_number": 1, "time_anchor": None, "turns": [list(NATIVE[0]), list(NATIVE[1])]},
-        {"batch_number": 2, "time_anchor": None, "turns": [list(NATIVE[2])]},
-    ],
-    "probing_questions": QUESTIONS,
-}
-
-
-def write_small_beam(directory: Path, monkeypatch: pytest.MonkeyPatch, **changes: object) -> str:
-    """Fill the folder, one conversation a size, and make its digests the pinned ones; returns `dataset.directory`."""
-    pins: dict[Size, PinnedFile] = {}
-    for size, file in beam._FILES.items():
-        record = RECORD | {"conversation_id": f"beam-{size}-1", "size": size} | changes
-        (directory / file.path).write_bytes(gzip.compress((json.dumps(record) + "\n").encode()))
-        pins[size] = PinnedFile(file.path, hashlib.sha256((directory / file.path).read_bytes()).hexdigest())
-    monkeypatch.setattr(beam, "_FILES", pins)
-    monkeypatch.setattr(Beam, "card", replace(Beam.card, files=tuple(pins.values())))
-    return str(directory)
+from tests.support.small_beam import NATIVE, write_lines
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder in BEAM's format whose digests are pinned."""
-    return write_small_beam(tmp_path, monkeypatch)
+def small(tmp_path: Path) -> str:
+    """A folder with one conversation of each of three sizes."""
+    for size in ("100K", "500K", "1M"):
+        write_lines(tmp_path, size)
+    return str(tmp_path)
 
 
 def evidence(dataset: Dataset) -> dict[str, list[str]]:
@@ -144,16 +88,18 @@ def test_questions_without_evidence_stay_unjudged_queries(small: str) -> None:
 def test_what_is_cut_off_and_what_names_no_message_is_counted(small: str) -> None:
     dataset = Beam(small).load()
     assert evidence(dataset)["When?"] == ["How many hives?\nTell me."]
-    assert dataset.notes == (
+    assert dataset.notes[1:] == (
         "2 messages end with a mark of the generation plan, which is cut off",
         "3 evidence entries name no message and are left out",
     )
 
 
-def test_a_clean_conversation_has_no_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_clean_conversation_the_notes_tell_its_file_alone(tmp_path: Path) -> None:
     chat = [{"batch_number": 1, "time_anchor": None, "turns": [list(NATIVE[2])]}]
-    directory = write_small_beam(tmp_path, monkeypatch, chat=chat, probing_questions={})
-    assert Beam(directory).load().notes == ()
+    digest = sha256(write_lines(tmp_path, chat=chat, probing_questions={}).read_bytes()).hexdigest()
+    assert Beam(str(tmp_path)).load().notes == (
+        f"beam_100K_dev.jsonl.gz is no known release, taken as it is (sha256 {digest})",
+    )
 
 
 def test_a_category_is_the_type_and_a_query_is_named_by_its_place(small: str) -> None:
@@ -191,24 +137,28 @@ def test_the_system_never_sees_topic_or_answers(small: str) -> None:
 def test_only_the_file_of_the_size_is_read(small: str) -> None:
     (Path(small) / "beam_500K_dev.jsonl.gz").unlink()
     assert [t.workspace_id for t in Beam(small, size="1M").load().transcripts] == ["beam-1M-1"]
-    with pytest.raises(DatasetError, match=r"beam_500K_dev\.jsonl\.gz is missing"):
+    with pytest.raises(DatasetError, match=r"holds no conversations of 500K: expected chats/500K/<n>/chat\.json"):
         Beam(small, size="500K").load()
 
 
-def test_sizes_have_different_digests_that_hang_on_their_own_file(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_have_different_digests_that_hang_on_their_own_file(small: str) -> None:
     sizes: tuple[Size, ...] = ("100K", "500K", "1M")
     assert len({Beam(small, size=size).load().digest for size in sizes}) == 3
-    before = Beam(small).load().digest
-    path = Path(small) / "beam_1M_dev.jsonl.gz"
-    path.write_bytes(gzip.compress(b""))
+    before, other = Beam(small).load().digest, Beam(small, size="1M").load().digest
+    write_lines(Path(small), "1M", topic={})
     assert Beam(small).load().digest == before
-    with pytest.raises(DatasetError, match=hashlib.sha256(path.read_bytes()).hexdigest()):
-        Beam(small, size="1M").load()
+    assert Beam(small, size="1M").load().digest != other
+
+
+def test_a_file_of_no_known_release_is_refused_where_pinned(small: str) -> None:
+    found = sha256((Path(small) / "beam_100K_dev.jsonl.gz").read_bytes()).hexdigest()
+    with pytest.raises(DatasetError, match=f"sha256 is {found}, expected d6d17a5a.*dataset.pinned=false"):
+        Beam(small, pinned=True).load()
 
 
 def test_an_unknown_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="size must be one of: 100K, 1M, 500K, got '10M'"):
-        Beam(size="10M")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="size must be one of: 100K, 10M, 1M, 500K, got '2M'"):
+        Beam(size="2M")  # type: ignore[arg-type]
 
 
 if os.environ.get("LCM_DATASETS_DIR"):

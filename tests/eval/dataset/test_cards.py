@@ -111,12 +111,14 @@ def test_every_card_is_read_here() -> None:
 
 
 if os.environ.get("LCM_DATASETS_DIR"):
+    DEVELOPED = get_args(Size)[:3]
+    """The sizes of BEAM that the development part has."""
 
-    @pytest.mark.parametrize("size", get_args(Size))
+    @pytest.mark.parametrize("size", DEVELOPED)
     def test_beam(size: Size) -> None:
         dataset = Beam(size=size).load()
         row = table("beam", "`size`")[size]
-        assert set(table("beam", "`size`")) == set(get_args(Size))
+        assert set(table("beam", "`size`")) == set(DEVELOPED)
         conversations, order = row["conversations (`beam-<size>-<n>`), in order"].split(": ")
         assert [t.workspace_id for t in dataset.transcripts] == [f"beam-{size}-{n}" for n in numbers(order)]
         assert len({t.workspace_id for t in dataset.transcripts}) == number(conversations)
@@ -132,7 +134,7 @@ if os.environ.get("LCM_DATASETS_DIR"):
         }
         assert {name: number(row[name]) for name in found} == found
 
-        at = get_args(Size).index(size)
+        at = DEVELOPED.index(size)
         rows = table("beam", "category")
         assert {name: numbers(cells["questions (100K, 500K, 1M)"])[at] for name, cells in rows.items()} == asked(
             dataset

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from tests.support.knobs.families import GATES
 from tests.support.knobs.small_datasets import SMALL_DATASETS
 
+PUBLISHED = ("beam", "locomo")
+"""Datasets that are taken in a published form."""
+
 REASONS: Mapping[str, str] = {
     **{f"admission/{name}:token_estimator.empty_tokens": "in an empty text nothing is counted" for name in GATES},
     "arms/controls:last_n.order": "this arm has no stage",
@@ -17,7 +20,7 @@ REASONS: Mapping[str, str] = {
     },
     "measures/latency:latency.warmup_queries": "asked first and not counted",
     **{f"dataset/{name}:directory": "where the files lie; they are the same" for name in (*SMALL_DATASETS, "sample")},
-    "dataset/locomo:pinned": "what refuses an unknown file changes nothing in a known one",
+    **{f"dataset/{name}:pinned": "what refuses an unknown file changes nothing in a known one" for name in PUBLISHED},
     "dataset/transcripts:format": "the format that is detected and the same one named read the same",
     "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
     **{

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.dataset.test_beam import write_small_beam
 from tests.eval.dataset.test_dialogsum import write_small_dialogsum
 from tests.eval.dataset.test_longmemeval import write_small_longmemeval
 from tests.eval.dataset.test_personamem import write_small_personamem
 from tests.eval.dataset.test_qmsum import write_small_qmsum
+from tests.support.small_beam import write_small_beam
 from tests.support.small_locomo import RECORD, write_small_locomo
 
 

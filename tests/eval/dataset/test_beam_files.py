@@ -1,0 +1,299 @@
+"""BEAM as it is published: folders, Parquet, truncated chats and plans give what the same records as lines give."""
+
+import ast
+import copy
+import gzip
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from eval.dataset.beam import Beam, Size
+from eval.dataset.beam_releases import RELEASES
+from eval.dataset.dataset import Dataset
+from eval.dataset.published import identified
+from lcm.errors import DatasetError
+from tests.support.small_beam import NATIVE, QUESTIONS, RECORD, Json, write_folders, write_lines, write_parquet
+
+
+def held(dataset: Dataset) -> tuple[Any, ...]:
+    """What a dataset holds, whatever file it came from."""
+    frames = (dataset.qrels.rows(), dataset.references.rows())
+    return (
+        sorted(dataset.transcripts, key=lambda t: t.workspace_id),
+        sorted(dataset.queries, key=str),
+        *map(sorted, frames),
+    )
+
+
+def contents(dataset: Dataset) -> list[str]:
+    return [message.content for transcript in dataset.transcripts for message in transcript.messages]
+
+
+def planned(ids: Sequence[Sequence[int]]) -> list[Json]:
+    """A chat of plans, each with one batch, as 10M has them."""
+    chat = []
+    for n, numbers in enumerate(ids, start=1):
+        said = [
+            {"role": "user", "id": number, "content": f"plan {n} says {number}"}
+            | ({"time_anchor": f"May-0{n}-2024"} if place == 0 else {})
+            for place, number in enumerate(numbers)
+        ]
+        chat.append({f"plan-{n}": [{"batch_number": 1, "turns": [said], "time_anchor": None}]})
+    return chat
+
+
+@pytest.fixture
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """What one conversation holds, read from a file of lines."""
+    place = tmp_path_factory.mktemp("lines")
+    write_lines(place)
+    return Beam(str(place)).load()
+
+
+def test_folders_and_parquet_give_what_lines_give(tmp_path: Path, lines: Dataset) -> None:
+    write_folders(tmp_path / "folders", [RECORD])
+    write_parquet(tmp_path, "100K-00000-of-00001.parquet", [RECORD])
+    for place in (tmp_path / "folders", tmp_path / "data"):
+        assert held(Beam(str(place)).load()) == held(lines)
+
+
+def test_what_a_message_lacks_is_null_in_parquet_and_names_no_day(tmp_path: Path, lines: Dataset) -> None:
+    path = write_parquet(tmp_path, "100K-00000-of-00001.parquet", [RECORD])
+    (batches,) = pq.read_table(path)["chat"].to_pylist()
+    assert {message["time_anchor"] for batch in batches for message in batch} > {None}
+    (row,) = pq.read_table(path)["probing_questions"].to_pylist()
+    assert ast.literal_eval(row) == QUESTIONS
+    found = Beam(str(tmp_path)).load().transcripts[0].messages
+    assert [m.created_at for m in found] == [m.created_at for m in lines.transcripts[0].messages]
+    assert [m.envelope["native"] for m in found] == [native for group in NATIVE for native in group]
+
+
+def test_conversations_of_folders_come_by_number(tmp_path: Path) -> None:
+    write_folders(tmp_path, [RECORD | {"conversation_id": f"beam-100K-{n}"} for n in (10, 2, 1)])
+    (tmp_path / "chats" / "100K" / "notes").mkdir()
+    assert Beam(str(tmp_path)).load().workspaces == ["beam-100K-1", "beam-100K-2", "beam-100K-10"]
+
+
+def test_a_truncated_chat_is_read_where_asked_for_and_told(tmp_path: Path) -> None:
+    shorter = [{**RECORD["chat"][0], "turns": [list(NATIVE[0])]}]
+    write_folders(tmp_path, [RECORD, RECORD | {"conversation_id": "beam-100K-2"}], {"beam-100K-1": shorter})
+    full, truncated = Beam(str(tmp_path)).load(), Beam(str(tmp_path), chats="truncated").load()
+    assert [len(t.messages) for t in full.transcripts] == [6, 6]
+    assert [len(t.messages) for t in truncated.transcripts] == [2, 6]
+    assert truncated.protocol == "size=100K unit=message chats=truncated"
+    assert full.digest != truncated.digest
+    told = "1 chats are truncated, as the repository has them beside the full ones"
+    assert told in truncated.notes
+    assert told not in full.notes
+    # Entries 77, 78, 77 name no message of either; 3, 4, 4, 3, 2 none of the shortened chat.
+    assert "11 evidence entries name no message and are left out" in truncated.notes
+    (tmp_path / "lines").mkdir()
+    write_lines(tmp_path / "lines")
+    with pytest.raises(DatasetError, match="holds no truncated chats, the repository's folders do"):
+        Beam(str(tmp_path / "lines"), chats="truncated").load()
+
+
+@pytest.mark.parametrize("ids", [[[0, 1, 2], [0, 1], [0, 1, 2, 3]], [[0, 1, 2], [3, 4], [5, 6, 7, 8]]])
+def test_ids_that_begin_anew_in_each_plan_go_on(tmp_path: Path, ids: list[list[int]]) -> None:
+    questions = {"event_ordering": [{"question": "When?", "source_chat_ids": [2, 3, 8, 9]}]}
+    record = RECORD | {"conversation_id": "beam-10M-1", "chat": planned(ids), "probing_questions": questions}
+    write_folders(tmp_path, [record])
+    write_parquet(tmp_path, "10M-00000-of-00002.parquet", [record])
+    (row,) = pq.read_table(tmp_path / "data" / "10M-00000-of-00002.parquet")["chat"].to_pylist()
+    assert [sorted(plans) for plans in row] == [["plan-1", "plan-2", "plan-3"]] * 3
+    assert [plans["plan-2"] is None for plans in row] == [True, False, True]
+    for place in ("chats", "data"):
+        dataset = Beam(str(tmp_path / place), size="10M").load()
+        (transcript,) = dataset.transcripts
+        words = {m.message_id: m.content for m in transcript.messages}
+        last = ids[2][3]
+        assert [words[message] for _, message, _ in dataset.qrels.iter_rows()] == [
+            f"plan 1 says {ids[0][2]}",
+            f"plan 2 says {ids[1][0]}",
+            f"plan 3 says {last}",
+        ]
+        assert len(words) == 9
+        assert len({m.session_id for m in transcript.messages}) == 3  # each plan has a batch 1 of its own
+        assert "1 evidence entries name no message and are left out" in dataset.notes
+        assert [m.envelope["native"]["id"] for m in transcript.messages] == [n for plan in ids for n in plan]
+
+
+def test_both_parquet_files_of_a_size_are_read_and_only_those_asked_for(tmp_path: Path) -> None:
+    names = ("10M-00000-of-00002.parquet", "10M-00001-of-00002.parquet")
+    for name, numbers in zip(names, ((1, 2), (3,)), strict=True):
+        write_parquet(tmp_path, name, [RECORD | {"conversation_id": f"beam-10M-{n}"} for n in numbers])
+    assert Beam(str(tmp_path), size="10M").load().workspaces == ["beam-10M-1", "beam-10M-2", "beam-10M-3"]
+    (tmp_path / "data" / names[0]).write_bytes(b"PAR1")
+    with pytest.raises(DatasetError, match=r"10M-00000-of-00002\.parquet: is not Parquet"):
+        Beam(str(tmp_path), size="10M").load()
+
+
+def test_only_some_conversations_are_taken_in_every_form(tmp_path: Path) -> None:
+    records = [RECORD | {"conversation_id": f"beam-100K-{n}"} for n in (1, 2, 3)]
+    write_folders(tmp_path / "folders", records)
+    write_parquet(tmp_path, "100K-00000-of-00001.parquet", records)
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / "folders" / "chats" / "100K" / "2" / "chat.json").write_text("damaged")
+    for file in ("folders/chats/100K", "data/100K-00000-of-00001.parquet", "lines.jsonl"):
+        dataset = Beam(str(tmp_path), file=file, only=["beam-100K-3", "beam-100K-1"]).load()
+        assert dataset.workspaces == ["beam-100K-1", "beam-100K-3"]
+        assert dataset.protocol == "size=100K unit=message only=beam-100K-1,beam-100K-3"
+        with pytest.raises(DatasetError, match=r"dataset\.only names 'beam-100K-4', which .* does not hold"):
+            Beam(str(tmp_path), file=file, only=["beam-100K-4"]).load()
+    with pytest.raises(DatasetError, match=r"holds the conversations of 100K 3 times: name one, dataset\.file="):
+        Beam(str(tmp_path)).load()
+    with pytest.raises(DatasetError, match=r"dataset\.file=other means .*, which is not there"):
+        Beam(str(tmp_path), file="other").load()
+
+
+def test_digests_of_the_repository_are_known_by_size() -> None:
+    files = {release.name: release.files for release in RELEASES}
+    assert [len(files[f"folders_{size}"]) for size in ("100K", "500K", "1M")] == [20 * 3, 35 * 3, 35 * 2 + 9]
+    digests = [file.sha256 for release in RELEASES for file in release.files]
+    assert len(set(digests)) == len(digests) == 3 + 244 + 5
+    first = {file.path: file.sha256 for file in files["folders_100K"]}["chats/100K/1/chat.json"]
+    assert first == "ea71efd5dcc13f7366d3737b45d532eadb3d1497f3d6f23d1fa1c4004d5ffdf2"
+
+
+def test_a_known_release_is_named_and_unknown_files_among_it_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = RECORD | {"conversation_id": "beam-100K-2", "chat": RECORD["chat"][:1], "probing_questions": {}}
+    write_folders(tmp_path, [RECORD, other])
+    first, second = (tmp_path / "chats" / "100K" / n for n in "12")
+    assert Beam(str(tmp_path)).load().notes[0] == (
+        f"4 of 4 files are of no known release, taken as they are (the first is {first / 'chat.json'})"
+    )
+    pins = [identified(Beam.card, path).pin for path in sorted(tmp_path.rglob("*.json")) if path.parent != second]
+    release = replace(RELEASES[1], files=tuple(pins))
+    monkeypatch.setattr(Beam, "card", replace(Beam.card, releases=(release,)))
+    assert Beam(str(tmp_path)).load().notes[:2] == (
+        f"the files are of release folders_100K: {release.title}",
+        f"1 of 4 files are of no known release, taken as they are (the first is {second / 'chat.json'})",
+    )
+    assert Beam(str(tmp_path), pinned=True, only=["beam-100K-1"]).load().notes[0].startswith("the files are of release")
+    with pytest.raises(DatasetError, match=r"2/chat\.json is not the pinned file"):
+        Beam(str(tmp_path), pinned=True).load()
+
+
+def change(key: str, value: object) -> Callable[[Json], None]:
+    def changed(record: Json) -> None:
+        record["chat"][0]["turns"][1][0][key] = value
+
+    return changed
+
+
+def drop(key: str) -> Callable[[Json], None]:
+    return lambda record: record["chat"][0]["turns"][1][0].pop(key)
+
+
+HOSTILE: dict[str, tuple[Callable[[Json], object], str]] = {
+    "no content": (drop("content"), "batch 1: turns[1][0]: 'content' is missing"),
+    "content is a number": (change("content", 3), "batch 1: turns[1][0]: 'content' must be text, got 3"),
+    "no id": (drop("id"), "batch 1: turns[1][0]: 'id' is missing"),
+    "an id twice": (change("id", 1), "batch 1: turns[1][0]: 'id' 1 stands twice in the conversation"),
+    "id is text": (change("id", "2"), "'id' must be a whole number, got '2'"),
+    "a foreign role": (change("role", "tool"), "'role' must be user or assistant, got 'tool'"),
+    "no day": (lambda r: r["chat"][0]["turns"][0][0].pop("time_anchor"), "'time_anchor' is missing"),
+    "another day": (change("time_anchor", "2024-03-15"), "must be a day as November-05-2023, got '2024-03-15'"),
+    "no turns": (lambda r: r["chat"][1].pop("turns"), "batch 2: 'turns' is missing"),
+    "no number": (lambda r: r["chat"][1].pop("batch_number"), "batch 2: 'batch_number' is missing"),
+    "turns of text": (lambda r: r["chat"][1].update(turns=["a"]), "batch 2: 'turns[0]' must be a list, got 'a'"),
+    "a batch of text": (lambda r: r["chat"].append("a"), "batch 3: 'turns' is missing"),
+    "no message": (lambda r: r["chat"].clear(), "holds no message"),
+    "chat is an object": (lambda r: r.update(chat={}), "'chat' must be a list, got {}"),
+    "no question": (lambda r: r["probing_questions"]["abstention"][0].clear(), "abstention[0]: 'question' is missing"),
+    "questions are text": (lambda r: r["probing_questions"].update(abstention="x"), "'abstention' must be a list"),
+    "questions are a list": (lambda r: r.update(probing_questions=[]), "'probing_questions' must be an object, got []"),
+}
+
+
+def test_hostile_shapes_are_told_in_one_line_with_file_and_key(tmp_path: Path) -> None:
+    wrong = []
+    for number, (name, (damage, words)) in enumerate(HOSTILE.items()):
+        record = copy.deepcopy(RECORD)
+        damage(record)
+        for form in ("lines", "folders"):
+            place = tmp_path / f"{number}-{form}"
+            place.mkdir()
+            if form == "lines":
+                write_lines(place, chat=record["chat"], probing_questions=record["probing_questions"])
+            else:
+                write_folders(place, [record])
+            try:
+                Beam(str(place)).load()
+                wrong.append(f"{name} in {form}: taken")
+            except DatasetError as error:
+                told = str(error)
+                file = "beam_100K_dev.jsonl.gz: record 1" if form == "lines" else "100K/1/"
+                if words not in told or file not in told or "\n" in told:
+                    wrong.append(f"{name} in {form}: {told}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_damaged_files_are_told(tmp_path: Path) -> None:
+    def refused(file: str, words: str) -> None:
+        with pytest.raises(DatasetError) as error:
+            Beam(str(tmp_path), file=file).load()
+        assert words in str(error.value)
+
+    write_folders(tmp_path, [RECORD])
+    questions = tmp_path / "chats" / "100K" / "1" / "probing_questions" / "probing_questions.json"
+    questions.write_text("")
+    refused("chats/100K", "probing_questions.json: is not JSON")
+    questions.unlink()
+    refused("chats/100K", "probing_questions.json is missing")
+    (tmp_path / "empty.jsonl").write_text("")
+    refused("empty.jsonl", "holds no conversations of 100K")
+    whole = write_lines(
+        tmp_path, topic=[sha256(bytes([n % 256, n // 256])).hexdigest() for n in range(3000)]
+    ).read_bytes()
+    (tmp_path / "beam_100K_dev.jsonl.gz").write_bytes(whole[: len(whole) - 9])
+    refused("beam_100K_dev.jsonl.gz", "cannot be read")
+    (tmp_path / "odd.jsonl").write_text(json.dumps(RECORD) + "\n[]\n")
+    refused("odd.jsonl", "odd.jsonl: record 2: must begin with a conversation_id")
+    path = write_parquet(tmp_path, "100K-00000-of-00001.parquet", [RECORD])
+    table = pq.read_table(path)
+    pq.write_table(table.drop(["chat"]), path)
+    refused("data/100K-00000-of-00001.parquet", "has no column 'chat'")
+    odd = table.set_column(3, "probing_questions", [["{'a': open('/etc/passwd')}"]])
+    pq.write_table(odd, path)
+    refused("data/100K-00000-of-00001.parquet", "record 1: 'probing_questions' is no Python literal")
+
+
+if os.environ.get("LCM_DATASETS_DIR"):
+
+    def records(size: Size) -> list[Json]:
+        with gzip.open(Path(os.environ["LCM_DATASETS_DIR"], "beam", f"beam_{size}_dev.jsonl.gz"), "rt") as lines:
+            return [json.loads(line) for line in lines]
+
+    @pytest.mark.parametrize("size", ["100K", pytest.param("1M", marks=pytest.mark.full)])
+    def test_the_development_part_in_published_form_is_the_same(size: Size, tmp_path: Path) -> None:
+        part = records(size)
+        write_folders(tmp_path, part)
+        write_parquet(tmp_path, f"{size}-00000-of-00001.parquet", part)
+        expected = Beam(size=size).load()
+        said = [message for r in part for batch in r["chat"] for group in batch["turns"] for message in group]
+        asked = [question for r in part for type_ in r["probing_questions"].values() for question in type_]
+        for file in (f"chats/{size}", f"data/{size}-00000-of-00001.parquet"):
+            found = Beam(str(tmp_path), size=size, file=file).load()
+            assert held(found) == held(expected)
+            assert (len(contents(found)), len(found.queries)) == (len(said), len(asked))
+
+    def test_chats_written_as_the_repository_does_have_its_digests(tmp_path: Path) -> None:
+        """All but the questions: how the repository lays those out differs from file to file."""
+        known = {file.path: file.sha256 for release in RELEASES for file in release.files}
+        for size in get_args(Size)[:3]:
+            part = records(size)
+            write_folders(tmp_path, part)
+            for record in part:
+                number = record["conversation_id"].rpartition("-")[2]
+                for name in (f"chats/{size}/{number}/chat.json", f"chats/{size}/{number}/topic.json"):
+                    assert sha256((tmp_path / name).read_bytes()).hexdigest() == known[name]
