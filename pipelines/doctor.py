@@ -1,12 +1,13 @@
 """lcm doctor STORE ... [repair=true]
 
 Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every
-message is what was recorded and is reached from the context or by recall, that summaries form a tree over contiguous
-messages of their own conversation, their values and totals, the full-text tables, and summaries that were cut.
+message is what was recorded, is searched with all that its parts say, and is reached from the context or by recall,
+that summaries form a tree over contiguous messages of their own conversation, their values and totals, the full-text
+tables, and summaries that were cut.
 
-repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, and the
-totals of summaries unless what they are added up from is damaged too. Messages and the words of summaries are never
-touched.
+repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, what the
+parts of messages say, and the totals of summaries, these two unless what they are made of is damaged too. Messages and
+the words of summaries are never touched.
 Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
 import sqlite3
@@ -20,6 +21,7 @@ from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import DoctorCheck, broken_lineage, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
+from lcm.store.parts_texts import write_parts_texts
 from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import say, show_table
 
@@ -61,6 +63,8 @@ def repair(connection: sqlite3.Connection, checks: Sequence[DoctorCheck]) -> Non
     """Work anew what is derived and wrong, as one transaction."""
     wrong = {check.name for check in checks if check.status == "fail" and check.is_derived}
     with transaction(connection):
+        if "parts_searchable" in wrong:
+            write_parts_texts(connection)
         for table in FULL_TEXT:
             if table in wrong:
                 rebuild_words(connection, table)

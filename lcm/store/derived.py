@@ -4,14 +4,31 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-FULL_TEXT = {
-    "messages_fts": ("messages", "message_id", "rowid"),
-    "summaries_fts": ("summaries", "summary_id", "summary_id"),
-    "summaries_fts_cjk": ("summaries", "summary_id", "summary_id"),
-}
-"""Full-text table -> the table that it follows, that one's key, and the column that holds it here."""
 
-_HAS_WORDS = "trim(content, char(9, 10, 11, 12, 13, 32)) <> ''"
+class FullTextTable(NamedTuple):
+    """A full-text table: the table that it follows, that one's key, the column that holds it here, and the columns
+    that both have; a row without words in `text` stands in none."""
+
+    base: str
+    key: str
+    own: str
+    columns: str
+    text: str
+
+    @property
+    def worded(self) -> str:
+        """The rows that it holds, as they should be."""
+        return (
+            f"SELECT {self.key}, {self.columns} FROM {self.base} "  # noqa: S608 (our own constants)
+            f"WHERE trim({self.text}, char(9, 10, 11, 12, 13, 32)) <> ''"
+        )
+
+
+FULL_TEXT = {
+    "messages_fts": FullTextTable("messages", "message_id", "rowid", "content, parts_text", "full_text"),
+    "summaries_fts": FullTextTable("summaries", "summary_id", "summary_id", "content", "content"),
+    "summaries_fts_cjk": FullTextTable("summaries", "summary_id", "summary_id", "content", "content"),
+}
 
 
 class SummaryTotals(NamedTuple):
@@ -26,31 +43,33 @@ class SummaryTotals(NamedTuple):
 
 def words_out_of_step(connection: sqlite3.Connection, table: str) -> Iterator[str]:
     """Tell which rows a full-text table lacks, has too many, or has with other words; and whether it is damaged."""
-    base, key, own = FULL_TEXT[table]
+    follows = FULL_TEXT[table]
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")  # noqa: S608 (our own constants)
     # By a key of text each look-up would read the whole full-text table.
-    found = connection.execute(f"SELECT {own}, content FROM {table}")  # noqa: S608
+    found = connection.execute(f"SELECT {follows.own}, {follows.columns} FROM {table}")  # noqa: S608
     kept: dict[object, list[int]] = {}
-    for item_id, content in found:
-        kept.setdefault(item_id, []).append(hash(content))
-    rows = connection.execute(f"SELECT {key}, content FROM {base} WHERE {_HAS_WORDS}")  # noqa: S608
-    for item_id, content in rows:
-        words = kept.pop(item_id, [])
-        if words != [hash(content)]:
-            yield f"{table}: {item_id} {'has other words' if words else 'is missing'}"
+    for item_id, *words in found:
+        kept.setdefault(item_id, []).append(hash(tuple(words)))
+    for item_id, *words in connection.execute(follows.worded):
+        held = kept.pop(item_id, [])
+        if held != [hash(tuple(words))]:
+            yield f"{table}: {_named(table, item_id)} {'has other words' if held else 'is missing'}"
     for item_id in kept:
-        yield f"{table}: {item_id} is not in {base}"
+        yield f"{table}: {_named(table, item_id)} is not in {follows.base}"
+
+
+def _named(table: str, item_id: object) -> str:
+    """An item by the id that `lcm grep` and `describe` know it by."""
+    return f"msg#{item_id}" if FULL_TEXT[table].base == "messages" else str(item_id)
 
 
 def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
     """Make a full-text table anew, inside the caller's transaction."""
-    base, key, own = FULL_TEXT[table]
+    follows = FULL_TEXT[table]
     (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     connection.execute(f"DROP TABLE {table}")
     connection.execute(sql)
-    connection.execute(
-        f"INSERT INTO {table} ({own}, content) SELECT {key}, content FROM {base} WHERE {_HAS_WORDS}"  # noqa: S608
-    )
+    connection.execute(f"INSERT INTO {table} ({follows.own}, {follows.columns}) {follows.worded}")
 
 
 def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:

@@ -23,8 +23,8 @@ _CUT_WITHIN, _FALLBACK_WITHIN = 40, 80  # UTF-16 units from the end
 _TOTALS = {"summary_totals", "summary_spans"}
 _NOT_OF_LINEAGE = {
     "context_token_consistency", "retired_items_valid_refs", "hidden_out_of_use", "conversations_named",
-    "messages_as_recorded", "message_parts_whole", "summary_words", "summaries_say_something", "summary_file_ids",
-    "summary_files_known", "summaries_whole", *FULL_TEXT, *_TOTALS,
+    "messages_as_recorded", "message_parts_whole", "parts_searchable", "summary_words", "summaries_say_something",
+    "summary_file_ids", "summary_files_known", "summaries_whole", *FULL_TEXT, *_TOTALS,
 }  # fmt: skip
 
 
@@ -90,7 +90,8 @@ def scan(
         _check("summary_file_ids", value_checks.no_file_ids(*one)),
         _check("summary_files_known", value_checks.unknown_files(*one), bad="warn"),
         queried("message_parts_whole"),
-        _check("messages_as_recorded", recorded_checks.unlike_originals(*one)),
+        unlike := _check("messages_as_recorded", recorded_checks.unlike_originals(*one)),
+        _check("parts_searchable", recorded_checks.unsearchable_parts(*one), is_derived=unlike.status == "pass"),
         _check("summaries_whole", marked_summaries(*one), bad="warn"),
     ]
     if conversation is None:

@@ -167,20 +167,30 @@ def insert_rows(
     first_seq: int,
     rows: Sequence[MessageRow],
     token_counts: Sequence[int],
+    parts_texts: Sequence[str],
 ) -> None:
-    """Put messages behind those of a conversation and of its context, inside the caller's transaction."""
+    """Put messages behind those of a conversation and of its context, inside the caller's transaction.
+
+    Args:
+        connection: where.
+        conversation: its integer key.
+        first_seq: of the first message.
+        rows: the messages.
+        token_counts: of each.
+        parts_texts: what the parts of each say besides its words.
+    """
     # Row ids are dealt out here, so that parts and context items need no look-up; the write lock is ours.
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
     first = newest[0] + 1 if newest else 1
     connection.executemany(
         """
-        INSERT INTO messages (message_id, conversation_id, seq, token_count,
+        INSERT INTO messages (message_id, conversation_id, seq, token_count, parts_text,
                               message_key, session_id, role, author, content, envelope, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
-            (first + i, conversation, first_seq + i, count, *row[:-2])
-            for i, (row, count) in enumerate(zip(rows, token_counts, strict=True))
+            (first + i, conversation, first_seq + i, count, text, *row[:-2])
+            for i, (row, count, text) in enumerate(zip(rows, token_counts, parts_texts, strict=True))
         ),
     )
     connection.executemany(

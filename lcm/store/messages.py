@@ -20,6 +20,7 @@ from lcm.store.conversations import (
     touch,
 )
 from lcm.store.message_rows import MessageRow, decode_message, encode_messages, insert_rows, read_rows
+from lcm.transcript.passages import parts_text
 
 _BATCH = 500
 
@@ -55,8 +56,10 @@ def add_pieces(
         rows = list(encode_messages(piece.messages, growing.known_at))
         _require_stored(connection, growing, rows, key)
         if new := rows[max(0, growing.stored - growing.messages) :]:
-            counts = tokens.count([rendered(message) for message in piece.messages[-len(new) :]])
-            _insert(connection, growing.conversation, key, growing.messages + len(rows) - len(new) + 1, new, counts)
+            said = piece.messages[-len(new) :]
+            first_seq = growing.messages + len(rows) - len(new) + 1
+            counts = tokens.count([rendered(message) for message in said])
+            _insert(connection, growing.conversation, key, first_seq, new, counts, [*map(parts_text, said)])
             added += len(new)
         set_title(connection, growing.conversation, piece.title)
         add_events(connection, growing.conversation, growing.events, piece.events)
@@ -87,7 +90,7 @@ def append(
     last = last_message(connection, conversation)
     rows = list(encode_messages(messages, last.created_at if last else EPOCH))
     counts = tokens.count([rendered(message) for message in messages])
-    _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts)
+    _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts, [*map(parts_text, messages)])
 
 
 def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Growing | None:
@@ -109,9 +112,10 @@ def _insert(
     first_seq: int,
     rows: Sequence[MessageRow],
     token_counts: Sequence[int],
+    parts_texts: Sequence[str],
 ) -> None:
     try:
-        insert_rows(connection, conversation, first_seq, rows, token_counts)
+        insert_rows(connection, conversation, first_seq, rows, token_counts, parts_texts)
     except sqlite3.IntegrityError as err:
         raise StoreError(_refusal(connection, conversation, key, first_seq, rows, err)) from err
     began_at = rows[0].created_at if first_seq == 1 else None

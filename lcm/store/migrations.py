@@ -9,6 +9,7 @@ from importlib import resources
 from lcm.clock import format_instant
 from lcm.errors import MigrationError
 from lcm.store.connection import transaction
+from lcm.store.parts_texts import write_parts_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,27 @@ def _add_guidance(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA writable_schema = OFF")
 
 
+def _add_parts_text(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE messages ADD COLUMN parts_text TEXT NOT NULL DEFAULT ''")
+    connection.execute(
+        """
+        ALTER TABLE messages ADD COLUMN full_text TEXT GENERATED ALWAYS AS (
+          CASE WHEN parts_text = '' THEN content
+               WHEN trim(content, char(9, 10, 11, 12, 13, 32)) = '' THEN parts_text
+               ELSE content || char(10) || parts_text END) VIRTUAL
+        """
+    )
+    write_parts_texts(connection)
+    run_script(connection, _script("schema_6_parts.sql"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the first schema", _script("schema_1.sql")),
     Migration(2, "events beside the messages", _script("schema_2_events.sql")),
     Migration(3, "the lives of documents, and decisions on candidates", _script("schema_3_lives.sql")),
     Migration(4, "compaction, large files and hidden messages", _script("schema_4_compaction.sql")),
     Migration(5, "guidance, authored documents and the journal of sessions", _add_guidance),
+    Migration(6, "what the parts of messages say, beside their words", _add_parts_text),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part
 from lcm.store.messages import messages_by_key
+from lcm.store.parts_texts import parts_texts
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild
 
@@ -32,6 +33,18 @@ def unlike_originals(connection: sqlite3.Connection, conversation: int | None) -
         for key, message in _read(connection, [key for (key,) in rows]):
             if problem := message if isinstance(message, str) else _problem(message):
                 yield f"message {key} {problem}"
+
+
+def unsearchable_parts(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
+    """Messages whose parts say something that is not kept for searching, or where something else is."""
+    kept = dict(
+        connection.execute(
+            "SELECT message_id, parts_text FROM messages WHERE ?1 IS NULL OR conversation_id = ?1", (conversation,)
+        )
+    )
+    for number, text in parts_texts(connection, conversation):
+        if kept[number] != text:
+            yield f"msg#{number}: its parts say {'other' if kept[number] else 'more'} than is searched"
 
 
 def _read(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[tuple[str, Message | str]]:

@@ -110,6 +110,8 @@ class SearchSubject:
     ends: str
     tie: str
     trigrams: str | None = None
+    match_in: str = ""
+    """The column of the full-text table that counts; empty = all of them."""
 
     @property
     def scope(self) -> str:
@@ -132,13 +134,16 @@ MESSAGES = SearchSubject(
     rows="messages m",
     key="m.message_id",
     joined="m.message_id = messages_fts.rowid",
-    content="m.content",
-    column=0,
+    content="m.full_text",
+    column=-1,
     inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id {_SUMMARIES})",  # noqa: S608
     starts="m.created_at",
     ends="m.created_at",
     tie="m.message_id",
 )
+WORDS = replace(MESSAGES, content="m.content", column=0, match_in="content")
+"""Messages by their words alone, without what their parts say."""
+
 SUMMARIES = SearchSubject(
     fts="summaries_fts",
     rows="summaries s",
@@ -174,6 +179,7 @@ def find(
     if contains_cjk(query):
         return _find_cjk(connection, subject, query, bounds, incidents)
     match = match_expression(query, keeps_phrases=keeps_phrases)
+    match = f"{{{subject.match_in}}} : ({match})" if subject.match_in else match
     try:
         keys = _matching(connection, subject, match, bounds, order)
         return [(key, _snippet(connection, subject, match, row)) for key, row in keys]

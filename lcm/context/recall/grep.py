@@ -19,6 +19,7 @@ from lcm.store.search import (
     COVERED,
     MESSAGES,
     SUMMARIES,
+    WORDS,
     MessageHit,
     Order,
     SearchBounds,
@@ -77,7 +78,7 @@ def grep(
     """Search messages, summaries or both; the limit counts for each."""
     subjects: list[SearchSubject] = []
     if scope in ("messages", "both"):
-        subjects.append(MESSAGES)
+        subjects.append(WORDS if how.rules == "original" else MESSAGES)
     if scope in ("summaries", "both"):
         subjects.append(SUMMARIES if how.rules == "original" else COVERED)
     compiled = None
@@ -107,8 +108,8 @@ def grep(
             found = seen.hits
             if seen.stopped:
                 incidents["regex_stopped"] += 1
-                notes.append(f"{'messages' if subject is MESSAGES else 'summaries'}: {seen.stopped}")
-        if subject is MESSAGES:
+                notes.append(f"{'messages' if subject in (MESSAGES, WORDS) else 'summaries'}: {seen.stopped}")
+        if subject in (MESSAGES, WORDS):
             messages = message_hits(connection, found)
         else:
             summaries = summary_hits(connection, found, subject)

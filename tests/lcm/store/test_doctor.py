@@ -16,6 +16,7 @@ from lcm.records.summary import FALLBACK_MARK, Summary
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import DoctorCheck, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
+from lcm.store.parts_texts import write_parts_texts
 from lcm.store.session_rows import hide
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
@@ -101,7 +102,7 @@ def wrong(store: Store) -> dict[str, DoctorCheck]:
 
 def test_a_sound_store_passes_every_check(store: Store) -> None:
     assert not wrong(store)
-    assert len(scan(store._connection)) == 37
+    assert len(scan(store._connection)) == 38
     assert all(check.status == "pass" for key in (1, 2) for check in scan(store._connection, key))
 
 
@@ -225,15 +226,33 @@ CORRUPTIONS: list[tuple[str, set[str], bool]] = [
     ("UPDATE summaries SET file_ids = '[' WHERE summary_id = 's1'", {"summary_file_ids"}, False),
     ("UPDATE summaries SET file_ids = '[1]' WHERE summary_id = 's1'", {"summary_file_ids"}, False),
     ("""UPDATE summaries SET file_ids = '["file_0"]' WHERE summary_id = 's1'""", {"summary_files_known"}, False),
-    ("UPDATE messages SET content = 'else' WHERE message_id = 9", {"messages_as_recorded"}, False),
+    (
+        "UPDATE messages SET content = 'else' WHERE message_id = 9",
+        {"messages_as_recorded", "parts_searchable"},
+        False,
+    ),
     ("UPDATE messages SET content = 'else' WHERE message_id = 11", {"messages_as_recorded"}, False),
     ("UPDATE messages SET role = 'system' WHERE message_id = 9", {"messages_as_recorded"}, False),
     ("UPDATE messages SET envelope = '[' WHERE message_id = 9", {"messages_as_recorded"}, False),
     ("""UPDATE messages SET envelope = '{"native": 1}' WHERE message_id = 9""", {"messages_as_recorded"}, False),
-    ("UPDATE message_parts SET text_content = 'else' WHERE message_id = 9", {"messages_as_recorded"}, False),
-    ("UPDATE message_parts SET text_content = 'else' WHERE message_id = 12", {"messages_as_recorded"}, False),
-    ("UPDATE message_parts SET tool_input = '{}' WHERE message_id = 10", {"messages_as_recorded"}, False),
+    (
+        "UPDATE message_parts SET text_content = 'else' WHERE message_id = 9",
+        {"messages_as_recorded", "parts_searchable"},
+        False,
+    ),
+    (
+        "UPDATE message_parts SET text_content = 'else' WHERE message_id = 12",
+        {"messages_as_recorded", "parts_searchable"},
+        False,
+    ),
+    (
+        "UPDATE message_parts SET tool_input = '{}' WHERE message_id = 10",
+        {"messages_as_recorded", "parts_searchable"},
+        False,
+    ),
     ("UPDATE message_parts SET tool_call_id = 'else' WHERE message_id = 10", {"messages_as_recorded"}, False),
+    ("UPDATE messages SET parts_text = '' WHERE message_id = 10", {"parts_searchable"}, True),
+    ("UPDATE messages SET parts_text = 'else' WHERE message_id = 9", {"parts_searchable"}, True),
     ("DELETE FROM message_parts WHERE message_id = 9", {"messages_as_recorded"}, False),
     (
         "DELETE FROM message_parts WHERE message_id = 10 AND ordinal = 0",
@@ -262,6 +281,7 @@ def test_a_broken_rule_is_named_and_only_what_follows_from_the_rest_is_mended(
 def mend(store: Store) -> None:
     with store.writing() as connection:
         recompute_totals(connection)
+        write_parts_texts(connection)
         for table in FULL_TEXT:
             rebuild_words(connection, table)
 

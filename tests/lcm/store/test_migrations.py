@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import MigrationError
+from lcm.store.connection import connect
+from lcm.store.doctor import scan
 from lcm.store.migrations import MIGRATIONS, Migration, migrate, schema_version
 from lcm.store.store import Store
+from tests.lcm.context.recall.dags import recall
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, talk
 from tests.support.workspaces import minute
 
@@ -100,3 +103,48 @@ def test_defaults_write_instants_in_their_one_text_form() -> None:
         (created_at,) = store._connection.execute("SELECT created_at FROM conversations").fetchone()
     assert len(created_at) == len("2026-01-05T09:00:00.000Z")
     assert created_at[10] + created_at[-1] == "TZ"
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_calls_in_a_store_of_an_older_version_are_found_once_it_is_opened(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "old.db"
+    connection = connect(path)
+    migrate(connection, OPENED_AT, MIGRATIONS[:version])
+    arguments = '{"command":"first line\\ngrep kettle"}'
+    with connection:
+        connection.execute("INSERT INTO conversations (session_id, session_key) VALUES ('s', 'talk')")
+        connection.executemany(
+            """
+            INSERT INTO messages (message_key, conversation_id, session_id, seq, role, content, token_count)
+            VALUES (?, 1, 's', ?, 'assistant', ?, 1)
+            """,
+            [("call", 1, ""), ("words", 2, "plain words"), ("both", 3, "I look.")],
+        )
+        connection.executemany(
+            """
+            INSERT INTO message_parts (part_id, message_id, session_id, part_type, ordinal, text_content, tool_name,
+                                       tool_input, metadata)
+            VALUES (?, ?, 's', ?, ?, ?, ?, ?, '{}')
+            """,
+            [
+                ("call:0", 1, "tool", 0, None, "bash", arguments),
+                ("words:0", 2, "text", 0, "plain words", None, None),
+                ("both:0", 3, "text", 0, "I look.", None, None),
+                ("both:1", 3, "reasoning", 1, "the kettle may be warm", None, None),
+            ],
+        )
+    connection.close()
+    with Store(path) as store:
+        reader = recall().on(store)
+        hits = reader.grep("kettle", mode="full_text").messages
+        assert sorted(hit.message_id for hit in hits) == ["both", "call"]
+        assert [hit.message_id for hit in reader.grep("first grep", mode="full_text").messages] == ["call"]
+        told = [said.text for said in reader.messages([1, 2, 3])]
+        assert told == [
+            "[tool bash] command: first line\ngrep kettle",
+            "plain words",
+            "I look.\n[reasoning] the kettle may be warm",
+        ]
+        assert [said.content for said in store.messages()] == ["", "plain words", "I look."]
+        checks = {check.name: check.status for check in scan(store._connection)}
+        assert (checks["parts_searchable"], checks["messages_fts"]) == ("pass", "pass")
