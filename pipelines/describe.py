@@ -1,24 +1,28 @@
 """lcm describe ID store=FILE [KEY=VALUE ...]
 
-Tell what is known of a summary (sum_...), a large file (file_...) or a message (msg#...): words, time, what it was made
-of, and what expanding it would cost.
+Tell what is known of a summary (sum_...), a large file (file_...) or a message (msg#..., or the id that it was recorded
+with): words and calls of tools, time, what it was made of, and what expanding it would cost.
 
   lcm describe sum_972f60d23b50311a store=memory.db
+  lcm describe 'msg#21' store=memory.db
   lcm describe file_0123456789abcdef content=true store=memory.db > whole.txt
 
-  content=true           the whole text of a file, and nothing else
-  token_cap=4000         marks what could be expanded within so many tokens
+  content=true           the whole text of a file or a message, and nothing else
+  token_cap=4000         a longer message is clipped to it, with a mark; of a summary it marks what could be expanded
 $RECALL"""
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
-from pipelines.steps.recall import one_word, opened, read_arguments, tell_json
+from lcm.context.recall.describe import (
+    DescribedMessage,
+    DescribedSummary,
+    file_description,
+    message_text,
+    summary_text,
+)
+from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments, tell_json
 from pipelines.views.terminal import say
-
-_MESSAGE = re.compile(r"msg#(\d+)")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,16 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     item_id = one_word(command, "id", "describe")
     content = command.flag("content")
     with opened(command) as (_, reader):
-        if found := _MESSAGE.fullmatch(item_id):
-            (said,) = reader.messages([int(found[1])])
-            if command.flag("json"):
-                tell_json(said._asdict())
-            else:
-                say(f"msg#{said.number} ({said.role}, {said.tokens} tokens) id {said.message_id}\n{said.content}")
-            return 0
         described = reader.describe(
             item_id,
-            conversation=command.settings.get("conversation"),
+            conversation=conversation_named(command, reader),
             token_cap=command.number("token_cap"),
             content=content,
         )
@@ -44,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
         tell_json(asdict(described))
     elif isinstance(described, DescribedSummary):
         say(summary_text(described))
+    elif isinstance(described, DescribedMessage):
+        say(described.said.text if content else message_text(described))
     else:
         say(file_description(described) if described.text is None else described.text)
     return 0

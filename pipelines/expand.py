@@ -1,13 +1,14 @@
 """lcm expand ID ... store=FILE [KEY=VALUE ...]
 
-Read what summaries were made of, down to the messages if wanted.
+Read what summaries were made of, down to the messages with their calls of tools; or a message (msg#...) itself, or
+the one that holds a large file (file_...).
 
   lcm expand sum_972f60d23b50311a store=memory.db
-  lcm expand sum_972f60d23b50311a sum_aee0293518474c82 depth=5 messages=true token_cap=20000
+  lcm expand sum_972f60d23b50311a sum_aee0293518474c82 depth=5 messages=false token_cap=20000
 
   depth=3                steps downwards; the messages of a leaf are one
-  token_cap=4000         of all that is read
-  messages=true          the messages of leaves too
+  token_cap=4000         of all that is read; the message that does not fit is clipped, with a mark
+  messages=true          the messages of leaves too; false: summaries alone
 $RECALL"""
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from dataclasses import asdict
 
 from lcm.context.recall.expansion import distilled_text
 from lcm.errors import LcmError
-from pipelines.steps.recall import opened, read_arguments, tell_json
+from pipelines.steps.recall import conversation_named, opened, read_arguments, tell_json
 from pipelines.views.terminal import say
 
 
@@ -29,8 +30,8 @@ def main(arguments: Sequence[str]) -> int:
             command.words,
             depth=command.number("depth"),
             token_cap=command.number("token_cap"),
-            has_messages=command.flag("messages"),
-            conversation=command.settings.get("conversation"),
+            has_messages=command.flag("messages", default=True),
+            conversation=conversation_named(command, reader),
         )
     if command.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})

@@ -1,7 +1,7 @@
 """lcm expand-query PROMPT store=FILE [query=WORDS] [ids=ID,ID] [KEY=VALUE ...]
 
-Have a question answered from what summaries were made of. Reading begins at the summaries that are named, and at those
-that hold all words of the query, or whose messages do.
+Have a question answered from what summaries were made of. Reading begins at what is named (summaries, messages, files),
+and at the summaries that hold all words of the query, or whose messages do.
 
   lcm expand-query "Why did the migration fail?" query="migration failed" store=memory.db
   lcm expand-query "Which port?" ids=sum_972f60d23b50311a token_cap=8000
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.errors import LcmError
-from pipelines.steps.recall import now, one_word, opened, read_arguments, tell_json
+from pipelines.steps.recall import conversation_named, now, one_word, opened, read_arguments, tell_json
 from pipelines.views.terminal import say
 
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
             now,
             summary_ids=ids,
             query=query,
-            conversation=command.settings.get("conversation"),
+            conversation=conversation_named(command, reader),
             max_tokens=command.number("max_tokens"),
             token_cap=command.number("token_cap"),
         )

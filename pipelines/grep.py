@@ -21,7 +21,7 @@ from rich.table import Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from pipelines.steps.recall import one_word, opened, read_arguments, tell_json
+from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments, tell_json
 from pipelines.views.terminal import console, say, warn
 
 _KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             pattern,
             mode=mode,
             scope=scope,
-            conversation=command.settings.get("conversation"),
+            conversation=conversation_named(command, reader),
             since=command.instant("since"),
             before=command.instant("before"),
             limit=command.number("limit"),

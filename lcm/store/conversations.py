@@ -104,6 +104,18 @@ def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> l
     return [row for (row,) in rows]
 
 
+def number_of(connection: sqlite3.Connection, named: str) -> str | int:
+    """A conversation's id where one has it, else the integer key that it spells; the name again where it is neither."""
+    found: tuple[str | int] | None = connection.execute(
+        """
+        SELECT session_key FROM conversations WHERE session_key = ?1
+        UNION ALL SELECT conversation_id FROM conversations WHERE conversation_id = CAST(?1 AS INTEGER) LIMIT 1
+        """,
+        (named,),
+    ).fetchone()
+    return found[0] if found else named
+
+
 def active_conversation(connection: sqlite3.Connection, conversation_id: str) -> int | None:
     """The integer key of the active conversation of an id."""
     found: tuple[int] | None = connection.execute(

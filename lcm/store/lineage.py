@@ -13,14 +13,16 @@ Direction = Literal["sources", "derived"]
 
 
 class SourceMessage(NamedTuple):
-    """A message that a leaf summary stands for."""
+    """A message as recall reads it."""
 
     number: int
     message_id: str
     conversation: int
     role: str
-    content: str
+    text: str
+    """Its words, and what its parts say besides."""
     tokens: int
+    """Of the text, as counted when it was stored; 0 where its parts say more than was counted."""
     created_at: datetime
 
 
@@ -67,7 +69,8 @@ def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[Sou
     """The messages that a leaf summary stands for, in order."""
     rows = connection.execute(
         """
-        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.content, m.token_count, m.created_at
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
+               iif(m.parts_text = '', m.token_count, 0), m.created_at
         FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal
         """,
         (summary_id,),
@@ -79,7 +82,8 @@ def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -
     """Messages by their integer keys, in that order; an unknown one is left out."""
     rows = connection.execute(
         """
-        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.content, m.token_count, m.created_at
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
+               iif(m.parts_text = '', m.token_count, 0), m.created_at
         FROM json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key
         """,
         (json.dumps(list(numbers)),),
@@ -208,6 +212,14 @@ def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dic
         (json.dumps(list(file_ids)),),
     )
     return {row[0]: _stored_file(row) for row in rows}
+
+
+def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
+    """The ids of the large files that a message, named by its integer key, holds."""
+    rows = connection.execute(
+        "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position", (number,)
+    )
+    return tuple(file_id for (file_id,) in rows)
 
 
 def _stored_file(row: tuple[Any, ...]) -> StoredFile:

@@ -18,8 +18,8 @@ class CommandArguments:
     settings: dict[str, str]
     overrides: tuple[str, ...]
 
-    def flag(self, name: str) -> bool:
-        value = self.settings.get(name, "false")
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        value = self.settings.get(name, "true" if default else "false")
         if value not in ("true", "false"):
             raise LcmError(f"{name} must be true or false, got {value!r}")
         return value == "true"

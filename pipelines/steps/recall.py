@@ -13,6 +13,7 @@ from typing import Any
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
+from lcm.store.conversations import number_of
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments
@@ -96,6 +97,15 @@ def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
     recall: Recall = building.build(command_line.read(command.overrides, "recall").config, "recall")
     with opened_store(command) as store:
         yield recall, recall.on(store)
+
+
+def conversation_named(command: CommandArguments, reader: Reader) -> str | int | None:
+    """The conversation that `conversation=` names, by its id or by the number that the commands print; None = all."""
+    named = command.settings.get("conversation")
+    if named is None or not named.isdecimal():
+        return named
+    with reader.store.reading() as connection:
+        return number_of(connection, named)
 
 
 def tell_json(value: Any) -> None:

@@ -37,9 +37,9 @@ def test_words_are_found_with_their_ids(lcm: Lcm, memory: tuple[str, str]) -> No
 
 def test_an_expansion_gives_the_messages(lcm: Lcm, memory: tuple[str, str]) -> None:
     store, summary_id = memory
-    assert "garden" in lcm("expand", summary_id, store, "messages=true").stdout
-    assert "garden" not in lcm("expand", summary_id, store).stdout
-    assert "Messages: msg#1" in lcm("expand", summary_id, store, "messages=true", "recall=lossless_claw").stdout
+    assert "garden" in lcm("expand", summary_id, store).stdout
+    assert "garden" not in lcm("expand", summary_id, store, "messages=false").stdout
+    assert "Messages: msg#1" in lcm("expand", summary_id, store, "recall=lossless_claw").stdout
     cut = json.loads(lcm("expand", summary_id, store, "messages=true", "token_cap=9", "json=true").stdout)
     assert (cut["tokens"], cut["is_truncated"]) == (9, True)
 

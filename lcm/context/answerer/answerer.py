@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lcm.context.recall.describe import DescribedFile, DescribedSummary
+from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
 from lcm.context.recall.expansion import ExpansionResult, ReachedMessage
 from lcm.protocols.models import TokenEstimator
 
@@ -52,11 +52,11 @@ class GrantedReader(Protocol):
     @property
     def token_estimator(self) -> TokenEstimator: ...
 
-    def describe(self, item_id: str) -> DescribedSummary | DescribedFile: ...
+    def describe(self, item_id: str) -> DescribedSummary | DescribedMessage | DescribedFile: ...
 
     def expand(
         self,
-        summary_ids: Sequence[str],
+        item_ids: Sequence[str],
         *,
         depth: int | None = None,
         token_cap: int | None = None,

@@ -155,7 +155,7 @@ def _described(summary_id: str, reader: GrantedReader) -> ReadText | None:
 
 
 def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:
-    return [ReadText(said.leaf_id, said.number, said.content, said.tokens) for said in messages]
+    return [ReadText(said.leaf_id, said.number, said.text, said.tokens) for said in messages]
 
 
 def _sentences(texts: Sequence[str]) -> Iterator[_Sentence]:

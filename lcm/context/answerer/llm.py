@@ -40,7 +40,7 @@ class _Evidence:
 
     def add_message(self, said: ReachedMessage) -> None:
         self.tokens += said.tokens
-        shown = {"message": said.number, "summary": said.leaf_id, "role": said.role, "text": said.content}
+        shown = {"message": said.number, "summary": said.leaf_id, "role": said.role, "text": said.text}
         self.lines.append(to_json(shown))
 
     def add(self, found: ExpansionResult) -> None:

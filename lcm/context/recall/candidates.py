@@ -6,11 +6,12 @@ Source: lossless-claw 0.6.3.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.context.recall.items import named_item
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
 from lcm.records.rules import Rules
 from lcm.store.conversations import conversation_rows
-from lcm.store.lineage import conversations_of, deepest, leaves_of
+from lcm.store.lineage import deepest, leaves_of
 
 _SHALLOW = 1
 
@@ -30,7 +31,7 @@ class RecallCandidates:
 
 def candidates(
     reader: Reader,
-    summary_ids: Sequence[str],
+    item_ids: Sequence[str],
     query: str,
     conversation: str | int | None,
     rules: Rules,
@@ -39,28 +40,34 @@ def candidates(
 
     Args:
         reader: what may be read.
-        summary_ids: named by the asker.
+        item_ids: of summaries and messages, named by the asker; a large file stands for its message.
         query: words to search summaries for, and, where none holds them, messages.
         conversation: where; None = anywhere.
         rules: `corrected` searches messages whenever no summary was found, and hands them on; `original` only where
             summaries are at most of depth 1, and keeps no more than the leaves above them.
 
     Raises:
-        StoreError: if a summary is unknown, or several conversations come into question.
+        StoreError: if an id is unknown, or several conversations come into question.
     """
     with reader.store.reading() as connection:
         rows = conversation_rows(connection, conversation) if isinstance(conversation, str) else None
         rows = [conversation] if isinstance(conversation, int) else rows
-        of = conversations_of(connection, summary_ids)
+        items = [(one, named_item(connection, one)) for one in item_ids]
         depth = deepest(connection, rows)
-    for one in summary_ids:
-        if one not in of or (rows is not None and of[one] not in rows):
-            where = "the store" if rows is None else f"conversation {conversation}"
-            raise StoreError(f"there is no summary {one!r} in {where}; lcm_grep finds ids")
-    found = list(summary_ids)
-    conversations = list(of.values())
+    found: list[str] = []
+    conversations: list[int] = []
     messages: list[int] = []
-    needs_messages = False
+    for one, item in items:
+        number = item and (item.file.message if item.file else item.number)
+        if item is None or number is None or (rows is not None and item.conversation not in rows):
+            where = "the store" if rows is None else f"conversation {conversation}"
+            raise StoreError(f"there is no {one!r} in {where}; lcm_grep finds ids")
+        conversations.append(item.conversation)
+        if item.kind == "summary":
+            found.append(item.item_id)
+        else:
+            messages.append(number)
+    needs_messages = bool(messages)
     if query:
         hits = reader.grep(query, mode="full_text", scope="summaries", conversation=conversation).summaries
         found += [hit.summary_id for hit in hits]
@@ -71,12 +78,12 @@ def candidates(
                 leaves = leaves_of(connection, [hit.number for hit in said])
             kept = said if rules == "corrected" else [hit for hit in said if hit.number in leaves]
             found += [leaves[hit.number] for hit in kept if hit.number in leaves]
-            messages = [hit.number for hit in kept] if rules == "corrected" else []
+            messages += [hit.number for hit in kept] if rules == "corrected" else []
             conversations += [hit.conversation for hit in kept]
-            needs_messages = bool(said)
+            needs_messages = needs_messages or bool(said)
     distinct = tuple(sorted(set(conversations)))
     if len(distinct) > 1 and not isinstance(conversation, str):
         raise StoreError(
             f"what was found lies in {len(distinct)} conversations ({', '.join(map(str, distinct))}); name one of them"
         )
-    return RecallCandidates(tuple(dict.fromkeys(found)), tuple(messages), needs_messages, distinct)
+    return RecallCandidates(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(messages)), needs_messages, distinct)

@@ -1,4 +1,4 @@
-"""What is known of one summary or one large file.
+"""What is known of one summary, one message or one large file.
 
 Source: lossless-claw 0.6.3.
 """
@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from lcm.context.recall.expansion import ReachedMessage
 from lcm.context.recall.grep import minute
 from lcm.context.recall.read_bounds import ReadBounds
 from lcm.records.summary import Summary
@@ -59,6 +60,20 @@ class DescribedFile:
     text: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class DescribedMessage:
+    """A message, and where it stands."""
+
+    said: ReachedMessage
+    """Clipped to what was asked for; in no summary where `leaf_id` is empty."""
+    conversation: int
+    created_at: datetime
+    tokens: int
+    """Of its whole text."""
+    file_ids: tuple[str, ...]
+    """The large files that it holds."""
+
+
 def described_summary(
     connection: sqlite3.Connection,
     summary_id: str,
@@ -96,6 +111,19 @@ def summary_text(described: DescribedSummary) -> str:
     lines += [f"children {' '.join(described.derived_ids)}"] if described.derived_ids else []
     lines += ["manifest", *(_node_line(node, described.budget_tokens) for node in described.subtree)]
     return "\n".join([*lines, "content", summary.content])
+
+
+def message_text(described: DescribedMessage) -> str:
+    """A message as the tool tells it."""
+    said = described.said
+    lines = [
+        f"LCM_MESSAGE msg#{said.number}",
+        f"id {said.message_id}",
+        f"meta conv={described.conversation} role={said.role} tok={described.tokens} at={minute(described.created_at)}",
+    ]
+    lines += [f"summary {said.leaf_id}"] if said.leaf_id else []
+    lines += [f"files {' '.join(described.file_ids)}"] if described.file_ids else []
+    return "\n".join([*lines, "content", said.text])
 
 
 def file_description(described: DescribedFile) -> str:

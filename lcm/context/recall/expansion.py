@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lcm.context.recall.clipping import clipped
+from lcm.context.recall.items import named_item
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
 from lcm.records.summary import Summary
-from lcm.store.lineage import depth_first, source_messages, walk
+from lcm.store.lineage import SourceMessage, depth_first, leaves_of, messages_by_number, source_messages, walk
+from lcm.store.messages import messages_by_key
 from lcm.store.summaries import summaries_by_id
+from lcm.transcript.passages import passages
 
 _SNIPPET = 200
 
@@ -29,24 +33,30 @@ class ChildSummary(NamedTuple):
 
 
 class ReachedMessage(NamedTuple):
-    """A message that a leaf summary stands for."""
+    """A message that was read."""
 
     number: int
     """Its integer key, which the tools show."""
     message_id: str
     leaf_id: str
+    """The leaf summary that stands for it; empty where none does."""
     role: str
-    content: str
+    text: str
+    """Its words, and what its parts say besides: calls of tools, results, reasoning."""
     tokens: int
+    """Of the text."""
+    is_clipped: bool = False
+    """The text was too long: marks stand where it was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandedSummary:
-    """What one summary was made of, depth first; the summary itself is not in it."""
+    """What one summary was made of, depth first; the summary itself is not in it. Or a message, by an id of its own."""
 
     summary_id: str
+    """Or the id that names the message, or a large file of it."""
     kind: str | None
-    """None of an unknown summary."""
+    """leaf, condensed, message; None of an unknown summary."""
     children: tuple[ChildSummary, ...]
     messages: tuple[ReachedMessage, ...]
 
@@ -72,44 +82,72 @@ class ExpansionResult:
 
 def expand(
     connection: sqlite3.Connection,
-    summary_ids: Sequence[str],
+    item_ids: Sequence[str],
     depth: int,
     token_cap: float,
     tokens: TokenEstimator,
     *,
     has_messages: bool = False,
+    clips: bool = False,
     bounds: ReadBounds = EVERYTHING,
 ) -> ExpansionResult:
     """Expand summaries one after the other within one cap, until something does not fit.
 
     Args:
         connection: where they are stored.
-        summary_ids: an unknown one expands to nothing.
+        item_ids: of summaries; of a message, which is read itself, or of a large file, whose message is read. An
+            unknown one expands to nothing.
         depth: steps downwards; the messages of a leaf count as a step.
         token_cap: of all that is found; infinity = none.
         tokens: counts a message that was stored without a count.
         has_messages: leaves give their messages.
+        clips: a message that does not fit is clipped to what is left; False: it ends the expansion unread.
         bounds: what lies outside is left out, with all that is beneath it.
     """
-    known = summaries_by_id(connection, bounds.seen(connection, summary_ids))
+    known = summaries_by_id(connection, bounds.seen(connection, item_ids))
     roots: list[ExpandedSummary] = []
     used, is_truncated = 0, False
-    for summary_id in summary_ids:
+    for item_id in item_ids:
         is_truncated = is_truncated or used >= token_cap
         if is_truncated:
             break
-        summary = known.get(summary_id)
+        summary = known.get(item_id)
         found: list[ChildSummary | ReachedMessage] = []
-        for one in () if summary is None else _beneath(connection, summary, depth, tokens, bounds, has_messages):
+        read = _named_message(connection, item_id, tokens, bounds)
+        for one in read if summary is None else _beneath(connection, summary, depth, tokens, bounds, has_messages):
             if used + one.tokens > token_cap:
                 is_truncated = True
-                break
+                if not clips or isinstance(one, ChildSummary):
+                    break
+                one = clipped_message(connection, one, int(token_cap) - used, tokens)
+                if not one.tokens:
+                    break
             used += one.tokens
             found.append(one)
+            if is_truncated:
+                break
         children = tuple(one for one in found if isinstance(one, ChildSummary))
         messages = tuple(one for one in found if isinstance(one, ReachedMessage))
-        roots.append(ExpandedSummary(summary_id, None if summary is None else summary.kind, children, messages))
+        kind = summary.kind if summary else "message" if read else None
+        roots.append(ExpandedSummary(item_id, kind, children, messages))
     return ExpansionResult(tuple(roots), used, is_truncated)
+
+
+def _named_message(
+    connection: sqlite3.Connection, item_id: str, tokens: TokenEstimator, bounds: ReadBounds
+) -> list[ReachedMessage]:
+    """The message that an id names, by itself or by a large file in it, where it may be seen."""
+    item = named_item(connection, item_id)
+    if item is None or item.kind == "summary":
+        return []
+    number = item.file.message if item.file else item.number
+    said = messages_by_number(connection, [number]) if number is not None else []
+    leaves = leaves_of(connection, [one.number for one in said])
+    return [
+        reached(one, leaves.get(one.number, ""), tokens)
+        for one in said
+        if bounds.sees_message(connection, one.number, one.conversation)
+    ]
 
 
 def _beneath(
@@ -131,8 +169,24 @@ def _beneath(
             continue
         for said in source_messages(connection, summary_id):
             if bounds.holds(said.conversation):
-                count = said.tokens or tokens.count([said.content])[0]
-                yield ReachedMessage(said.number, said.message_id, summary_id, said.role, said.content, count)
+                yield reached(said, summary_id, tokens)
+
+
+def reached(said: SourceMessage, leaf_id: str, tokens: TokenEstimator) -> ReachedMessage:
+    """A stored message as it is read: with its tokens, and the leaf summary that stands for it."""
+    count = said.tokens or tokens.count([said.text])[0]
+    return ReachedMessage(said.number, said.message_id, leaf_id, said.role, said.text, count)
+
+
+def clipped_message(
+    connection: sqlite3.Connection, said: ReachedMessage, cap: int, tokens: TokenEstimator
+) -> ReachedMessage:
+    """A message within a cap: each of its passages as far as an equal share goes; one of 0 tokens where none fits."""
+    if said.tokens <= cap:
+        return said
+    message = messages_by_key(connection, [said.message_id])[said.message_id]
+    text = clipped([passage.text for passage in passages(message)], cap, tokens)
+    return said._replace(text=text, tokens=tokens.count([text])[0] if text else 0, is_clipped=True)
 
 
 def shortened(content: str) -> str:
@@ -173,5 +227,5 @@ def _names(root: ExpandedSummary) -> list[str]:
 
 def _words(root: ExpandedSummary) -> list[str]:
     children = [f"[{one.summary_id}] ({one.kind}, {one.tokens} tokens)\n{one.content}" for one in root.children]
-    messages = [f"[msg#{said.number}] ({said.role}, {said.tokens} tokens)\n{said.content}" for said in root.messages]
+    messages = [f"[msg#{said.number}] ({said.role}, {said.tokens} tokens)\n{said.text}" for said in root.messages]
     return [*children, *messages]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lcm.context.recall.expansion import ReachedMessage
 from lcm.context.recall.grants import Allowance, Grants
 from lcm.context.recall.grep import Grep
 from lcm.context.recall.read_bounds import ReadBounds
@@ -83,10 +82,6 @@ class Lease:
             found.summaries[: max(0, kept - of_messages)],
             (*found.notes, "the grant has no tokens for more"),
         )
-
-    def afforded_messages(self, found: Sequence[ReachedMessage]) -> list[ReachedMessage]:
-        """The first messages, as many as there are tokens for."""
-        return list(found[: self._first([one.tokens for one in found])])
 
     def _first(self, counts: Sequence[int]) -> int:
         """How many of the first fit; they are taken off."""

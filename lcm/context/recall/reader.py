@@ -1,13 +1,15 @@
 """Everything that can be read back from a store, for its owner or within a grant."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lcm.context.recall.describe import DescribedFile, DescribedSummary, described_summary
-from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, expand
+from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary, described_summary
+from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, clipped_message, expand, reached
 from lcm.context.recall.grep import Grep, GrepSettings, Mode, Scope, grep
+from lcm.context.recall.items import NamedItem, named_item
 from lcm.context.recall.lease import Lease
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.errors import GrantError, StoreError
@@ -16,11 +18,12 @@ from lcm.store.conversations import conversation_rows
 from lcm.store.lineage import (
     Direction,
     StoredFile,
-    conversations_of,
+    files_of,
     leaves_of,
     messages_by_number,
-    stored_files,
 )
+from lcm.store.query_text import excerpt
+from lcm.store.search import message_hits, summary_hits
 from lcm.store.store import Store
 from lcm.store.summaries import summaries_by_id
 from lcm.transcript.large_files import file_text
@@ -76,7 +79,8 @@ class Reader:
         """Search what was said and what was summarised.
 
         Args:
-            pattern: words, or a regular expression in the syntax of the package `regex`.
+            pattern: words, or a regular expression in the syntax of the package `regex`. Words that are the id of a
+                message, summary or file find that first.
             mode: which of them.
             scope: in what to search.
             conversation: its id, for the active one and archived ones of that id; or its integer key; None = all.
@@ -97,6 +101,8 @@ class Reader:
         with self.store.reading() as connection:
             within = replace(bounds.bounds(connection), since=since, before=before, limit=limit)
             found = grep(connection, pattern, mode, scope, within, self.reading.searching, self.incidents)
+            if mode == "full_text" and self.reading.searching.rules == "corrected":
+                found = self._with_named(connection, found, pattern, scope, bounds)
         return found if self.lease is None else self.lease.afforded(found)
 
     def describe(
@@ -106,32 +112,39 @@ class Reader:
         conversation: str | int | None = None,
         token_cap: int | None = None,
         content: bool = False,
-    ) -> DescribedSummary | DescribedFile:
-        """Tell what is known of a summary or a large file.
+    ) -> DescribedSummary | DescribedMessage | DescribedFile:
+        """Tell what is known of a summary, a message or a large file.
 
         Args:
-            item_id: sum_... or file_...
+            item_id: sum_..., msg#..., file_..., or the id that a message was recorded with.
             conversation: where it must be; None = anywhere.
-            token_cap: marks in the subtree what could be expanded within it.
-            content: the words of a file, whole.
+            token_cap: of a message, which is clipped to it; of a summary it marks in the subtree what could be expanded
+                within it.
+            content: the words of a file or a message, whole.
 
         Raises:
             StoreError: if there is none.
             GrantError: if the grant has ended, does not cover it, or is used up.
         """
         bounds = self._bounds(conversation)
+        cap = self.reading.max_expand_tokens if token_cap is None else token_cap
         with self.store.reading() as connection:
-            row = conversations_of(connection, [item_id]).get(item_id)
-            if row is not None and bounds.seen(connection, [item_id]):
-                budget = self.reading.max_expand_tokens if token_cap is None else token_cap
-                if self.lease is not None:
-                    budget = min(self.lease.left, token_cap or self.lease.left)
-                    self.lease.charge(summaries_by_id(connection, [item_id])[item_id].content)
-                direction: Direction = "sources" if self.reading.searching.rules == "corrected" else "derived"
-                return described_summary(connection, item_id, row, direction, bounds, budget)
-            stored = stored_files(connection, [item_id]).get(item_id)
-            if stored is None or not bounds.sees_file(connection, stored):
+            item = named_item(connection, item_id)
+            if item is None:
                 raise self._unknown(item_id, conversation)
+            if item.kind == "summary" and bounds.seen(connection, [item.item_id]):
+                if self.lease is not None:
+                    cap = min(self.lease.left, token_cap or self.lease.left)
+                    self.lease.charge(summaries_by_id(connection, [item.item_id])[item.item_id].content)
+                direction: Direction = "sources" if self.reading.searching.rules == "corrected" else "derived"
+                return described_summary(connection, item.item_id, item.conversation, direction, bounds, cap)
+            if item.kind == "message" and bounds.sees_message(connection, item.number, item.conversation):
+                if self.lease is not None:
+                    cap = min(self.lease.left, cap)
+                return self._described_message(connection, item.number, None if content and not self.lease else cap)
+            if item.file is None or not bounds.sees_file(connection, item.file):
+                raise self._unknown(item_id, conversation)
+            stored = item.file
         text = self._words(stored) if content else None
         if self.lease is not None:
             self.lease.charge(stored.file.exploration_summary + (text or ""))
@@ -139,7 +152,7 @@ class Reader:
 
     def expand(
         self,
-        summary_ids: Sequence[str],
+        item_ids: Sequence[str],
         *,
         depth: int | None = None,
         token_cap: int | None = None,
@@ -149,7 +162,8 @@ class Reader:
         """Read what summaries were made of.
 
         Args:
-            summary_ids: one after the other, within one cap.
+            item_ids: of summaries, one after the other, within one cap; a message is read itself, of a large file its
+                message.
             depth: steps downwards; a grant may allow fewer.
             token_cap: of all that is read; a grant may allow less.
             has_messages: read the messages of leaves too.
@@ -165,15 +179,23 @@ class Reader:
         if depth < 1 or cap < 1:
             raise ValueError(f"depth and token_cap must be >= 1, got {depth} and {cap}")
         with self.store.reading() as connection:
-            seen = bounds.seen(connection, summary_ids)
-            of = conversations_of(connection, seen)
-            for one in summary_ids:
-                if one not in of:
+            of: dict[str, int] = {}
+            for one in item_ids:
+                item = named_item(connection, one)
+                if item is None or not self._sees(connection, item, bounds):
                     raise self._unknown(one, conversation)
+                of[one] = item.conversation
             if self.lease is not None:
                 depth, cap = self.lease.allowed(of, depth, cap)
             found = expand(
-                connection, summary_ids, depth, cap, self.token_estimator, has_messages=has_messages, bounds=bounds
+                connection,
+                item_ids,
+                depth,
+                cap,
+                self.token_estimator,
+                has_messages=has_messages,
+                clips=self.reading.searching.rules == "corrected",
+                bounds=bounds,
             )
         if self.lease is not None:
             self.lease.take(found.tokens)
@@ -187,7 +209,8 @@ class Reader:
             GrantError: if the grant has ended or does not cover one.
         """
         bounds = self._bounds(None)
-        found = []
+        left = None if self.lease is None else self.lease.left
+        found: list[ReachedMessage] = []
         with self.store.reading() as connection:
             known = {said.number: said for said in messages_by_number(connection, numbers)}
             leaves = leaves_of(connection, numbers)
@@ -195,10 +218,48 @@ class Reader:
                 said = known.get(number)
                 if said is None or not bounds.sees_message(connection, number, said.conversation):
                     raise self._unknown(f"msg#{number}", None)
-                tokens = said.tokens or self.token_estimator.count([said.content])[0]
-                leaf = leaves.get(number, "")
-                found.append(ReachedMessage(number, said.message_id, leaf, said.role, said.content, tokens))
-        return found if self.lease is None else self.lease.afforded_messages(found)
+                one = reached(said, leaves.get(number, ""), self.token_estimator)
+                if left is not None:
+                    one = clipped_message(connection, one, left, self.token_estimator)
+                    left = 0 if one.is_clipped else left - one.tokens
+                if one.tokens or not one.is_clipped:
+                    found.append(one)
+        if self.lease is not None:
+            self.lease.take(sum(one.tokens for one in found))
+        return found
+
+    def _with_named(
+        self, connection: sqlite3.Connection, found: Grep, pattern: str, scope: Scope, bounds: ReadBounds
+    ) -> Grep:
+        """What was found, behind the message or summary that the pattern is the id of."""
+        item = named_item(connection, pattern)
+        if item is None or not self._sees(connection, item, bounds):
+            return found
+        if item.kind == "summary":
+            begins = summaries_by_id(connection, [item.item_id])[item.item_id].content
+            named = summary_hits(connection, [(item.item_id, excerpt(begins, []))]) if scope != "messages" else []
+            others = (hit for hit in found.summaries if hit.summary_id != item.item_id)
+            return replace(found, summaries=(*named, *others))
+        number = item.file.message if item.file else item.number
+        said = messages_by_number(connection, [number]) if number is not None and scope != "summaries" else []
+        hits = message_hits(connection, [(one.number, excerpt(one.text, [])) for one in said])
+        return replace(found, messages=(*hits, *(hit for hit in found.messages if hit.number != number)))
+
+    def _described_message(self, connection: sqlite3.Connection, number: int, cap: int | None) -> DescribedMessage:
+        (said,) = messages_by_number(connection, [number])
+        whole = reached(said, leaves_of(connection, [number]).get(number, ""), self.token_estimator)
+        shown = whole if cap is None else clipped_message(connection, whole, cap, self.token_estimator)
+        if self.lease is not None:
+            self.lease.take(shown.tokens)
+        files = files_of(connection, number)
+        return DescribedMessage(shown, said.conversation, said.created_at, whole.tokens, files)
+
+    def _sees(self, connection: sqlite3.Connection, item: NamedItem, bounds: ReadBounds) -> bool:
+        if item.kind == "summary":
+            return bool(bounds.seen(connection, [item.item_id]))
+        if item.file is not None:
+            return bounds.sees_file(connection, item.file)
+        return bounds.sees_message(connection, item.number, item.conversation)
 
     def _bounds(self, conversation: str | int | None) -> ReadBounds:
         """What may be seen, within the conversation that was asked for."""

@@ -38,6 +38,8 @@ class Recall:
     | expand tells | all that it read | names, sizes and a snippet |
     | no summary is found | messages are searched | only where summaries are at most of depth 1 |
     | a refused pattern, a search cut short | is told | is not |
+    | search of messages | with calls of tools, results and reasoning | their words |
+    | a message that does not fit an expansion | is clipped with a mark | ends it unread |
     """
 
     answerer: Answerer

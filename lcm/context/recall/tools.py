@@ -13,7 +13,13 @@ from jsonschema import Draft202012Validator
 
 from lcm.clock import parse_instant
 from lcm.context.recall.delegation import DelegationError
-from lcm.context.recall.describe import DescribedSummary, file_description, summary_text
+from lcm.context.recall.describe import (
+    DescribedMessage,
+    DescribedSummary,
+    file_description,
+    message_text,
+    summary_text,
+)
 from lcm.context.recall.expansion import distilled_text
 from lcm.context.recall.grep import grep_text
 from lcm.context.recall.lease import Clock
@@ -115,6 +121,10 @@ class Tools:
             token_cap=None if cap is None else int(cap),
             content=parameters.get("content", False),
         )
+        if isinstance(described, DescribedMessage):
+            said = described.said
+            details = {"type": "message", "messageId": said.number, "recordedId": said.message_id}
+            return ToolReply(message_text(described), {**details, "tokens": described.tokens})
         if not isinstance(described, DescribedSummary):
             stored = described.stored
             return ToolReply(

@@ -94,7 +94,7 @@ def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
                     {
                         "message_id": one.number,
                         "role": one.role,
-                        "snippet": shortened(one.content),
+                        "snippet": shortened(one.text),
                         "token_count": one.tokens,
                     }
                     for one in root.messages

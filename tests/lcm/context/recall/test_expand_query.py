@@ -99,7 +99,7 @@ def test_what_is_named_must_be_there_and_of_one_conversation(store: Store) -> No
     talk(store, "other", ["The migration of birds."])
     fold(store, "other", 0, 1, "A migration.")
     configured = recall()
-    with pytest.raises(StoreError, match="no summary 'sum_none'"):
+    with pytest.raises(StoreError, match="no 'sum_none'"):
         configured.expand_query(configured.on(store), "What?", told, summary_ids=["sum_none"])
     with pytest.raises(StoreError, match=r"lies in 2 conversations \(1, 2\)"):
         configured.expand_query(configured.on(store), "What?", told, query="migration")
