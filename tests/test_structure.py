@@ -36,7 +36,7 @@ FLOORS = {
         "plugins",
     ],
     "eval": [
-        *("significance", "stopwatch", "questions", "dataset", "executor", "cache", "replay", "measures", "arms"),
+        *("significance", "stopwatch", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures", "arms"),
         *("experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],
     "pipelines": ["config", "views", "steps", "commands"],

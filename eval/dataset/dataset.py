@@ -56,7 +56,8 @@ class Dataset:
     transcripts: tuple[Transcript, ...]
     queries: tuple[Query, ...]
     qrels: pl.DataFrame
-    """Columns query_id, message_id, relevance (> 0): the judged unit is the message."""
+    """Columns query_id, message_id, relevance: the judged unit is the message. Relevance 0 was judged and is not
+    relevant; where no row has it, nobody says which of the other messages were looked at."""
     session_qrels: pl.DataFrame = field(default_factory=_empty(SESSION_QRELS_SCHEMA))
     """Columns query_id, session_id, relevance (> 0): evidence of which no more than the session is known; what
     `qrels` says of a session through its messages is not repeated here."""

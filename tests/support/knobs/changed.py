@@ -46,6 +46,11 @@ def _ledger(here: Path) -> str:
     return str(path)
 
 
+def _written(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
 def profiles(path: Path, old: str, **others: str) -> str:
     """A file of key profiles, each with its key."""
     path.write_text(json.dumps({name: {"api_key": key} for name, key in {"old": old, **others}.items()}))
@@ -58,6 +63,7 @@ TEMPORAL_PATTERNS = (
 LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 3}}
 
 CHANGED: Mapping[str, Any] = {
+    "config:judgements": lambda here: _written(here / "qrels", "q0 0 m3 1\n"),
     "config:stages.directory": lambda here: str(here / "stages"),
     **{
         f"admission/{name}:admit_threshold": 0.95  # never below the other
@@ -82,6 +88,7 @@ CHANGED: Mapping[str, Any] = {
     "admission/gating:rules": "original",
     "admission/libravdb:rules": "corrected",
     "annotation/rules:fallback": "patterns",
+    "arms/recorded_run:recorded.file": lambda here: _written(here / "run", "q0 Q0 m3 1 2.5 theirs\n"),
     "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
     "arms/controls:dense.order": [],
@@ -152,6 +159,8 @@ CHANGED: Mapping[str, Any] = {
     "dataset/beam:file": "another/data/table.parquet",
     "dataset/beam:only": ["beam-100K-2"],
     "dataset/beam:size": "500K",
+    "dataset/beir:split": "dev",
+    "dataset/beir:subset": "tiny",
     "dataset/locomo:evidence": "repaired",
     "dataset/locomo:file": _another_talk,
     "dataset/locomo:ledger": _ledger,

@@ -10,6 +10,7 @@ from tests.eval.dataset.test_longmemeval import write_small_longmemeval
 from tests.eval.dataset.test_personamem import write_small_personamem
 from tests.eval.dataset.test_qmsum import write_small_qmsum
 from tests.support.small_beam import write_small_beam
+from tests.support.small_collection import write_small_beir
 from tests.support.small_locomo import RECORD, write_small_locomo
 
 
@@ -19,6 +20,7 @@ def _two_conversations(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
     "beam": write_small_beam,
+    "beir": write_small_beir,
     "dialogsum": write_small_dialogsum,
     "locomo": _two_conversations,
     "longmemeval": write_small_longmemeval,

@@ -1,0 +1,130 @@
+"""A collection's folder becomes workspaces, queries and judgements, and comes out of a dataset as it went in."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.dataset.beir import ASKED_AT, Beir
+from eval.dataset.collected import collection_of, document_ids
+from eval.dataset.dataset import opaque_id
+from eval.dataset.sample import Sample
+from eval.exchange.beir import read_beir, write_beir
+from lcm.errors import DatasetError
+from tests.support.small_collection import HOUSEHOLD, collection, write_small_beir
+from tests.support.small_locomo import write_small_locomo
+
+
+def message_id(document_id: str) -> str:
+    return opaque_id("beir", document_id)
+
+
+def test_each_set_of_candidates_is_a_workspace_that_was_said_before_anything_is_asked(tmp_path: Path) -> None:
+    dataset = Beir(write_small_beir(tmp_path)).load()
+    words = {t.workspace_id: [m.content for m in t.messages] for t in dataset.transcripts}
+    assert words == {
+        "candidates-0": ["Kettle It is broken.", "Ada drinks tea.", "Bo painted the kettle."],
+        "candidates-1": ["The goats are in the garden.", "Bo painted the kettle."],
+    }
+    asked = {query.query_id: (query.text, query.workspace_id) for query in dataset.queries}
+    assert asked == {
+        "q1": ("What is broken?", "candidates-0"),
+        "q2": ("What does Ada drink?", "candidates-0"),
+        "q3": ("Where are the goats?", "candidates-1"),
+    }
+    assert {query.asked_at for query in dataset.queries} == {ASKED_AT}
+    assert dataset.qrels.rows() == [
+        (query, message_id(document), relevance) for query, document, relevance in HOUSEHOLD.qrels.rows()
+    ]
+    assert dataset.notes == ("1 queries have no judgements in split test and are left out",)
+
+
+def test_without_candidates_the_corpus_is_one_workspace(tmp_path: Path) -> None:
+    write_small_beir(tmp_path)
+    (tmp_path / "top_ranked.jsonl").unlink()
+    dataset = Beir(str(tmp_path)).load()
+    assert [(t.workspace_id, len(t.messages)) for t in dataset.transcripts] == [("corpus", 4)]
+    assert len(dataset.queries) == 3
+
+
+def test_an_instruction_is_asked_where_it_is_wanted(tmp_path: Path) -> None:
+    where = write_small_beir(tmp_path)
+    texts = {query.query_id: query.text for query in Beir(where, instructions=True).load().queries}
+    assert texts["q1"] == "Instruct: Find the fault\nQuery: What is broken?"
+    assert texts["q2"] == "What does Ada drink?"
+
+
+def test_what_judgements_name_in_vain_is_counted(tmp_path: Path) -> None:
+    odd = collection(
+        [("d1", "", "one"), ("d2", "", "two")],
+        [("q1", "one?"), ("q2", "two?")],
+        [("q1", "d1", 1), ("q1", "d2", 1), ("q1", "gone", 1), ("gone", "d1", 1), ("q2", "d2", -1)],
+        [("q1", ["d1", "gone"])],
+    )
+    write_beir(tmp_path, odd)
+    dataset = Beir(str(tmp_path)).load()
+    assert dataset.qrels.rows() == [("q1", message_id("d1"), 1)]
+    assert dataset.notes == (
+        "2 judgements name a query or document that is not there",
+        "1 queries have no candidates and are left out",
+        "1 relevant documents are not among their query's candidates",
+    )
+
+
+def test_the_folder_must_be_named() -> None:
+    with pytest.raises(DatasetError, match=r"dataset\.directory names no folder"):
+        Beir().load()
+
+
+def test_a_dataset_comes_back_as_the_collection_that_it_was_read_from(tmp_path: Path) -> None:
+    """But for queries without judgements, which stand in no dataset."""
+    dataset = Beir(write_small_beir(tmp_path)).load()
+    back, notes = collection_of(dataset)
+    by_id = "document_id"
+    assert back.corpus.sort(by_id).equals(HOUSEHOLD.corpus.sort(by_id))
+    assert back.queries.equals(HOUSEHOLD.queries.head(3))
+    assert back.qrels.equals(HOUSEHOLD.qrels)
+    assert back.candidates is not None
+    in_order = {query: sorted(documents) for query, documents in HOUSEHOLD.candidates.iter_rows()}
+    assert dict(back.candidates.iter_rows()) == in_order
+    assert notes == ("who said what in which session and when is not in a collection",)
+
+
+@pytest.mark.parametrize("name", ["sample", "locomo"])
+def test_any_dataset_is_written_and_read_with_the_same_judgements_and_candidates(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "locomo":
+        from eval.dataset.locomo import Locomo
+
+        (tmp_path / "locomo").mkdir()
+        dataset = Locomo(write_small_locomo(tmp_path / "locomo", monkeypatch)).load()
+    else:
+        dataset = Sample().load()
+    whole, _ = collection_of(dataset)
+    write_beir(tmp_path / "beir", whole)
+    assert read_beir(tmp_path / "beir").qrels.equals(whole.qrels)
+    again, _ = collection_of(Beir(str(tmp_path / "beir")).load())
+    columns = ["query_id", "document_id"]
+    assert again.qrels.sort(columns).equals(whole.qrels.sort(columns))
+    judged = whole.queries.join(whole.qrels, on="query_id", how="semi", maintain_order="left")
+    assert again.queries.equals(judged)
+    assert again.corpus.join(whole.corpus, on=["document_id", "title", "text"], how="anti").is_empty()
+    offered = dict((whole.candidates if whole.candidates is not None else pl.DataFrame()).iter_rows())
+    found = dict((again.candidates if again.candidates is not None else pl.DataFrame()).iter_rows())
+    assert all(sorted(found[query]) == sorted(offered[query]) for query in found)
+    if name == "sample":  # some are asked before all is said
+        asked = {query.query_id: query for query in dataset.queries}
+        said = {m.message_id: m.created_at for t in dataset.transcripts for m in t.messages}
+        assert all(said[one] <= asked[query].asked_at for query, ids in offered.items() for one in ids)
+        whole_talks = {t.workspace_id: len(t.messages) for t in dataset.transcripts}
+        assert any(len(ids) < whole_talks[asked[query].workspace_id] for query, ids in offered.items())
+
+
+def test_ids_that_two_workspaces_give_to_different_messages_are_told_apart() -> None:
+    from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+    from tests.support.workspaces import transcript
+
+    talks = tuple(transcript([words], "talk", place) for words, place in (("one", "w1"), ("two", "w2")))
+    dataset = Dataset("two", "as is", "0" * 64, talks, (), pl.DataFrame(schema=QRELS_SCHEMA))
+    assert document_ids(dataset) == {("w1", "talk:0"): "w1/talk:0", ("w2", "talk:0"): "w2/talk:0"}

@@ -1,0 +1,104 @@
+"""TREC files are read and written exactly, in the order of trec_eval."""
+
+import tempfile
+from pathlib import Path
+
+import ir_measures
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import RR
+
+from eval.exchange.collection import JUDGED_SCHEMA
+from eval.exchange.trec import (
+    TREC_RUN_SCHEMA,
+    read_trec_qrels,
+    read_trec_run,
+    trec_order,
+    write_trec_qrels,
+    write_trec_run,
+)
+from lcm.errors import DatasetError
+
+IDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), min_size=1, max_size=6).filter(
+    lambda one: len(one.split()) == 1
+)
+SCORES = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0, 1.0, 1.0 + 1e-12])
+
+
+@given(st.dictionaries(st.tuples(IDS, IDS), st.integers(-2, 4), max_size=12))
+def test_qrels_are_read_as_they_were_written(judged: dict[tuple[str, str], int]) -> None:
+    frame = pl.DataFrame([(*pair, grade) for pair, grade in judged.items()], schema=JUDGED_SCHEMA, orient="row")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "qrels"
+        write_trec_qrels(path, frame)
+        assert read_trec_qrels(path).equals(frame)
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=8), max_size=4))
+def test_a_run_keeps_its_ranks_whatever_its_scores(found: dict[str, dict[str, float]]) -> None:
+    """Its scores too, wherever they give that order."""
+    rows = [
+        (topic, docno, rank, score)
+        for topic, scores in found.items()
+        for rank, (docno, score) in enumerate(scores.items(), start=1)
+    ]
+    frame = pl.DataFrame(rows, schema=TREC_RUN_SCHEMA, orient="row")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        has_own = write_trec_run(path, frame, "ours")
+        read = read_trec_run(path)
+    assert read.drop("score").equals(frame.drop("score"))
+    assert has_own == all(trec_order(scores) == list(scores) for scores in found.values())
+    if has_own:
+        assert read.equals(frame)
+
+
+@given(st.dictionaries(IDS, SCORES, min_size=2, max_size=6))
+def test_the_order_is_the_one_of_trec_eval(scores: dict[str, float]) -> None:
+    """The reciprocal rank of each document, were it the only relevant one."""
+    for rank, docno in enumerate(trec_order(scores), start=1):
+        (found,) = ir_measures.iter_calc([RR], {"q": {docno: 1}}, {"q": scores})
+        assert found.value == 1 / rank
+
+
+def test_blanks_in_ids_are_told_and_nothing_is_written(tmp_path: Path) -> None:
+    qrels = pl.DataFrame([("q 1", "d", 1), ("q 2", "d", 1)], schema=JUDGED_SCHEMA, orient="row")
+    with pytest.raises(DatasetError, match=r"the query id 'q 1' and 1 more holds one"):
+        write_trec_qrels(tmp_path / "qrels", qrels)
+    run = pl.DataFrame([("q", "a\tb", 1, 1.0)], schema=TREC_RUN_SCHEMA, orient="row")
+    with pytest.raises(DatasetError, match=r"the document id 'a\\tb' holds one"):
+        write_trec_run(tmp_path / "run", run, "tag")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("q Q0 d 1 0.5\n", "line 1: expected 6 fields (topic Q0 docno rank score tag), got 5"),
+        ("\nq Q0 d 1 high t\n", "line 2: score must be a number, got 'high'"),
+        ("q Q0 d 1 nan t\n", "line 1: score must be a finite number, got 'nan'"),
+        ("q Q0 d 1 1 t\nq Q0 d 2 .5 t\n", "line 2: topic 'q' has 'd' before: leave one out"),
+    ],
+)
+def test_a_line_that_is_no_part_of_a_run_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(DatasetError) as caught:
+        read_trec_run(tmp_path / "run")
+    assert str(caught.value) == f"{tmp_path / 'run'} {told}"
+
+
+def test_a_line_that_is_no_judgement_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "qrels"
+    for text, told in (
+        ("q d 1\n", "line 1: expected 4 fields"),
+        ("q 0 d 1\nq 0 e much\n", "line 2: relevance must be a whole number, got 'much'"),
+        ("q 0 d 1\nq 0 d 0\n", "line 2: 'd' is judged for topic 'q' before"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DatasetError, match=told):
+            read_trec_qrels(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DatasetError, match="cannot be read as UTF-8 text"):
+        read_trec_qrels(path)
