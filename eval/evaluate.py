@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from eval.arms.oracle import Oracle
+from eval.arms.arm import KnowsDataset
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment
 from eval.experiment.workspace import WorkspaceEvaluator
@@ -23,7 +23,7 @@ def evaluate(
     system: System,
     dataset: Dataset,
     measures: Mapping[str, Measure] | None = None,
-    arms: Mapping[str, Ranker | Oracle] | None = None,
+    arms: Mapping[str, Ranker | KnowsDataset] | None = None,
     replay: Replay = _BULK,
     means: Means = _MEANS,
 ) -> pl.DataFrame:

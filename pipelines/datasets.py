@@ -1,8 +1,13 @@
 """lcm datasets [NAME ...]
+lcm datasets write [RUN ...] to=FOLDER [dataset=NAME] [dataset.KEY=VALUE] [formats=beir,trec]
 
 List the datasets: what they are, their licence, the releases that are known by their checksums, where their files are
 expected, whether they are there and are what they are called, and how to get them. Folders are looked for in
-$LCM_DATASETS_DIR; `dataset.directory` names another for one run."""
+$LCM_DATASETS_DIR; `dataset.directory` names another for one run.
+
+`write` gives a dataset to other tools: as a folder in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/test.tsv,
+and top_ranked.jsonl where a query may not be answered with everything), with its judgements as qrels.trec. Of kept
+runs, named by their folders, the dataset is written that they were made on, and what each arm ranked in runs/."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +18,14 @@ from eval.dataset.published import files_of, identified
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
 from pipelines.config import building, composition, conf_folder
+from pipelines.steps.dataset_writing import write
 from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lcm datasets [NAME ...]`."""
+    """`lcm datasets [NAME ...]`, `lcm datasets write [RUN ...] to=FOLDER`."""
+    if arguments[:1] == ["write"]:
+        return write(arguments[1:])
     known = conf_folder.groups()["dataset"]
     unknown = [name for name in arguments if name not in known]
     if unknown:

@@ -139,6 +139,9 @@ def place(request: pytest.FixtureRequest, yaml: str, tmp_path: Path, monkeypatch
         (tmp_path / choice).mkdir()
         return {"dataset.directory": SMALL_DATASETS[choice](tmp_path / choice, monkeypatch)}
     match yaml:
+        case "arms/recorded_run":
+            (tmp_path / "first").write_text("q0 Q0 m1 1 2.5 theirs\n")
+            return {"arms.recorded.file": str(tmp_path / "first")}
         case "dataset/transcripts":
             return {"dataset.paths": [str(bundled_directory() / "transcripts" / "zhongwen.json")]}
         case "embedder/onnx" | "embedder/nomic":

@@ -1,4 +1,4 @@
-"""The control arm that knows the judgements; all others are plain rankings, each named in `conf/arms`."""
+"""The control arm that knows the judgements; the others are plain rankings, each named in `conf/arms`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

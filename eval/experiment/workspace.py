@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.arms.oracle import Oracle
+from eval.arms.arm import KnowsDataset
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
@@ -78,7 +78,7 @@ class WorkspaceEvaluator:
     replay: Replay
     measures: Mapping[str, Measure]
     """By name. Here those that read memories are asked; the others when all workspaces are done."""
-    arms: Mapping[str, Ranker | Oracle] = field(default_factory=dict)
+    arms: Mapping[str, Ranker | KnowsDataset] = field(default_factory=dict)
     """Control arms: other rankings over the very same memory."""
     cache: StageCache | None = None
     """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
@@ -92,7 +92,7 @@ class WorkspaceEvaluator:
     def __post_init__(self) -> None:
         refuse_unmeasured(self.measures)
         controls = {
-            arm: one.ranking(self.dataset) if isinstance(one, Oracle) else one for arm, one in self.arms.items()
+            arm: one.ranking(self.dataset) if isinstance(one, KnowsDataset) else one for arm, one in self.arms.items()
         }
         object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
         object.__setattr__(self, "evidence", self.dataset.evidence())

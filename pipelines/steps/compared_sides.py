@@ -17,7 +17,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps.point import evaluated
 
-SHARED = ("dataset", *SETTINGS)
+SHARED = ("dataset", "judgements", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
 _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 

@@ -10,7 +10,8 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
-from eval.dataset.dataset import Dataset
+from eval.dataset.dataset import Dataset, DatasetLoader
+from eval.dataset.rejudged import Rejudged
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
@@ -30,7 +31,8 @@ def parts_of(config: DictConfig) -> dict[str, Any]:
         LcmError: if one of them refuses its settings.
     """
     building.flag(config, "cache")
-    parts = {part: building.build(config, part) for part in PARTS}
+    parts = {part: building.build(config, part) for part in PARTS if part != "dataset"}
+    parts["dataset"] = loader_of(config)
     parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
     refuse_unmeasured(parts["measures"])
     return parts
@@ -84,6 +86,13 @@ def experiment_of(
         cache=stages,
     )
     return Experiment(evaluator, parts["means"], parts["executor"])
+
+
+def loader_of(config: DictConfig) -> DatasetLoader:
+    """The loader of the dataset that a configuration describes, with other judgements where it names some."""
+    loader: DatasetLoader = building.build(config, "dataset")
+    named = config.get("judgements")
+    return loader if named is None else Rejudged(loader, str(named))
 
 
 def _system(config: DictConfig, parts: Mapping[str, Any]) -> tuple[System, StageCache | None]:

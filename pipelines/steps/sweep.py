@@ -160,7 +160,7 @@ class _Origins:
     def of(self, point: Point) -> tuple[Origin, Dataset]:
         built = self._checked[point]
         resolved = building.resolved(built.config)
-        key = config_hash(resolved["dataset"])
+        key = config_hash({name: resolved[name] for name in ("dataset", "judgements")})
         if key not in self._datasets:
             self._datasets[key] = built.parts["dataset"].load()
         return origin_of(resolved, self._datasets[key].digest), self._datasets[key]

@@ -15,7 +15,9 @@ import polars as pl
 from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
+from eval.arms.recorded_run import RecordedRun
 from eval.dataset.dataset import Dataset
+from eval.dataset.rejudged import rejudged
 from eval.experiment.experiment import Outcome
 from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
@@ -55,7 +57,8 @@ from tests.support.writing_results import admitted, annotated, deduplicated, ext
 
 def outcome(config: DictConfig) -> Outcome:
     """A whole experiment over the small dataset, wired as `lcm evaluate` wires it."""
-    experiment = experiment_of(config, dataset())
+    given = dataset() if config.judgements is None else rejudged(dataset(), Path(config.judgements))
+    experiment = experiment_of(config, given)
     return experiment.run(lambda *_: None)
 
 
@@ -128,7 +131,11 @@ def _ranked(config: DictConfig) -> object:
 
 def _answered_by_arms(config: DictConfig) -> object:
     arms = {name: arm for name, arm in building.build(config, "arms").items() if hasattr(arm, "rank")}
-    return [(name, _life().rank(questions(), arm).rows()) for name, arm in arms.items()]
+    recorded = [
+        one.ranking(dataset()) for one in building.build(config, "arms").values() if isinstance(one, RecordedRun)
+    ]
+    ranked = [(name, _life().rank(questions(), arm).rows()) for name, arm in arms.items()]
+    return ranked, [one.source.run.rows() for one in recorded]
 
 
 def _candidates(config: DictConfig) -> object:

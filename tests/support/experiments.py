@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from eval.arms.oracle import Oracle
+from eval.arms.arm import KnowsDataset
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment, Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
@@ -19,7 +19,7 @@ def outcome(
     dataset: Dataset,
     system: System,
     measures: Mapping[str, Measure] | None = None,
-    arms: Mapping[str, Ranker | Oracle] | None = None,
+    arms: Mapping[str, Ranker | KnowsDataset] | None = None,
     replay: Replay | None = None,
 ) -> Outcome:
     """What an experiment finds; recall@1 where no measures are named, intervals of 20 draws."""

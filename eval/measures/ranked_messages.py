@@ -1,0 +1,21 @@
+"""A ranking of documents read as one of messages, as retrieval measures and other tools read it."""
+
+import polars as pl
+
+
+def ranked_messages(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Rows arm, workspace_id, query_id, message_id, rank (1-based), score: each message where it is first covered.
+
+    Args:
+        run: as in `Outcome`; best first within an arm and a query once sorted by rank.
+        documents: workspace_id, document_id, source_message_ids.
+    """
+    covers = documents.select("workspace_id", "document_id", message_id="source_message_ids").explode("message_id")
+    return (
+        run.sort("rank", maintain_order=True)
+        .join(covers, on=["workspace_id", "document_id"], maintain_order="left_right")
+        .filter(pl.col("message_id").is_not_null())
+        .unique(["arm", "query_id", "message_id"], keep="first", maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("arm", "query_id"))
+        .select("arm", "workspace_id", "query_id", "message_id", "rank", "score")
+    )

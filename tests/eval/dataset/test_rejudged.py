@@ -1,0 +1,37 @@
+"""A file's judgements in place of a dataset's own."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import SESSION_QRELS_SCHEMA
+from eval.dataset.rejudged import rejudged
+from lcm.errors import DatasetError
+from tests.support.small_talk import dataset
+
+
+def test_the_file_alone_says_what_is_relevant(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("q0 0 m3 2\nq0 0 m4 0\nq1 0 m5 -1\n")
+    before = dataset()
+    found = rejudged(before, tmp_path / "qrels")
+    assert found.qrels.rows() == [("q0", "m3", 2), ("q0", "m4", 0), ("q1", "m5", 0)]
+    assert found.session_qrels.equals(pl.DataFrame(schema=SESSION_QRELS_SCHEMA))
+    assert found.evidence() == {"q0": ["m3"]}
+    assert found.digest != before.digest
+    assert found.protocol.startswith(f"{before.protocol} judgements=")
+    assert found.transcripts == before.transcripts
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("q99 0 m3 1\n", "judges query 'q99', which dataset 'small' does not ask"),
+        ("q0 0 m999 1\n", "judges 'm999' for query 'q0', which is no message of its workspace"),
+        ("q0 0 m3 0\n", "judges nothing relevant"),
+    ],
+)
+def test_what_the_dataset_has_not_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(DatasetError, match=told):
+        rejudged(dataset(), tmp_path / "qrels")
