@@ -36,8 +36,8 @@ FLOORS = {
         "plugins",
     ],
     "eval": [
-        *("significance", "stopwatch", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures", "arms"),
-        *("experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
+        *("significance", "stopwatch", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures"),
+        *("arms", "experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],
     "pipelines": ["config", "views", "steps", "commands"],
 }
