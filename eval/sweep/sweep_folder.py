@@ -6,6 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
+from eval.sweep.paired import PAIRED, paired
+from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
 
@@ -32,9 +34,11 @@ def write_sweep(
     if _holds(folder, told, table):
         return
     table.write_parquet(folder / POINTS)
+    pairs = paired(folder, results, measures)
+    pairs.write_parquet(folder / PAIRED)
     finished = [result for result in results if result.summary is not None]
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
-    write_whole(folder / TABLE, markdown(results, measures, title))
+    write_whole(folder / TABLE, markdown(results, measures, title) + paired_markdown(pairs))
     shares = sorted(
         (name for name in measures if not is_cost(results, name)), key=lambda name: _PLOTTED_FIRST not in name
     )

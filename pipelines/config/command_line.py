@@ -16,6 +16,7 @@ from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import composed_whole, explained, parsed, quoted, without_hydra
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
+from pipelines.config.short_form import written_out
 
 _RUN_DIR, _SWEEP_DIR, _SEARCH_PATH = "hydra.run.dir", "hydra.sweep.dir", "hydra.searchpath"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
@@ -93,7 +94,12 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
         raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
-    told = CommandArguments((), {}, tuple(found.arguments)) if own is None else told_apart(found.arguments, own)
+    if own is None:
+        told = CommandArguments(
+            (), {}, tuple(written_out(found.arguments) if pipeline == EVALUATE else found.arguments)
+        )
+    else:
+        told = told_apart(found.arguments, own)
     overrides: Sequence[str] = told.overrides
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)

@@ -88,10 +88,9 @@ def sweep(command: Command) -> int:
             )
             return _INTERRUPTED
         results = _results(points, folder, failed)
+        compared = compared_by([result.measures for result in results if result.measures])
+        write_sweep(folder, results, compared, multirun.points)
         show_points(results, folder)
-        write_sweep(
-            folder, results, compared_by([result.measures for result in results if result.measures]), multirun.points
-        )
         where, unlogged = logs.finish()
     if where:
         say(f"Logged: {where}")

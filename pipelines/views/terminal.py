@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -31,6 +32,7 @@ from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.sweep.paired import CONFIDENCE, PAIRED, gap_cells
 from eval.sweep.results import PointResult, best, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
@@ -44,6 +46,10 @@ The run folder holds the rest. A session measure stands in for one of messages w
 """
 WIDE_MEASURES = ("recall", "tokens")
 """Further columns where there is room for them: what all that was returned holds and costs."""
+
+PAIRED_MEASURES = ("recall@10", "nDCG@10")
+"""What the points of a sweep are compared by, query by query."""
+_PAIRED_POINTS = 12
 
 RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
 """The columns of the table of contexts."""
@@ -239,10 +245,37 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
         title = _labelled("the system, by point; * = best", generated_labels(results))
         costs = [name for name in names if is_cost(results, name)]
         _print_table(out, "point", rows, names, title, costs, tops)
+    if (folder / PAIRED).is_file():
+        _show_paired(pl.read_parquet(folder / PAIRED), generated_labels(results))
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
     say(f"{len(finished)} of {len(results)} points kept: {folder}")
+
+
+def _show_paired(rows: pl.DataFrame, label: str) -> None:
+    """Points against the best of them: by the measures of `PAIRED_MEASURES`, else by the first."""
+    there = rows["measure"].unique(maintain_order=True).to_list()
+    chosen = [name for name in there if name.removeprefix("session.") in PAIRED_MEASURES] or there[:1]
+    if not chosen:
+        return
+    interval = f"{100 * CONFIDENCE:g} % interval"
+    table = Table("measure", "point")
+    for heading in ("n", f"mean [{interval}]", "to the best", interval, "p (Holm)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in chosen:
+        of_measure = rows.filter(measure=name)
+        for row in of_measure.head(_PAIRED_POINTS).iter_rows(named=True):
+            mean = {"value": row["value"], "low": row["value_low"], "high": row["value_high"], "n": row["n"]}
+            cell = _cell(mean, row["n"], with_interval=True, top=None, is_cost=False)
+            point = escape(f"{row['point']} {row['label']}")
+            table.add_row(name, point, str(row["n"]), cell, *map(escape, gap_cells(row)))
+    out = console()
+    table.columns[1].max_width = out.width // 2
+    say(_labelled("each point against the best, paired by query", label))
+    out.print(table, highlight=False, soft_wrap=False)
+    if (untold := max(rows["point"].n_unique() - _PAIRED_POINTS, 0)) > 0:
+        say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
 
 
 def _labelled(title: str, label: str) -> str:

@@ -1,0 +1,75 @@
+"""`lcm evaluate PATH ... QUESTIONS`: words that name a user's own sessions and questions, written out as overrides."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eval.questions.files import ENDINGS, looks_like_questions
+from lcm.errors import LcmError, TranscriptError
+from lcm.transcript.reading import reader_of
+from lcm.transcript.recorded_file import RecordedFile
+from pipelines.config.composition import quoted
+
+_HOW = "`lcm evaluate PATH ... questions.jsonl`"
+
+
+def written_out(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command, with the words among them as overrides of `dataset=own`.
+
+    Raises:
+        LcmError: if a word names no file, or it is not clear which of them holds the questions.
+    """
+    words = [one for one in arguments if _is_word(one)]
+    if not words:
+        return list(arguments)
+    overrides = [one for one in arguments if one not in words]
+    for word in words:
+        if not Path(word).expanduser().exists():
+            raise LcmError(f"{word}: no such file or folder; sessions and questions are named by their paths, {_HOW}")
+    keys = {one.lstrip("+~").partition("=")[0]: one for one in overrides}
+    if keys.get("dataset", "dataset=own").partition("=")[2] != "own":
+        raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
+    if "dataset.paths" in keys:
+        raise LcmError(f"{words[0]} names sessions, and so does {keys['dataset.paths']}: leave one out")
+    paths, questions = (words, None) if "dataset.questions" in keys else _told_apart(words)
+    if not paths:
+        raise LcmError(f"name the sessions that {questions} is about: {_HOW}")
+    named = [] if questions is None else [f"dataset.questions={quoted(questions)}"]
+    return ["dataset=own", f"dataset.paths={quoted(paths)}", *named, *overrides]
+
+
+def _is_word(argument: str) -> bool:
+    """Whether an argument names a file: it is there, or it is written as a path and as no override."""
+    path = Path(argument).expanduser()
+    if path.exists():
+        return True
+    is_deletion = argument.startswith("~") and not argument.startswith("~/")
+    return "=" not in argument and not is_deletion and ("/" in argument or path.suffix in (*ENDINGS, ".json", ".gz"))
+
+
+def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
+    """The sessions, and the file of questions."""
+    found = [word for word in words if looks_like_questions(Path(word).expanduser())]
+    if len(found) > 1:
+        raise LcmError(
+            f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
+            "sessions"
+        )
+    if not found and _is_no_session(Path(words[-1]).expanduser()):
+        found = [words[-1]]  # reading it says what is wrong with it
+    if not found:
+        named = " ".join(words)
+        raise LcmError(
+            f"there are no questions: name a file of them last, {_HOW} (docs/own_data.md says what it holds), or let "
+            f"`lcm questions make {named} into=questions.jsonl` make some"
+        )
+    return [word for word in words if word not in found], found[0]
+
+
+def _is_no_session(path: Path) -> bool:
+    if path.suffix not in ENDINGS or not path.is_file():
+        return False
+    try:
+        reader_of(RecordedFile(path))
+    except TranscriptError:
+        return True
+    return False
