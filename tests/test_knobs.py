@@ -89,13 +89,25 @@ KEEPING_MODELS = ("embedder/minilm", "summarizer/t5")
 """Whose exports lie in one cache for all tests."""
 OFFLINE = (
     *("admission", "annotation", "answerer", "arms", "assembly", "authored", "compaction", "decay", "deduplication"),
-    *("extraction", "fusion", "guidance", "ranking", "recall", "recovery", "reinforcement", "replay", "session"),
+    *(
+        "extraction",
+        "fusion",
+        "guidance",
+        "kinds",
+        "ranking",
+        "recall",
+        "recovery",
+        "reinforcement",
+        "replay",
+        "session",
+    ),
     *("source", "summarizer", "summary_documents", "summary_expansion", "text_index", "token_estimator"),
 )
 """Groups whose every choice runs without a file or a foreign server."""
 AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
     "fusion": {"ranking": "unified"},
+    "kinds": SERVER,
     "ranking": {"decay": "weibull"},  # without one they agree
     "reinforcement": {"decay": "weibull"},
     "replay": {**TINY, "measures": "[retrieval,compression]"},

@@ -7,7 +7,7 @@ from pathlib import Path
 from lcm.errors import LcmError
 
 EVALUATE = "evaluate"
-_CONFIG_NAMES = {EVALUATE: "config"}
+_CONFIG_NAMES = {EVALUATE: "config", "questions make": "questions"}
 """Pipeline -> its file in `conf`, where that is not named like it."""
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 

@@ -44,6 +44,7 @@ from tests.support.continuity_results import continued
 from tests.support.gating_results import gated
 from tests.support.guidance_results import guided
 from tests.support.local_server import served
+from tests.support.question_results import made
 from tests.support.recall_results import answered, recalled
 from tests.support.recovery_results import recovered
 from tests.support.roots import groups_of, pipeline_of
@@ -305,6 +306,7 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "extraction": extracted,
     "fusion": _ranked,
     "guidance": guided,
+    "kinds": made,
     "language_model": _replied,
     "ranking": _ranked,
     "recall": recalled,

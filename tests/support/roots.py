@@ -6,7 +6,13 @@ from omegaconf import OmegaConf
 
 from pipelines.config import conf_folder
 
-FILES = {conf_folder.EVALUATE: "config", "recall": "recall", "compact": "compact", "tune": "tune"}
+FILES = {
+    conf_folder.EVALUATE: "config",
+    "recall": "recall",
+    "compact": "compact",
+    "tune": "tune",
+    "questions make": "questions",
+}
 """Commands, or families of them, and their files in `conf`; a group of several is that of the first."""
 
 

@@ -12,6 +12,9 @@ PATHS = ("hybrid", "vector", "tag")
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")
+KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")
+"""Of questions, those that count words."""
+
 AUTHORED = ("files", "libravdb")
 RECOVERIES = ("corrected", "libravdb", "semantic_slots")
 LEXICAL_RECOVERIES = ("corrected", "libravdb")

@@ -1,0 +1,88 @@
+"""Written questions: a model asks without the words of the message, or the question is dropped."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.questions.making.kinds.written import Written
+from eval.questions.making.question_set import make_questions
+from lcm.language_model.recorded import Recorded
+from tests.support.recorded_talk import recorded
+
+LINES = [
+    ("user", "My grandmother planted seven walnut trees behind the old chapel.", 0),
+    ("user", "The ferry to Orkney leaves Scrabster harbour every Tuesday morning.", 0),
+]
+GOOD, BAD = "Who grew nuts for a relative?", "Where were the walnuts planted?"
+
+
+@dataclass
+class Scripted:
+    """Gives its replies one after another, and keeps what it was asked."""
+
+    replies: list[str]
+    identity: Mapping[str, Any] = field(default_factory=lambda: {"model": "scripted"})
+    asked: list[str] = field(default_factory=list)
+
+    def reply(self, system: str, prompt: str, is_usable: object = None, **_: object) -> str:
+        self.asked.append(prompt)
+        return self.replies[len(self.asked) - 1]
+
+
+def questions(*texts: str) -> list[str]:
+    return [json.dumps({"question": text}) for text in texts]
+
+
+def recording(model: Scripted, folder: Path) -> Written:
+    return Written(Recorded(model, str(folder)), rarest=1)
+
+
+def test_a_question_that_shares_a_stem_is_asked_for_again_and_told_why(tmp_path: Path) -> None:
+    model = Scripted(questions(BAD, GOOD))
+    made = make_questions([recorded(LINES[:1])], {"written": recording(model, tmp_path)})
+    assert [one.question for one in made.questions] == [GOOD]
+    assert made.questions[0].generated == "written"
+    assert made.questions[0].evidence[0].message_ids == ("talk:0",)
+    assert "grandmother, planted, seven, walnut, trees" in model.asked[0]
+    assert f"it uses walnuts, planted: {BAD}" in model.asked[1]
+    assert made.reports[0].overlap == 0
+
+
+def test_what_still_shares_is_dropped_and_counted(tmp_path: Path) -> None:
+    model = Scripted(questions(*["Are there walnuts in Orkney?"] * 6))
+    made = make_questions([recorded(LINES)], {"written": recording(model, tmp_path)})
+    assert made.questions == ()
+    assert (made.reports[0].made, made.reports[0].dropped) == (0, 2)
+
+
+def test_replies_are_recorded_and_the_same_questions_come_without_a_model(tmp_path: Path) -> None:
+    first = make_questions([recorded(LINES[:1])], {"written": recording(Scripted(questions(BAD, GOOD)), tmp_path)})
+    silent = Scripted([])
+    again = make_questions([recorded(LINES[:1])], {"written": recording(silent, tmp_path)})
+    assert again == first
+    assert silent.asked == []
+
+
+def test_a_reply_that_is_no_question_counts_as_a_try(tmp_path: Path) -> None:
+    def replies() -> Iterator[str]:
+        yield "I cannot do that."
+        yield json.dumps({"question": ["a list"]})
+        yield json.dumps({"question": "so it is?"})  # stop words alone
+
+    model = Scripted(list(replies()))
+    made = make_questions([recorded(LINES[:1])], {"written": Written(model, rarest=1)})
+    assert (made.questions, made.reports[0].dropped, len(model.asked)) == ((), 1, 3)
+
+
+def test_only_as_many_are_asked_for_as_are_wanted(tmp_path: Path) -> None:
+    model = Scripted(questions(GOOD))
+    made = make_questions([recorded(LINES)], {"written": Written(model, n=1, rarest=1)})
+    assert len(made.questions) == len(model.asked) == 1
+
+
+def test_a_long_message_is_not_asked_for() -> None:
+    model = Scripted([])
+    made = make_questions([recorded(LINES)], {"written": Written(model, rarest=1, most_forbidden=5)})
+    assert (made.reports[0].possible, model.asked) == (0, [])
