@@ -58,5 +58,6 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
         digest=hashlib.sha256(f"{dataset.digest}\n{sha256}".encode()).hexdigest(),
         qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
         session_qrels=pl.DataFrame(schema=SESSION_QRELS_SCHEMA),
+        repaired_qrels=None,
         notes=(*dataset.notes, f"judged by {path} in place of the dataset's own judgements"),
     )

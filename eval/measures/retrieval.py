@@ -14,6 +14,10 @@ messages: those of the first document, in order, then those of the second that a
 
 Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
 
+Where the qrels hold messages that were judged and are not relevant, as those of a judged pool do, there is also
+
+- `judged@k`: the fraction of the first k messages that anybody judged, for each k above; others count as not relevant.
+
 At session level (`session.recall@5`) a session stands where its first document stands, and k counts sessions.
 
 A mean is over the queries that are judged at its level: at message level those with judged messages, at session level
@@ -28,11 +32,11 @@ from typing import Any, Literal
 
 import ir_measures
 import polars as pl
-from ir_measures import AP, RR, Measure, R, nDCG
+from ir_measures import AP, RR, Judged, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
-from eval.measures.names import REPAIRED
+from eval.measures.names import REPAIRED, SYSTEM_ARM
 
 Level = Literal["message", "session"]
 _NAME = re.compile(r"(recall|recall_any|recall_all|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP")
@@ -64,7 +68,11 @@ class Retrieval:
     def value_names(self) -> list[str]:
         leveled = [name for name in self.names if not name.startswith("tokens")]
         tokens = [name for name in self.names if name.startswith("tokens")]
-        return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens]
+        told = [f"judged@{k}" for k in self._cutoffs()] if "message" in self.levels else []
+        return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens, *told]
+
+    def _cutoffs(self) -> list[int]:
+        return sorted({int(name.partition("@")[2]) for name in self.names if "@" in name})
 
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
@@ -118,6 +126,9 @@ class Retrieval:
             units = _units(covered, level, judged[level])
             frames += self._level(level, units, judgements[level], judged[level])
         frames += self._tokens(ranked, reading.documents, judged["session"])
+        if "message" in self.levels and says_what_was_judged(dataset):
+            looked_at = dataset.qrels.select("query_id", "relevance", unit="message_id")
+            frames += self._judged(_units(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
     def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
@@ -127,13 +138,12 @@ class Retrieval:
         sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
-        cutoffs = sorted({int(name.partition("@")[2]) for name in self.names if "@" in name})
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        return tuple(
+        return self._unjudged(values) + tuple(
             f"{small} of {len(haystacks)} workspaces hold no more than {k} {unit}: {measure} @{k} can take in all"
             for place, (level, (unit, measure)) in enumerate(units.items())
             if level in self.levels
-            for k in cutoffs
+            for k in self._cutoffs()
             if (small := sum(haystack[place] <= k for haystack in haystacks))
         )
 
@@ -162,6 +172,26 @@ class Retrieval:
                 frames.append(column)
         return frames
 
+    def _unjudged(self, values: pl.DataFrame) -> tuple[str, ...]:
+        """How much of what the system found nobody has judged, where the judgements say so."""
+        k = max(self._cutoffs(), default=0)
+        share = values.filter(arm=SYSTEM_ARM, measure=f"judged@{k}")["value"].mean()
+        if not isinstance(share, float) or share == 1:
+            return ()
+        told = (
+            f"nobody judged {1 - share:.1%} of the first {k} messages that the system found: they count as not relevant"
+        )
+        return (told,)
+
+    def _judged(self, units: pl.DataFrame, looked_at: pl.DataFrame) -> list[pl.DataFrame]:
+        """A query for which nothing was found has no row."""
+        theirs = {f"judged@{k}": Judged @ k for k in self._cutoffs()}
+        scores = _calculate(set(theirs.values()), looked_at.join(units, on="query_id", how="semi"), units)
+        return [
+            scores.filter(measure=str(measure)).select("query_id", pl.lit(name).alias("measure"), "value")
+            for name, measure in theirs.items()
+        ]
+
     def _tokens(self, ranked: pl.DataFrame, documents: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
         sized = ranked.join(documents, on=["workspace_id", "document_id"], how="left")
         frames = []
@@ -186,6 +216,11 @@ def judged_queries(dataset: Dataset) -> pl.DataFrame:
         .select("query_id")
         .unique(maintain_order=True)
     )
+
+
+def says_what_was_judged(dataset: Dataset) -> bool:
+    """Whether the judgements tell messages that were looked at and are not relevant from those nobody looked at."""
+    return bool((dataset.qrels["relevance"] == 0).any())
 
 
 def workspace_of_query(dataset: Dataset) -> pl.DataFrame:

@@ -39,7 +39,16 @@ from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from pipelines.config.command_line import Command, shown
 
-ARM_MEASURES = ("recall@5", "recall@10", "recall_all@10", "nDCG@10", "MRR", "session.recall@5", "tokens@10")
+ARM_MEASURES = (
+    "recall@5",
+    "recall@10",
+    "recall_all@10",
+    "nDCG@10",
+    "MRR",
+    "judged@10",
+    "session.recall@5",
+    "tokens@10",
+)
 """The columns of the printed table, as far as they were measured, beside those of measures that are added.
 
 The run folder holds the rest. A session measure stands in for one of messages where no message is judged.

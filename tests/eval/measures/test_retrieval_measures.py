@@ -230,3 +230,22 @@ def test_each_arm_keeps_its_own_means() -> None:
         "a control recall@1": 0.5,
         "a control MRR": 0.5,
     }
+
+
+def test_where_judgements_say_what_was_looked_at_the_rest_is_told() -> None:
+    """q1: m0 is relevant, m1 is not, m2 and m3 nobody judged; q2 found nothing."""
+    data = dataset({"q1": ["m0"], "q2": ["m5"]})
+    retrieval = Retrieval(names=["recall@2", "nDCG@4", "MRR"])
+    found = {"q1": ["m1", "m2", "m0", "m3"]}
+    assert "judged@2" not in of_arm(retrieval, found, data)["measure"]
+    looked_at = pl.DataFrame([("q1", "m1", 0)], schema=QRELS_SCHEMA, orient="row")
+    pooled = replace(data, qrels=pl.concat([data.qrels, looked_at]))
+    values = of_arm(retrieval, found, pooled)
+    judged = values.filter(pl.col("measure").str.starts_with("judged"))
+    assert judged.rows() == [("q1", "judged@2", 1 / 2), ("q1", "judged@4", 2 / 4)]
+    others = values.filter(~pl.col("measure").str.starts_with("judged"))
+    assert others.equals(of_arm(retrieval, found, data))
+    told = retrieval.flags(
+        judged.with_columns(arm=pl.lit("system")), SINGLE.with_columns(session_id=pl.lit("s")), pooled
+    )
+    assert told[0] == "nobody judged 50.0% of the system's first 4 messages: these count as not relevant"
