@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.dataset.dataset import Dataset
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.run_folder import SUMMARY, commit, config_hash
 from eval.measures.measure import timed
@@ -43,7 +42,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
-from pipelines.steps.point import parts_of
+from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.terminal import console, log_and_report, progress, say, warn
 
@@ -62,7 +61,7 @@ def main(command: Command) -> int:
     searched = _space(config)
     configs = TrialConfigs([one for one in command.overrides if not _OURS.match(one)])
     parts = _checked(config, settings, searched, configs, command.overrides)
-    dataset: Dataset = parts["dataset"].load()
+    dataset = dataset_of(parts)
     folds = folds_of(dataset, settings.folds)
     with claimed(command, goes_on=True) as folder, parts["tracking"].logger() as log:
         return _tune(StudySetup(settings, searched, configs, dataset, folds, folder), config, log)

@@ -8,6 +8,7 @@ from typing import Protocol
 import polars as pl
 
 from eval.dataset.card import Card
+from eval.dataset.layout import Layout
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 
@@ -74,6 +75,8 @@ class Dataset:
     """What the loader left out or repaired, counted."""
     generated: str | None = None
     """How its questions were generated, `known_item, successor`; None: people asked them."""
+    layout: Layout | None = None
+    """Where everything comes from, if it was laid into other haystacks than the loader's; None: it was not."""
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
@@ -96,6 +99,10 @@ class Dataset:
         """Query id -> ids of its relevant messages, in order; a query without any is missing."""
         relevant = self.qrels.filter(pl.col("relevance") > 0)
         return dict(relevant.group_by("query_id", maintain_order=True).agg("message_id").iter_rows())
+
+    def origin(self, query: Query) -> str:
+        """The workspace that a query comes from, be it pooled with others now: queries of one are drawn together."""
+        return query.workspace_id if self.layout is None else self.layout.workspace_of_query[query.query_id]
 
     def part(self, workspaces: Collection[str]) -> "Dataset":
         """What lies in some workspaces; the digest stays that of the whole."""

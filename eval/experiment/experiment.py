@@ -14,7 +14,7 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.flags import flags_of_run
+from eval.experiment.flags import flags_of_haystacks, flags_of_run
 from eval.experiment.workspace import RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
 from eval.measures.measure import (
@@ -62,7 +62,8 @@ class Outcome:
     decisions: pl.DataFrame
     """workspace_id beside the store's decisions: what became of every candidate that was judged."""
     counts: Mapping[str, int]
-    """workspaces, messages, documents, queries, judged and unjudged queries."""
+    """workspaces, messages, documents, queries, judged and unjudged queries; of datasets laid into other haystacks also
+    the messages that stood when a query was asked, on average."""
     incidents: Mapping[str, int]
     """What failed and was survived, by name and times."""
     flags: tuple[str, ...]
@@ -159,9 +160,11 @@ class Experiment:
                 "queries": len(dataset.queries),
                 "judged_queries": judged,
                 "unjudged_queries": len(dataset.queries) - judged,
+                **({} if dataset.layout is None else {"messages_a_query": dataset.layout.messages_a_query}),
             },
             incidents=dict(sorted(incidents.items())),
             flags=(
+                *flags_of_haystacks(dataset),
                 *self._flags(RunMeasure, values, documents),
                 *flags_of_run(
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}

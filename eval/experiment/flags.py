@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import polars as pl
 
+from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from lcm.memory.system import System
 
@@ -21,6 +22,11 @@ def flags_of_run(
     """
     answers = run.filter(arm=SYSTEM_ARM)
     return (*_unanswered(answers, queries), *_of_documents(documents, system), *_of_index_tiers(answers, widths))
+
+
+def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
+    """What lies in the haystacks besides what the loader puts there, and how much of it a query sees."""
+    return () if dataset.layout is None else tuple(dataset.layout.told)
 
 
 def _unanswered(answers: pl.DataFrame, queries: int) -> tuple[str, ...]:

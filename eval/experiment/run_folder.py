@@ -33,8 +33,10 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
     "category": pl.String(),
     "text": pl.String(),
     "asked_at": pl.Datetime("ms", "UTC"),
+    "origin": pl.String(),
 }
-"""Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant."""
+"""Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant. `origin` is
+the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
     "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "incidents", "notes", "flags",
     "interval", "measures", "arms", "categories", "timing",
@@ -203,7 +205,10 @@ def _queries(dataset: Dataset) -> pl.DataFrame:
     """The queries, and the ids of the messages that are their evidence: what two runs are compared by."""
     evidence = dataset.evidence()
     rows = [
-        (q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at, evidence.get(q.query_id, []))
+        (
+            *(q.workspace_id, q.query_id, q.conversation_id, q.category, q.text, q.asked_at),
+            *(dataset.origin(q), evidence.get(q.query_id, [])),
+        )
         for q in dataset.queries
     ]
     return pl.DataFrame(rows, schema={**QUERY_SCHEMA, "evidence": pl.List(pl.String())}, orient="row")

@@ -13,7 +13,8 @@ Of the relevant messages of a query, the share that stands in the context assemb
   context; a query without one has no value.
 - `context_tokens@B`: what the whole context costs, by the assembly's own estimator.
 
-A context is that of the conversation that the query names, or of the one ingested last.
+A context is that of the conversation that the query names, or of the one ingested last of those among which it was
+asked: not of a distractor, nor of one that was pooled with them.
 """
 
 import html
@@ -66,7 +67,7 @@ class Retention:
             recalled = memory.recalled(reading.ranked)
         rows = [
             (query.query_id, f"{name}@{budget}", value)
-            for conversation_id, queries in _by_conversation(memory, judged).items()
+            for conversation_id, queries in _by_conversation(memory, judged, reading.dataset).items()
             for query, budget, values in self._conversation(memory, conversation_id, queries, evidence, recalled)
             for name, value in values.items()
         ]
@@ -198,13 +199,20 @@ def _plain(text: str) -> str:
     return " ".join(html.unescape(text).split())
 
 
-def _by_conversation(memory: Memory, queries: Sequence[Query]) -> dict[str, list[Query]]:
+def _by_conversation(memory: Memory, queries: Sequence[Query], dataset: Dataset) -> dict[str, list[Query]]:
     if not queries:
         return {}
-    known = memory.store.conversations().sort("last_at", maintain_order=True)["conversation_id"].to_list()
+    stored = memory.store.conversations().sort("last_at", maintain_order=True)["conversation_id"].to_list()
+    known, layout = set(stored), dataset.layout
+    # By where a query comes from: nothing else was said around it, whatever lies beside it now.
+    last: dict[str, str | None] = {}
     found: dict[str, list[Query]] = {}
     for query in queries:
-        conversation_id = query.conversation_id if query.conversation_id in known else known[-1] if known else None
+        origin = dataset.origin(query)
+        if origin not in last:
+            own = known if layout is None else set(layout.conversations[origin])
+            last[origin] = next((one for one in reversed(stored) if one in own), None)
+        conversation_id = query.conversation_id if query.conversation_id in known else last[origin]
         if conversation_id is not None:
             found.setdefault(conversation_id, []).append(query)
     return found

@@ -15,6 +15,9 @@ from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
 _QUERY_COLUMNS = ("query_id", "workspace_id", "category", "text", "evidence")
+_ORIGIN = "origin"
+"""The column of queries that says which workspace a query comes from, where several may be pooled; older runs have
+none, and pool nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Side:
     folder: Path
     summary: Mapping[str, Any]
     queries: pl.DataFrame
-    """query_id, workspace_id, category, text, evidence (message ids)."""
+    """query_id, workspace_id (that the query comes from), category, text, evidence (message ids)."""
     values: pl.DataFrame
     """query_id, measure, value: of the system, one a judged query; nothing where there is no number."""
     directions: Mapping[str, Direction]
@@ -69,7 +72,9 @@ def read_side(folder: Path, name: str) -> Side:
     if not twice.is_empty():
         query, measure, _ = twice.row(0)
         raise LcmError(f"{folder / 'per_query.parquet'} has several values of {measure} for query {query}: {_AGAIN}")
-    queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS)
+    queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS, _ORIGIN)
+    if _ORIGIN in queries.columns:
+        queries = queries.with_columns(workspace_id=_ORIGIN)
     asked = queries.select(_QUERY_COLUMNS)
     return Side(name, folder, summary, asked, values, directions(folder), _config(folder), _ranking(folder, name))
 
@@ -103,10 +108,11 @@ def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
     )
 
 
-def _read(path: Path, name: str, columns: tuple[str, ...]) -> pl.DataFrame:
+def _read(path: Path, name: str, columns: tuple[str, ...], *where_there: str) -> pl.DataFrame:
     if not path.is_file():
         raise LcmError(f"{name} has no {path.name} beside its summary: copy it there, or {_AGAIN}")
     try:
-        return pl.read_parquet(path, columns=list(columns))
+        there = pl.read_parquet_schema(path)
+        return pl.read_parquet(path, columns=[*columns, *(one for one in where_there if one in there)])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from eval.replay.bulk import queries_by_extent, transcript_until
+from eval.replay.extent import queries_by_extent, transcript_until
+from eval.replay.haystack import Haystack
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class PerTurn:
+class PerTurn(Haystack):
     """A turn is all up to the next message of the user. After each, compaction looks at its triggers; a question finds
     the context that existed then. Transcripts of one workspace are ingested one after another between two questions."""
 

@@ -1,10 +1,13 @@
-"""The plot of a sweep: a measure over a swept number, or a heat map over two."""
+"""The plot of a sweep: a measure over a swept number, or a heat map over two.
+
+Distractors are drawn as what they make of a haystack: the messages that a query sees, in a logarithmic scale.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.sweep.results import PointResult, generated_labels, numbers
+from eval.sweep.results import HAYSTACK, PointResult, generated_labels, numbers
 
 _MOST_LINES = 8
 
@@ -77,6 +80,9 @@ def _lines(
 ) -> None:
     """A line for each measure, or for each setting of the other keys by the first measure."""
     grouped: dict[str, list[tuple[float, PointResult]]] = {}
+    if key == HAYSTACK:
+        values, key = [result.messages_a_query or 0 for result in results], "messages that a query sees"
+        axes.set_xscale("log")
     for value, result in zip(values, results, strict=True):
         group = " ".join(f"{other}={result.settings.get(other)}" for other in others)
         grouped.setdefault(group, []).append((value, result))

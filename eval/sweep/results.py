@@ -13,6 +13,9 @@ from eval.measures.measure import Direction
 
 _QUANTILES = ("p50_ms", "p95_ms")
 
+HAYSTACK = "replay.distractors"
+"""The swept key that makes haystacks larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class PointResult:
@@ -35,6 +38,15 @@ class PointResult:
     def measures(self) -> Mapping[str, Mapping[str, float | None]] | None:
         """Measure -> value, n, low, high."""
         return None if self.summary is None else self.summary["measures"]
+
+    @property
+    def messages_a_query(self) -> float | None:
+        """How large a haystack is: the messages that stood when a query was asked, on average, or lie in a workspace
+        where each is by itself."""
+        if self.summary is None:
+            return None
+        counts = self.summary["counts"]
+        return float(counts.get("messages_a_query", counts["messages"] / counts["workspaces"]))
 
     def value(self, measure: str) -> float | None:
         entry = (self.measures or {}).get(measure)
@@ -83,6 +95,8 @@ def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     for name in measured:
         for part, column in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
             columns[column] = [((result.measures or {}).get(name) or {}).get(part) for result in results]
+    if HAYSTACK in swept:
+        columns["messages_a_query"] = [result.messages_a_query for result in results]
     times = [_times(result) for result in results]
     for name in dict.fromkeys(name for one in times for name in one):
         columns[name] = [one.get(name) for one in times]

@@ -15,12 +15,13 @@ from eval.dataset.rejudged import Rejudged
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
+from eval.replay.haystack import Haystack
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building
 
-PARTS = ("dataset", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
+PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
 
 
@@ -70,15 +71,13 @@ def experiment_of(
 
     Args:
         config: composed.
-        dataset: loaded before; None = as the configuration says.
+        dataset: loaded before; None = as the configuration says. It is laid into the haystacks of the configuration.
         parts: built before; None = as the configuration says.
     """
     parts = parts or parts_of(config)
     system, stages = _system(config, parts)
-    if dataset is None:
-        dataset = loaded(parts["dataset"], stages)
     evaluator = WorkspaceEvaluator(
-        dataset=dataset,
+        dataset=dataset_of(parts, stages, dataset),
         system=system,
         replay=parts["replay"],
         measures=parts["measures"],
@@ -93,6 +92,27 @@ def loader_of(config: DictConfig) -> DatasetLoader:
     loader: DatasetLoader = building.build(config, "dataset")
     named = config.get("judgements")
     return loader if named is None else Rejudged(loader, str(named))
+
+
+def dataset_of(parts: Mapping[str, Any], stages: StageCache | None = None, dataset: Dataset | None = None) -> Dataset:
+    """The dataset that a configuration describes, laid into its haystacks.
+
+    Args:
+        parts: built of the configuration.
+        stages: keeps datasets at hand; None = they are read.
+        dataset: loaded before.
+    """
+    if dataset is None:
+        dataset = loaded(parts["dataset"], stages)
+    replay, loaders = parts["replay"], parts["distractors"]
+    if not isinstance(replay, Haystack):  # another's own replay: the workspaces stay as they are
+        return dataset
+    return replay.laid_out(dataset, lambda: {name: loaded(one, stages) for name, one in loaders.items() if _names(one)})
+
+
+def _names(loader: DatasetLoader) -> bool:
+    """Whether a loader that reads files of the user's names any."""
+    return bool(getattr(loader, "paths", True))
 
 
 def _system(config: DictConfig, parts: Mapping[str, Any]) -> tuple[System, StageCache | None]:

@@ -1,9 +1,11 @@
 """Results of a sweep: which point is best, and what the table and the plot show."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
+from matplotlib.axes import Axes
 
 from eval.measures.measure import Direction
 from eval.sweep.plot import plot
@@ -80,3 +82,19 @@ def test_numbers_are_plotted_and_names_are_not(tmp_path: Path) -> None:
         assert plot(drawn, ["recall@10", "tokens@10"], tmp_path / f"{name}.png")
         sizes.add((tmp_path / f"{name}.png").read_bytes())
     assert len(sizes) == 3
+
+
+def test_a_haystack_is_drawn_as_large_as_a_query_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(Axes, "plot", lambda axes, xs, ys, **_: drawn.append((axes.get_xscale(), xs, ys)))
+    monkeypatch.setattr(Axes, "legend", lambda *_, **__: None)
+    points = []
+    for distractors, counts in {
+        0: {"messages": 600, "workspaces": 2},
+        1000: {"messages": 1600, "workspaces": 1, "messages_a_query": 1200},
+    }.items():
+        point = result(str(distractors), {"replay.distractors": str(distractors)}, recall_at_10=1 / (1 + distractors))
+        points.append(replace(point, summary={**(point.summary or {}), "counts": counts}))
+    assert plot(points, ["recall@10"], tmp_path / "sweep.png")
+    assert drawn == [("log", (300.0, 1200.0), (1.0, 1 / 1001))]
+    assert frame(points)["messages_a_query"].to_list() == [300.0, 1200.0]

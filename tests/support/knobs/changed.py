@@ -90,6 +90,7 @@ CHANGED: Mapping[str, Any] = {
     "admission/libravdb:rules": "corrected",
     "annotation/rules:fallback": "patterns",
     "arms/recorded_run:recorded.file": lambda here: _written(here / "run", "q0 Q0 m3 1 2.5 theirs\n"),
+    **{f"replay/{name}:haystack": "pooled" for name in ("bulk", "per_turn")},
     "arms/controls:bm25.order": [],
     "arms/controls:bm25.stages.score.column": "cosine",
     "arms/controls:dense.order": [],

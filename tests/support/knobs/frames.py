@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from eval.dataset.sample import bundled_directory
 from lcm.records.conversation import ROLES
 from tests.support.knobs.families import (
     CLUSTERINGS,
@@ -17,6 +18,9 @@ from tests.support.knobs.families import (
     TIERS,
     TINY,
 )
+
+OTHERS = {"distractors.transcripts.paths": [str(bundled_directory() / "transcripts")]}
+"""Where distractors may come from."""
 
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{
@@ -41,6 +45,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "measures/summary_quality:summary_quality.target_tokens": TINY,
     "measures/latency:latency.warmup_queries": {"measures.latency.queries": 3},
     "dataset/locomo:ledger": {"dataset.evidence": "repaired"},
+    **{f"replay/{name}:distractors": OTHERS for name in ("bulk", "per_turn")},
+    **{f"replay/{name}:seed": {**OTHERS, "replay.distractors": 20} for name in ("bulk", "per_turn")},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
