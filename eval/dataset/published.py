@@ -71,6 +71,16 @@ def json_records(container: Literal["array", "lines"], first_keys: Collection[st
     return Shape(f"{kind} that begin with {' or '.join(first_keys)}{more}", is_held_by)
 
 
+def csv_table(*columns: str) -> Shape:
+    """A CSV file, plain or compressed by gzip, with a header that has at least these columns."""
+
+    def is_held_by(path: Path) -> bool:
+        header = head(path).partition("\n")[0].rstrip("\r").split(",")
+        return set(columns) <= {name.strip('"') for name in header}
+
+    return Shape(f"CSV with the columns {', '.join(columns)}", is_held_by)
+
+
 def any_of(*shapes: Shape) -> Shape:
     """A file of one of the shapes."""
     words = ", or ".join(shape.words for shape in shapes)
@@ -108,6 +118,19 @@ def unpacked_lines(path: Path) -> Iterator[bytes]:
                 yield from file
     except (OSError, EOFError, zlib.error) as err:
         raise DatasetError(f"{path}: cannot be read ({err}); get the file again") from err
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file in UTF-8, as `unpacked_lines`.
+
+    Raises:
+        DatasetError: if it is damaged, or not in UTF-8.
+    """
+    for number, line in enumerate(unpacked_lines(path), start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as err:
+            raise DatasetError(f"{path}: line {number}: is not UTF-8 ({err}); write the file in UTF-8") from err
 
 
 def notes_of(found: Sequence[FoundFile]) -> tuple[str, ...]:

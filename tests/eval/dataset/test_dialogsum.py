@@ -1,21 +1,21 @@
 """DialogSum: counts of the pinned file, and the loader's rules on a small copy of the format."""
 
+import csv
 import gzip
+import io
 import json
 import os
 import re
 from collections import Counter
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from eval.dataset import dialogsum
-from eval.dataset.card import PinnedFile
 from eval.dataset.dialogsum import Dialogsum
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.support.releases import know
 
 RECORDS = [
     {
@@ -33,19 +33,22 @@ RECORDS = [
 ]
 
 
+NAME = "dialogues.jsonl.gz"
+
+
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
 def write_small_dialogsum(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Fill the folder and make its digest the pinned one; returns it as `dataset.directory` wants it."""
-    content = gzip.compress("".join(json.dumps(record) + "\n" for record in RECORDS).encode())
-    (directory / dialogsum._DIALOGUES.path).write_bytes(content)
-    pin = PinnedFile(dialogsum._DIALOGUES.path, sha256(content).hexdigest())
-    monkeypatch.setattr(dialogsum, "_DIALOGUES", pin)
-    monkeypatch.setattr(Dialogsum, "card", replace(Dialogsum.card, files=(pin,)))
-    return str(directory)
+    """Fill the folder and make its file a known one; returns it as `dataset.directory` wants it."""
+    (directory / NAME).write_bytes(gzip.compress(lines(*RECORDS).encode()))
+    return know(monkeypatch, Dialogsum, directory)
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder in DialogSum's format whose digest is pinned."""
+    """A folder in DialogSum's format whose digest is known."""
     return write_small_dialogsum(tmp_path, monkeypatch)
 
 
@@ -111,14 +114,108 @@ def test_ids_are_opaque_and_each_turn_has_its_own(small: str) -> None:
     assert len(set(ids)) == len(ids) == 7 + 2 + 2
 
 
-def test_another_file_is_refused(small: str) -> None:
-    path = Path(small) / dialogsum._DIALOGUES.path
-    path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(DatasetError, match="is not the pinned file"):
-        Dialogsum(small).load()
+def test_a_file_of_no_known_release_is_taken_and_said_so_or_refused(small: str) -> None:
+    path = Path(small) / NAME
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"\n"))
+    digest = sha256(path.read_bytes()).hexdigest()
+    told = f"{NAME} is no known release, taken as it is (sha256 {digest})"
+    assert Dialogsum(small).load().notes == (told,)
+    with pytest.raises(DatasetError, match=f"is not the pinned file: sha256 is {digest}, expected"):
+        Dialogsum(small, pinned=True).load()
+
+
+def table(*rows: tuple[str, str, str]) -> str:
+    """CSV as on Hugging Face: a dialogue has several lines."""
+    written = io.StringIO()
+    csv.writer(written).writerows([("id", "dialogue", "summary", "topic"), *((*row, "secret") for row in rows)])
+    return written.getvalue()
+
+
+def test_csv_holds_what_lines_hold(small: str, tmp_path: Path) -> None:
+    whole = Dialogsum(small).load()
+    (tmp_path / "csv").mkdir()
+    rows = [(record["fname"], record["dialogue"], record["summary"]) for record in RECORDS]
+    (tmp_path / "csv" / "validation.csv").write_text(table(*rows), newline="")
+    dataset = Dialogsum(str(tmp_path / "csv")).load()
+    assert dataset.transcripts == whole.transcripts
+    assert dataset.references.equals(whole.references)
+
+
+def test_three_summaries_of_a_dialogue_are_its_references_in_both_forms(tmp_path: Path) -> None:
+    told = ["One.", "Two.", "Three."]
+    record = {"fname": "test_0", "dialogue": RECORDS[0]["dialogue"]}
+    record |= {f"{key}{n}": text for n, text in enumerate(told, start=1) for key in ("summary", "topic")}
+    (tmp_path / "dialogsum.test.jsonl").write_text(lines(record))
+    rows = [(f"test_0_{n}", RECORDS[0]["dialogue"], text) for n, text in enumerate(told, start=1)]
+    (tmp_path / "test.csv").write_text(table(*rows), newline="")
+    with pytest.raises(
+        DatasetError, match=r"holds 2 files of dialogsum: name one, dataset\.file=dialogsum\.test\.jsonl"
+    ):
+        Dialogsum(str(tmp_path)).load()
+    for file in ("dialogsum.test.jsonl", "test.csv"):
+        dataset = Dialogsum(str(tmp_path), file=file).load()
+        assert dataset.workspaces == ["test_0"]
+        assert dataset.protocol == "references=3"
+        (transcript,) = dataset.transcripts
+        assert dataset.references.rows() == [(transcript.conversation_id, None, text) for text in told]
+        assert "secret" not in repr(dataset.transcripts)
+
+
+def test_some_dialogues_are_taken_by_name(small: str) -> None:
+    dataset = Dialogsum(small, only=["two"]).load()
+    assert dataset.workspaces == ["two"]
+    assert dataset.references["text"].to_list() == ["#Person3# talks."]
+    assert dataset.protocol == "references=1 only=two"
+    with pytest.raises(DatasetError, match=r"dataset\.only names 'three', which dialogues\.jsonl\.gz does not hold"):
+        Dialogsum(small, only=["three"]).load()
+
+
+DIALOGUE = {"fname": "dev_0", "dialogue": "#Person1#: Hello", "summary": "They meet."}
+HOSTILE = {
+    ("dev.jsonl", lines(DIALOGUE, {"fname": "x", "summary": "s"})): "dev.jsonl: record 2: 'dialogue' is missing",
+    ("dev.jsonl", lines(DIALOGUE, {"fname": "x", "dialogue": "d"})): "dev.jsonl: record 2: 'summary' is missing",
+    ("dev.jsonl", lines(DIALOGUE | {"fname": 3})): "dev.jsonl: record 1: 'fname' must be text, got 3",
+    ("dev.jsonl", lines(DIALOGUE, DIALOGUE)): "dev.jsonl: record 2: 'fname' 'dev_0' is another dialogue's too",
+    ("dev.jsonl", lines(DIALOGUE) + "{"): "dev.jsonl: record 2: is not JSON",
+    ("dev.jsonl", ""): "holds no file of dialogsum: expected JSON lines",
+    ("test.csv", table(("a_0", "one", "s"), ("a_0", "two", "s"))): "test.csv: record 2: 'id' 'a_0' is another",
+    ("test.csv", table(("a_0_1", "one", "s"), ("a_0_2", "two", "s"))): "test.csv: record 2: 'id' 'a_0' is another",
+    ("test.csv", "id,dialogue,summary\na,b\n"): "test.csv: record 1: 'summary' is missing",
+    ("test.csv", "id,dialogue,summary\n"): "test.csv: holds no record",
+    ("test.csv", "id,dialogue\n"): "holds no file of dialogsum: expected JSON lines",
+}
+
+
+def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
+    wrong = []
+    for number, ((name, text), words) in enumerate(HOSTILE.items()):
+        place = tmp_path / str(number)
+        place.mkdir()
+        (place / name).write_text(text, newline="")
+        try:
+            Dialogsum(str(place)).load()
+            wrong.append(f"taken: {words}")
+        except DatasetError as error:
+            wrong += [] if words in str(error) and "\n" not in str(error) else [str(error)]
+    (tmp_path / "latin.csv").write_bytes(table(("a_0", "caf\xe9", "s")).encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"latin\.csv: line 2: is not UTF-8"):
+        Dialogsum(str(tmp_path), file="latin.csv").load()
+    assert not wrong, "\n".join(wrong)
 
 
 if root := os.environ.get("LCM_DATASETS_DIR"):
+
+    def test_the_published_development_set_is_known_and_its_csv_is_the_same(tmp_path: Path) -> None:
+        with gzip.open(f"{root}/dialogsum/dialogsum_dev.jsonl.gz", "rb") as packed:
+            content = packed.read()
+        (tmp_path / "dialogsum.dev.jsonl").write_bytes(content)
+        rows = [(r["fname"], r["dialogue"], r["summary"]) for r in map(json.loads, content.splitlines())]
+        (tmp_path / "validation.csv").write_text(table(*rows), newline="", encoding="utf-8")
+        published, part = Dialogsum(str(tmp_path), file="dialogsum.dev.jsonl", pinned=True).load(), Dialogsum().load()
+        assert published.notes[0].startswith("dialogsum.dev.jsonl is release dev: cylnlp/dialogsum commit 848cc8c05e0a")
+        for dataset in (published, Dialogsum(str(tmp_path), file="validation.csv").load()):
+            assert dataset.transcripts == part.transcripts
+            assert dataset.references.equals(part.references)
 
     def test_the_pinned_file_has_the_counts_of_the_card() -> None:
         with gzip.open(f"{root}/dialogsum/dialogsum_dev.jsonl.gz", "rb") as lines:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections import Counter
-from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +13,15 @@ from typing import Any
 import pytest
 
 from eval.dataset import qmsum
-from eval.dataset.card import PinnedFile
 from eval.dataset.dataset import Dataset
 from eval.dataset.qmsum import Qmsum
 from eval.replay.bulk import Bulk
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.support.releases import know
+
+NAME = "meetings.jsonl.gz"
 
 PLANNING: dict[str, Any] = {
     "topic_list": [{"topic": "The secret boat", "relevant_text_span": [["1", "2"]]}],
@@ -46,19 +47,19 @@ ANOTHER: dict[str, Any] = {
 }
 
 
+def lines(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
 def write_small_qmsum(directory: Path, monkeypatch: pytest.MonkeyPatch, *records: dict[str, Any]) -> str:
-    """Fill the folder and make its digest the pinned one; returns it as `dataset.directory` wants it."""
-    content = gzip.compress("".join(json.dumps(record) + "\n" for record in records or (PLANNING, ANOTHER)).encode())
-    (directory / qmsum._MEETINGS.path).write_bytes(content)
-    pin = PinnedFile(qmsum._MEETINGS.path, sha256(content).hexdigest())
-    monkeypatch.setattr(qmsum, "_MEETINGS", pin)
-    monkeypatch.setattr(Qmsum, "card", replace(Qmsum.card, files=(pin,)))
-    return str(directory)
+    """Fill the folder and make its file a known one; returns it as `dataset.directory` wants it."""
+    (directory / NAME).write_bytes(gzip.compress(lines(*(records or (PLANNING, ANOTHER))).encode()))
+    return know(monkeypatch, Qmsum, directory)
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder in QMSum's format whose digest is pinned."""
+    """A folder in QMSum's format whose digest is known."""
     return write_small_qmsum(tmp_path, monkeypatch)
 
 
@@ -105,7 +106,7 @@ def test_marks_can_be_kept(small: str) -> None:
 
 @pytest.mark.parametrize("marks", ["strip", "keep"])
 def test_every_turn_rebuilds_exactly(small: str, marks: qmsum.Marks) -> None:
-    planning, another = Qmsum(small, marks).load().transcripts
+    planning, another = Qmsum(small, marks=marks).load().transcripts
     assert [rebuild(message) for message in planning.messages] == PLANNING["meeting_transcripts"]
     assert [rebuild(message) for message in another.messages] == ANOTHER["meeting_transcripts"]
 
@@ -172,11 +173,74 @@ def test_protocols_have_different_digests(small: str) -> None:
     assert Qmsum(small).load().digest == Qmsum(small).load().digest != Qmsum(small, marks="keep").load().digest
 
 
-def test_another_file_is_refused(small: str) -> None:
-    path = Path(small) / qmsum._MEETINGS.path
-    path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(DatasetError, match="is not the pinned file"):
+def test_a_file_of_no_known_release_is_taken_and_said_so_or_refused(small: str) -> None:
+    path = Path(small) / NAME
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"\n"))
+    digest = sha256(path.read_bytes()).hexdigest()
+    assert f"{NAME} is no known release, taken as it is (sha256 {digest})" in Qmsum(small).load().notes
+    with pytest.raises(DatasetError, match=f"is not the pinned file: sha256 is {digest}, expected"):
+        Qmsum(small, pinned=True).load()
+
+
+def test_a_published_file_holds_what_it_holds_compressed(small: str, tmp_path: Path) -> None:
+    compressed = Qmsum(small).load()
+    (tmp_path / "val.jsonl").write_text(lines(PLANNING, ANOTHER))
+    with pytest.raises(DatasetError, match=r"holds 2 files of qmsum: name one, dataset\.file=meetings\.jsonl\.gz"):
         Qmsum(small).load()
+    plain = Qmsum(small, file="val.jsonl").load()
+    assert (plain.transcripts, plain.queries) == (compressed.transcripts, compressed.queries)
+    assert plain.qrels.equals(compressed.qrels)
+    assert plain.references.equals(compressed.references)
+    assert plain.digest != compressed.digest
+
+
+def test_some_meetings_are_taken_by_their_place(small: str) -> None:
+    dataset = Qmsum(small, only=["meeting-1"]).load()
+    assert dataset.workspaces == ["meeting-1"]
+    assert [query.query_id for query in dataset.queries] == ["meeting-1/general/0"]
+    assert dataset.protocol == "marks=strip unit=turn only=meeting-1"
+    with pytest.raises(DatasetError, match=r"names 'meeting-2', which .* does not hold; it holds meeting-0, meeting-1"):
+        Qmsum(small, only=["meeting-2"]).load()
+
+
+def changed(**changes: object) -> dict[str, Any]:
+    return PLANNING | changes
+
+
+HOSTILE = {
+    lines(ANOTHER, {"topic_list": []}): "record 2: 'meeting_transcripts' is missing",
+    lines(changed(meeting_transcripts=[{"speaker": "A"}])): "record 1: meeting_transcripts[0]: 'content' is missing",
+    lines(changed(meeting_transcripts=[{"speaker": 1, "content": ""}])): "'speaker' must be text, got 1",
+    lines(changed(meeting_transcripts="none")): "record 1: 'meeting_transcripts' must be a list, got 'none'",
+    lines(changed(general_query_list=[{"query": "What?"}])): "record 1: general_query_list[0]: 'answer' is missing",
+    lines(changed(specific_query_list=[{"query": "?", "answer": "!"}])): "[0]: 'relevant_text_span' is missing",
+    lines(changed(specific_query_list=[{"query": "?", "answer": "!", "relevant_text_span": [["1"]]}])): "got ['1']",
+    lines(changed(specific_query_list=[{"query": "?", "answer": "!", "relevant_text_span": [[1, 2]]}])): "got [1, 2]",
+    lines(PLANNING) + "{": "record 2: is not JSON",
+    lines(PLANNING, [1]): "record 2: must be an object, got [1]",
+    "": "holds no file of qmsum: expected JSON lines",
+}
+
+
+def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
+    wrong = []
+    for text, words in HOSTILE.items():
+        (tmp_path / "val.jsonl").write_text(text)
+        try:
+            Qmsum(str(tmp_path)).load()
+            wrong.append(f"taken: {words}")
+        except DatasetError as error:
+            is_placed = "val.jsonl: record" in str(error) or not text
+            wrong += [] if words in str(error) and is_placed and "\n" not in str(error) else [str(error)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_turns_beyond_the_meeting_are_left_out_and_counted(tmp_path: Path) -> None:
+    asked = [{"query": "?", "answer": "!", "relevant_text_span": [["0", "0"], ["5", "7"]]}]
+    (tmp_path / "train.jsonl").write_text(lines(changed(specific_query_list=asked)))
+    dataset = Qmsum(str(tmp_path)).load()
+    assert len(dataset.qrels) == 2
+    assert "2 turns of spans are beyond their meeting and are left out" in dataset.notes
 
 
 def test_a_bad_setting_is_refused() -> None:
@@ -185,6 +249,15 @@ def test_a_bad_setting_is_refused() -> None:
 
 
 if root := os.environ.get("LCM_DATASETS_DIR"):
+
+    def test_the_published_validation_set_is_known_and_is_the_development_part(tmp_path: Path) -> None:
+        with gzip.open(f"{root}/qmsum/qmsum_dev.jsonl.gz", "rb") as packed:
+            (tmp_path / "whatever.jsonl").write_bytes(packed.read())
+        published, part = Qmsum(str(tmp_path), pinned=True).load(), Qmsum().load()
+        assert published.notes[0].startswith("whatever.jsonl is release val: Yale-LILY/QMSum commit 83d7768c1f2b")
+        assert (published.transcripts, published.queries) == (part.transcripts, part.queries)
+        assert published.qrels.equals(part.qrels)
+        assert published.references.equals(part.references)
 
     @pytest.fixture(scope="module")
     def records() -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from eval.dataset.sample import bundled_directory
 from lcm.retrieval.embedder.export import find_export
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
 from tests.conftest import ROOT
+from tests.eval.dataset import test_dialogsum as dialogsum
+from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.knobs.families import (
     AUTHORED,
     CLUSTERINGS,
@@ -38,6 +40,12 @@ def _another_talk(here: Path) -> str:
     path = here / "another.json"
     talk = RECORD | {"qa": [{"question": "What is lovely?", "category": 4, "evidence": ["D1:2"]}]}
     path.write_text(json.dumps([talk]))
+    return str(path)
+
+
+def _another_file(records: Sequence[object], here: Path) -> str:
+    path = here / "another.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return str(path)
 
 
@@ -171,7 +179,11 @@ CHANGED: Mapping[str, Any] = {
     "dataset/locomo:ledger": _ledger,
     "dataset/locomo:only": ["conv-1"],
     "dataset/longmemeval:protocol": "all",
+    "dataset/dialogsum:file": partial(_another_file, dialogsum.RECORDS[:1]),
+    "dataset/dialogsum:only": ["two"],
+    "dataset/qmsum:file": partial(_another_file, [qmsum.ANOTHER]),
     "dataset/qmsum:marks": "keep",
+    "dataset/qmsum:only": ["meeting-1"],
     "dataset/sample:directory": lambda here: str(bundled_directory()),
     "dataset/transcripts:format": "chat",
     "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
