@@ -2,8 +2,10 @@
 
 import csv
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from lcm.errors import DatasetError
@@ -83,6 +85,33 @@ def json_array(content: bytes, path: str) -> Iterator[Record]:
         if not isinstance(value, dict):
             raise DatasetError(f"{place}: must be an object, got {_shown(value)}; the file is of another form")
         yield Record(place, value)
+
+
+def json_array_stream(path: Path) -> Iterator[Record]:
+    """The objects of a file that is one JSON array, one at a time, however long it is.
+
+    Raises:
+        DatasetError: if it is none, ends early, holds something else, or nothing.
+    """
+    import ijson  # needed by files that are too long to be read at once, and by nothing else
+
+    number = 0
+    with path.open("rb") as file:
+        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+            file.seek(0)
+        try:
+            for number, value in enumerate(ijson.items(file, "item", use_float=True), start=1):
+                place = f"{path.name}: record {number}"
+                if not isinstance(value, dict):
+                    raise DatasetError(f"{place}: must be an object, got {_shown(value)}; the file is of another form")
+                yield Record(place, value)
+        except (ijson.JSONError, UnicodeDecodeError) as err:
+            told = str(err).splitlines()[0]
+            raise DatasetError(
+                f"{path.name}: is not JSON after record {number} ({told}); the file is damaged, or was cut off"
+            ) from err
+    if not number:
+        raise DatasetError(f"{path.name}: holds no record; get the file again")
 
 
 def json_lines(lines: Iterable[bytes], path: str) -> Iterator[Record]:

@@ -1,146 +1,215 @@
 """LongMemEval: months of sessions of one user with an assistant, with a question about a few of them."""
 
-import gzip
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Literal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
 
 import polars as pl
 
-from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
+from eval.dataset.card import Card, dataset_digest
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.fields import Record
+from eval.dataset.longmemeval_files import (
+    ABSTENTION,
+    HAYSTACKS,
+    QUESTIONS,
+    RELEASES,
+    Asked,
+    Haystack,
+    Session,
+    development_haystacks,
+    published_haystacks,
+)
+from eval.dataset.published import any_of, check_only, check_part, find_file, part_words
 from lcm.checks import check_choice
-from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.conversation import Message, Part, Role, Transcript
 from lcm.records.query import Query
 
 Protocol = Literal["official", "all"]
 
-_HAYSTACKS = PinnedFile(
-    "haystacks_full_dev.jsonl.gz", "7f5643f812cccdcd287eb09f270a64e783777e790069a322ca21818b67e742e9"
-)
 _EVIDENCE_ONLY = "gpt4_2655b836"  # 3 sessions, all of them evidence: nothing is left to find them among
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
 class LongMemEval:
-    """The whole haystacks of the development part: 3 haystacks, 19 questions.
+    """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three.
 
-    Times: a turn has its session's; a question is asked at the end of its day. Judged units: turn and session.
+    Times: a turn has its session's; a question is asked when it was, or at the last session where that is later, and in
+    the development part at the end of its day. Judged units: turn and session.
     """
 
     directory: str | None = None
     """None: the folder `longmemeval` in `LCM_DATASETS_DIR`."""
+    file: str | None = None
+    """Its path below the folder, or an absolute one; None: the only file of LongMemEval there."""
+    pinned: bool = False
+    """Refuse a file of no known release, instead of taking it and saying so."""
+    only: Sequence[str] | None = None
+    """The haystacks that are taken, by question id; None: all. What is not taken is not kept in memory."""
     protocol: Protocol = "official"
-    """`official`: as LongMemEval's own script: the user's turns alone, and no question without evidence in one of them.
-    `all`: every turn and every question; where no turn of an evidence session is marked, the session is judged."""
+    """`official`: as LongMemEval's own script: the user's turns alone, no abstention questions, and no question without
+    evidence in one of those turns. `all`: every turn and every question; where no turn of an evidence session is
+    marked, the session is judged."""
     added_questions: bool = True
-    """Whether questions that are not LongMemEval's are taken too: a mirror's author asked them of distractor sessions.
-    No turn is marked for them, so `official` leaves them out in any case."""
+    """Whether questions of the development part that are not LongMemEval's are taken too: a mirror's author asked them
+    of distractor sessions. No turn is marked for them, so `official` leaves them out in any case."""
 
     card: ClassVar[Card] = Card(
         name="longmemeval",
-        title="LongMemEval_S, development part: the 3 haystacks that could be obtained whole, 3 + 16 questions",
+        title="LongMemEval: 500 questions, each with a haystack of sessions (S, M, oracle); 3 haystacks in the "
+        "development part",
         licence="MIT",
-        origin="xiaowu0162/LongMemEval, by way of zjunlp/LightMem commit 8fc9a9179f91, "
+        origin="xiaowu0162/LongMemEval; the development part by way of zjunlp/LightMem commit 8fc9a9179f91, "
         "MuhammadNoor7/Parallel-Hybrid-Retrieval-... commit 3d2d10e2ca21, MemMachine/MemMachine commit 18f1211290c5",
-        how_to_get="write {haystack_id, origin, haystack_session_ids, haystack_dates, haystack_sessions, questions} of "
-        "e47becba, 852ce960, ba358f49, gpt4_2655b836, in that order (Python: json.dumps(record, ensure_ascii=False) "
-        "plus a newline, through gzip.GzipFile with an empty filename, compresslevel=9, mtime=0)",
-        files=(_HAYSTACKS,),
+        how_to_get="`lcm datasets get longmemeval release=s_cleaned`, or a file of xiaowu0162/longmemeval(-cleaned) by "
+        "hand",
+        releases=RELEASES,
     )
 
     def __post_init__(self) -> None:
         check_choice(self, protocol=Protocol)
+        check_only(self.only)
 
     def load(self) -> Dataset:
-        raw = read_pinned(folder(self.card, self.directory), (_HAYSTACKS,))
-        records = [json.loads(line) for line in gzip.decompress(raw[_HAYSTACKS.path]).splitlines()]
-        records = [record for record in records if record["haystack_id"] != _EVIDENCE_ONLY]
-        transcripts, queries, qrels, session_qrels, unjudged = [], [], [], [], 0
-        for record in records:
-            transcripts.append(self._transcript(record))
-            for index, question in enumerate(record["questions"]):
-                if not (self.added_questions or _is_own(question)):
-                    continue
-                query_id = f"{record['haystack_id']}/{index}"
-                turns, sessions = self._evidence(record, question)
-                if self.protocol == "official" and not turns:
-                    unjudged += 1
-                    continue
-                queries.append(
-                    Query(
-                        query_id,
-                        question["question"],
-                        _end_of_day(question["question_date"]),
-                        workspace_id=record["haystack_id"],
-                        category=question["question_type"],
-                    )
-                )
-                qrels += [(query_id, message_id, 1) for message_id in turns]
-                session_qrels += [(query_id, session_id, 1) for session_id in sessions]
-        protocol = f"protocol={self.protocol} added_questions={self.added_questions} unit=turn,session"
-        own = tuple(dict.fromkeys(q["question_type"] for record in records for q in record["questions"] if _is_own(q)))
+        found = find_file(self.card, any_of(QUESTIONS, HAYSTACKS), self.directory, self.file, pinned=self.pinned)
+        is_published = QUESTIONS.is_held_by(found.path)
+        known: list[str] = []
+        haystacks = (
+            published_haystacks(found.path, self.only, known) if is_published else self._development(found.path, known)
+        )
+        taken = _Taken(self.protocol, self.added_questions)
+        for haystack in haystacks:
+            taken.add(haystack)
+        check_part(self.only, known, found.path.name)
+        added = "times=recorded" if is_published else f"added_questions={self.added_questions}"
+        protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
+        own = tuple(category for category in dict.fromkeys(taken.own) if category != ABSTENTION)
+        groups = {}
+        if self.protocol == "all" and not is_published and self.added_questions:
+            groups["longmemeval"] = own
+        elif self.protocol == "all" and ABSTENTION in taken.own:
+            groups["answerable"] = own
+        left_out = () if is_published else (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",)
         return Dataset(
             name="longmemeval",
             protocol=protocol,
-            digest=dataset_digest((_HAYSTACKS,), protocol),
-            transcripts=tuple(transcripts),
-            queries=tuple(queries),
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            session_qrels=pl.DataFrame(session_qrels, schema=SESSION_QRELS_SCHEMA, orient="row"),
-            groups={"longmemeval": own} if self.protocol == "all" and self.added_questions else {},
-            notes=(
-                f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",
-                *((f"{unjudged} questions without evidence in a user's turn are left out",) if unjudged else ()),
-            ),
+            digest=dataset_digest([found.pin], protocol),
+            transcripts=tuple(taken.transcripts),
+            queries=tuple(taken.queries),
+            qrels=pl.DataFrame(taken.qrels, schema=QRELS_SCHEMA, orient="row"),
+            session_qrels=pl.DataFrame(taken.session_qrels, schema=SESSION_QRELS_SCHEMA, orient="row"),
+            groups=groups,
+            notes=(*found.notes(), *left_out, *taken.notes()),
         )
 
-    def _transcript(self, record: Mapping[str, Any]) -> Transcript:
-        """The haystack's sessions by date, whatever order they are recorded in."""
-        haystack = record["haystack_id"]
-        recorded = zip(
-            record["haystack_dates"], record["haystack_session_ids"], record["haystack_sessions"], strict=True
-        )
-        messages = [
-            _message(haystack, session, number, turn, _session_time(date))
-            for date, session, turns in sorted(recorded, key=lambda dated: _session_time(dated[0]))
-            for number, turn in self._heard(turns)
-        ]
-        return Transcript(opaque_id("longmemeval", haystack), tuple(messages), workspace_id=haystack)
+    def _development(self, path: Path, known: list[str]) -> Iterator[Haystack]:
+        for haystack in development_haystacks(path):
+            if haystack.haystack_id != _EVIDENCE_ONLY:
+                known.append(haystack.haystack_id)
+                if self.only is None or haystack.haystack_id in self.only:
+                    yield haystack
 
-    def _evidence(self, record: Mapping[str, Any], question: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+
+@dataclass(slots=True)
+class _Taken:
+    """What a protocol takes of haystacks that come one by one."""
+
+    protocol: Protocol
+    added_questions: bool
+    transcripts: list[Transcript] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    qrels: list[tuple[str, str, int]] = field(default_factory=list)
+    session_qrels: list[tuple[str, str, int]] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    """Categories of LongMemEval's own questions."""
+    counts: Counter[str] = field(default_factory=Counter)
+    _texts: dict[str, str] = field(default_factory=dict)
+    """Haystacks share most of their sessions: what is said is kept once."""
+
+    def add(self, haystack: Haystack) -> None:
+        before = len(self.queries)
+        for question in haystack.questions:
+            self._ask(haystack, question)
+        if len(self.queries) > before:
+            self.transcripts.append(self._transcript(haystack))
+            self.counts["haystacks"] += 1
+            self.counts["doubled"] += haystack.doubled
+            self.counts["unfound"] += haystack.unfound
+            self.counts["alone"] += haystack.is_evidence_alone
+
+    def notes(self) -> tuple[str, ...]:
+        told = {
+            "abstention": "abstention questions are left out, as LongMemEval's script leaves them out",
+            "unjudged": "questions without evidence in a user's turn are left out",
+            "doubled": "sessions have an id that stands in their haystack before; their place tells them apart",
+            "unfound": "evidence sessions are not in their haystack",
+            "alone": f"of {self.counts['haystacks']} haystacks hold evidence alone: a session measure tells nothing",
+        }
+        return tuple(f"{self.counts[name]} {words}" for name, words in told.items() if self.counts[name])
+
+    def _ask(self, haystack: Haystack, question: Asked) -> None:
+        if question.is_own:
+            self.own.append(question.category)
+        elif not self.added_questions:
+            return
+        if self.protocol == "official" and question.is_abstention:
+            self.counts["abstention"] += 1
+            return
+        turns, sessions = self._evidence(haystack, question)
+        if self.protocol == "official" and not turns:
+            self.counts["unjudged"] += 1
+            return
+        self.queries.append(
+            Query(question.query_id, question.text, question.asked_at, haystack.haystack_id, question.category)
+        )
+        self.qrels += [(question.query_id, message_id, 1) for message_id in turns]
+        self.session_qrels += [(question.query_id, session_id, 1) for session_id in sessions]
+
+    def _evidence(self, haystack: Haystack, question: Asked) -> tuple[list[str], list[str]]:
         """Message ids of the marked turns; session ids of evidence sessions without one (never under `official`)."""
-        haystack = record["haystack_id"]
-        content = dict(zip(record["haystack_session_ids"], record["haystack_sessions"], strict=True))
+        by_key = {session.key: session for session in haystack.sessions}
         turns, sessions = [], []
-        for session in question["answer_session_ids"]:
-            # The marks are about the haystack's own question.
-            marked = [n for n, turn in self._heard(content[session]) if turn.get("has_answer") and _is_own(question)]
-            turns += [_message_id(haystack, session, number) for number in marked]
+        for key in question.evidence:
+            # The marks are about LongMemEval's question.
+            marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and question.is_own]
+            turns += [_message_id(haystack.haystack_id, key, number) for number in marked]
             if not marked and self.protocol == "all":
-                sessions.append(_session_id(haystack, session))
+                sessions.append(_session_id(haystack.haystack_id, key))
         return turns, sessions
 
-    def _heard(self, turns: list[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def _transcript(self, haystack: Haystack) -> Transcript:
+        messages = [
+            self._message(haystack.haystack_id, session, number, turn)
+            for session in haystack.sessions
+            for number, turn in self._heard(session)
+        ]
+        name = haystack.haystack_id
+        return Transcript(opaque_id("longmemeval", name), tuple(messages), workspace_id=name)
+
+    def _heard(self, session: Session) -> Iterator[tuple[int, Record]]:
         """The turns that the protocol takes in, each with its place in the session."""
-        for number, turn in enumerate(turns):
-            if self.protocol == "all" or turn["role"] == "user":
+        for number, turn in enumerate(session.turns):
+            if self.protocol == "all" or turn.get("role", str) == "user":
                 yield number, turn
 
-
-def _message(haystack: str, session: str, number: int, turn: Mapping[str, Any], said_at: datetime) -> Message:
-    """The turn without its mark `has_answer`, which gives the answer away."""
-    return Message(
-        message_id=_message_id(haystack, session, number),
-        role=turn["role"],
-        content=turn["content"],
-        session_id=_session_id(haystack, session),
-        created_at=said_at,
-        parts=(Part("text", text=turn["content"]),),
-        envelope={"native": {key: turn[key] for key in ("role", "content")}, "slots": {}},
-    )
+    def _message(self, haystack_id: str, session: Session, number: int, turn: Record) -> Message:
+        """The turn without its mark `has_answer`, which gives the answer away."""
+        role, content = turn.get("role", str), turn.get("content", str)
+        if role not in _ROLES:
+            raise turn.wrong("role", f"must be user or assistant, got {role!r}")
+        content = self._texts.setdefault(content, content)
+        return Message(
+            message_id=_message_id(haystack_id, session.key, number),
+            role=_ROLES[role],
+            content=content,
+            session_id=_session_id(haystack_id, session.key),
+            created_at=session.said_at,
+            parts=(Part("text", text=content),),
+            envelope={"native": {"role": role, "content": content}, "slots": {}},
+        )
 
 
 def _message_id(haystack: str, session: str, number: int) -> str:
@@ -150,18 +219,3 @@ def _message_id(haystack: str, session: str, number: int) -> str:
 def _session_id(haystack: str, session: str) -> str:
     """Recorded ids of evidence sessions begin with `answer`: nothing may see them."""
     return opaque_id("longmemeval", haystack, session)
-
-
-def _is_own(question: Mapping[str, Any]) -> bool:
-    return bool(question["origin"] == "longmemeval")
-
-
-def _session_time(text: str) -> datetime:
-    """`2023/05/20 (Sat) 02:21`; LongMemEval names no zone, so UTC."""
-    return datetime.strptime(text, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
-
-
-def _end_of_day(text: str) -> datetime:
-    """The last millisecond of a time's day."""
-    midnight = _session_time(text).replace(hour=0, minute=0)
-    return midnight + timedelta(days=1) - timedelta(milliseconds=1)

@@ -6,78 +6,17 @@ import json
 import os
 import re
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval.dataset import longmemeval
-from eval.dataset.card import PinnedFile
 from eval.dataset.dataset import Dataset
 from eval.dataset.longmemeval import LongMemEval, Protocol
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
-
-
-def question(text: str, *sessions: str, origin: str = "longmemeval", kind: str = "multi-session") -> dict[str, Any]:
-    return {
-        "question": text,
-        "answer": "the answer itself",
-        "question_type": kind,
-        "question_date": "2023/06/02 (Fri) 08:15",
-        "answer_session_ids": list(sessions),
-        "origin": origin,
-    }
-
-
-RECORD: dict[str, Any] = {
-    "haystack_id": "hay1",
-    "origin": "S, complete haystack",
-    "haystack_session_ids": ["answer_2", "sharegpt_1", "answer_1", "answer_3"],
-    "haystack_dates": [
-        "2023/05/30 (Tue) 21:40",
-        "2023/05/20 (Sat) 02:21",
-        "2023/05/21 (Sun) 00:00",
-        "2023/06/02 (Fri) 23:59",
-    ],
-    "haystack_sessions": [
-        [
-            {"role": "user", "content": "The mule is now called Otto", "has_answer": True},
-            {"role": "assistant", "content": "Otto it is", "has_answer": True},
-        ],
-        [{"role": "assistant", "content": "A recipe for leek soup"}],
-        [
-            {"role": "user", "content": "Hello", "has_answer": False},
-            {"role": "assistant", "content": "Good day", "has_answer": False},
-            {"role": "user", "content": "My mule is called Max", "has_answer": True},
-        ],
-        [
-            {"role": "user", "content": "Name a lake", "has_answer": False},
-            {"role": "assistant", "content": "Ladoga", "has_answer": True},
-        ],
-    ],
-    "questions": [
-        question("What is the mule called?", "answer_1", "answer_2", kind="knowledge-update"),
-        question("Which lake and which mule?", "answer_3", "answer_1"),
-        question("Which lake?", "answer_3", kind="single-session-assistant"),
-        question("Which soup?", "sharegpt_1", origin="added by its author", kind="single-session-added"),
-        question("Which mule first?", "answer_1", origin="added by its author", kind="single-session-added"),
-    ],
-}
-EVIDENCE_ONLY: dict[str, Any] = RECORD | {"haystack_id": "gpt4_2655b836"}
-
-
-def write_small_longmemeval(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Fill the folder and make its digest the pinned one; returns it as `dataset.directory` wants it."""
-    path = directory / longmemeval._HAYSTACKS.path
-    lines = [json.dumps(record) for record in (EVIDENCE_ONLY, RECORD)]
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    pin = PinnedFile(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
-    monkeypatch.setattr(longmemeval, "_HAYSTACKS", pin)
-    monkeypatch.setattr(LongMemEval, "card", replace(LongMemEval.card, files=(pin,)))
-    return str(directory)
+from tests.support.small_longmemeval import FILE, RECORD, write_small_longmemeval
 
 
 @pytest.fixture
@@ -218,13 +157,14 @@ def test_each_setting_has_its_own_digest(small: str) -> None:
     assert LongMemEval(small).load().digest == loaders[0].load().digest
 
 
-def test_another_file_is_refused_with_both_digests(small: str) -> None:
-    path = Path(small) / longmemeval._HAYSTACKS.path
-    path.write_bytes(gzip.compress(b""))
-    with pytest.raises(DatasetError) as caught:
-        LongMemEval(small).load()
-    assert hashlib.sha256(path.read_bytes()).hexdigest() in str(caught.value)
-    assert longmemeval._HAYSTACKS.sha256 in str(caught.value)
+def test_another_file_is_taken_and_told_or_refused_with_both_digests(small: str) -> None:
+    path = Path(small) / FILE
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_bytes(gzip.compress(json.dumps(RECORD).encode(), mtime=0))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert LongMemEval(small).load().notes[0] == f"{FILE} is no known release, taken as it is (sha256 {digest})"
+    with pytest.raises(DatasetError, match=f"sha256 is {digest}, expected {known} "):
+        LongMemEval(small, pinned=True).load()
 
 
 def test_an_unknown_protocol_is_refused() -> None:

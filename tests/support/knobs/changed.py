@@ -30,6 +30,7 @@ from tests.support.knobs.families import (
 )
 from tests.support.knobs.small_datasets import SMALL_DATASETS
 from tests.support.small_locomo import RECORD
+from tests.support.small_longmemeval import published
 
 
 def _copy(name: str, here: Path) -> str:
@@ -46,6 +47,12 @@ def _another_talk(here: Path) -> str:
 def _another_file(records: Sequence[object], here: Path) -> str:
     path = here / "another.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def _published_haystack(here: Path) -> str:
+    path = here / "longmemeval_s"
+    path.write_text(json.dumps([published("q1")]))
     return str(path)
 
 
@@ -178,6 +185,8 @@ CHANGED: Mapping[str, Any] = {
     "dataset/locomo:file": _another_talk,
     "dataset/locomo:ledger": _ledger,
     "dataset/locomo:only": ["conv-1"],
+    "dataset/longmemeval:file": _published_haystack,
+    "dataset/longmemeval:only": ["hay1"],
     "dataset/longmemeval:protocol": "all",
     "dataset/dialogsum:file": partial(_another_file, dialogsum.RECORDS[:1]),
     "dataset/dialogsum:only": ["two"],

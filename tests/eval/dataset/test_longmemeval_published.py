@@ -1,0 +1,220 @@
+"""LongMemEval as published: one record a question, with a haystack of its own."""
+
+import gzip
+import json
+import os
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.dataset.dataset import Dataset
+from eval.dataset.longmemeval import LongMemEval
+from lcm.errors import DatasetError
+from tests.support.small_longmemeval import RECORD, published
+
+
+def loaded(folder: Path, *records: dict[str, Any], name: str = "longmemeval_s", **settings: Any) -> Dataset:
+    (folder / name).write_text(json.dumps(records))
+    return LongMemEval(str(folder), **settings).load()
+
+
+def words(dataset: Dataset) -> dict[str, str]:
+    """Message id -> content."""
+    return {m.message_id: m.content for t in dataset.transcripts for m in t.messages}
+
+
+def test_a_record_is_a_question_with_its_own_haystack(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, published("q1"), published("q2", question="Which mule?"), protocol="all")
+    assert dataset.workspaces == ["q1", "q2"]
+    assert [(q.query_id, q.workspace_id, q.text) for q in dataset.queries] == [
+        ("q1", "q1", "What is the mule called?"),
+        ("q2", "q2", "Which mule?"),
+    ]
+    told = words(dataset)
+    assert [told[message] for query, message, _ in dataset.qrels.iter_rows() if query == "q2"] == [
+        "My mule is called Max",
+        "The mule is now called Otto",
+        "Otto it is",
+    ]
+    assert len(told) == 2 * 8
+    assert dataset.protocol == "protocol=all times=recorded unit=turn,session"
+    assert "answer" not in repr(dataset.transcripts)
+
+
+def test_sessions_come_by_date_and_keep_the_recorded_order_of_a_day(tmp_path: Path) -> None:
+    (transcript,) = loaded(tmp_path, published("q1"), protocol="all").transcripts
+    times = [m.created_at for m in transcript.messages if m.created_at]
+    assert times == sorted(times)
+    assert [m.content for m in transcript.messages][:2] == ["A recipe for leek soup", "Hello"]
+
+
+def test_a_question_is_asked_when_it_was_but_never_before_its_haystack_ends(tmp_path: Path) -> None:
+    late = published("late", question_date="2023/06/03 (Sat) 08:15")
+    early = published("early", question_date="2023/06/02 (Fri) 08:15")
+    dataset = loaded(tmp_path, late, early)
+    assert {q.query_id: q.asked_at for q in dataset.queries} == {
+        "late": datetime(2023, 6, 3, 8, 15, tzinfo=UTC),
+        "early": datetime(2023, 6, 2, 23, 59, tzinfo=UTC),
+    }
+
+
+def test_a_session_listed_twice_is_told_apart_by_its_place(tmp_path: Path) -> None:
+    twice = published(
+        "q1",
+        haystack_session_ids=["answer_2", "sharegpt_1", "answer_1", "sharegpt_1"],
+        haystack_sessions=[*RECORD["haystack_sessions"][:3], RECORD["haystack_sessions"][1]],
+    )
+    dataset = loaded(tmp_path, twice, protocol="all")
+    (transcript,) = dataset.transcripts
+    soups = [m for m in transcript.messages if m.content == "A recipe for leek soup"]
+    assert [m.created_at for m in soups] == [
+        datetime(2023, 5, 20, 2, 21, tzinfo=UTC),
+        datetime(2023, 6, 2, 23, 59, tzinfo=UTC),
+    ]
+    assert len({m.message_id for m in transcript.messages}) == len(transcript.messages) == 7
+    assert len({m.session_id for m in soups}) == 2
+    assert "1 sessions have an id that stands in their haystack before; their place tells them apart" in dataset.notes
+
+
+def test_official_leaves_out_abstention_and_what_no_user_said(tmp_path: Path) -> None:
+    records = [
+        published("q1"),
+        published("q2_abs"),
+        published("q3", answer_session_ids=["answer_3"]),
+        published("q4", answer_session_ids=["sharegpt_1", "gone"]),
+    ]
+    dataset = loaded(tmp_path, *records)
+    assert ([q.query_id for q in dataset.queries], dataset.workspaces) == (["q1"], ["q1"])
+    assert dataset.notes[1:] == (
+        "1 abstention questions are left out, as LongMemEval's script leaves them out",
+        "2 questions without evidence in a user's turn are left out",
+    )
+    whole = loaded(tmp_path, *records, protocol="all")
+    assert [(q.query_id, q.category) for q in whole.queries] == [
+        ("q1", "knowledge-update"),
+        ("q2_abs", "abstention"),
+        ("q3", "knowledge-update"),
+        ("q4", "knowledge-update"),
+    ]
+    assert whole.groups == {"answerable": ("knowledge-update",)}
+    assert Counter(whole.qrels["query_id"]) == {"q1": 3, "q2_abs": 3, "q3": 1}
+    assert whole.session_qrels["query_id"].to_list() == ["q4"]
+    assert whole.notes[1:] == ("1 evidence sessions are not in their haystack",)
+
+
+def test_haystacks_of_evidence_alone_are_told(tmp_path: Path) -> None:
+    ids = ["answer_1", "answer_2"]
+    oracle = published(
+        "q1",
+        haystack_session_ids=ids,
+        haystack_dates=RECORD["haystack_dates"][:2],
+        haystack_sessions=[RECORD["haystack_sessions"][2], RECORD["haystack_sessions"][0]],
+    )
+    dataset = loaded(tmp_path, oracle, published("q2"), name="longmemeval_oracle")
+    assert dataset.notes[1:] == ("1 of 2 haystacks hold evidence alone: a session measure tells nothing",)
+
+
+def test_only_a_part_is_read_and_no_further_than_needed(tmp_path: Path) -> None:
+    records = [published(f"q{n}") for n in range(4)]
+    whole = loaded(tmp_path, *records)
+    part = loaded(tmp_path, *records, only=["q2", "q1"])
+    assert part.transcripts == whole.transcripts[1:3]
+    assert part.queries == whole.queries[1:3]
+    assert part.protocol == whole.protocol + " only=q1,q2"
+    cut = (tmp_path / "longmemeval_s").read_bytes()[:-40]
+    (tmp_path / "longmemeval_s").write_bytes(cut)
+    assert LongMemEval(str(tmp_path), only=["q1"]).load().workspaces == ["q1"]
+    with pytest.raises(DatasetError, match=r"longmemeval_s: is not JSON after record 3 \(.*\); the file is damaged"):
+        LongMemEval(str(tmp_path)).load()
+    with pytest.raises(DatasetError, match=r"dataset.only names 'q9', which longmemeval_s does not hold; it holds q0"):
+        loaded(tmp_path, *records, only=["q9"])
+
+
+def test_haystacks_share_what_is_said(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, published("q1"), published("q2"))
+    first, second = dataset.transcripts
+    assert all(a.content is b.content for a, b in zip(first.messages, second.messages, strict=True))
+
+
+DAMAGES: dict[str, tuple[list[Any], str]] = {
+    "no session": ([published("q1", haystack_sessions=[])], "'haystack_sessions' must be 4, one for each id and date"),
+    "date": ([published("q1", question_date="today")], "'question_date' must be a time such as"),
+    "day alone": ([published("q1", haystack_dates=["2023/05/20"] * 4)], "'haystack_dates' must be a time such as"),
+    "role": (
+        [published("q1", haystack_sessions=[[{"role": "system", "content": "a"}]] * 4, answer_session_ids=[])],
+        "haystack_sessions[1][0]: 'role' must be user or assistant, got 'system'",
+    ),
+    "twice": ([published("q1"), published("q1")], "record 2: 'question_id' is that of an earlier record, 'q1'"),
+    "no content": (
+        [published("q1", haystack_sessions=[[{"role": "user"}]] * 4)],
+        "haystack_sessions[1][0]: 'content' is missing",
+    ),
+    "another record": ([published("q1"), 5], "record 2: must be an object, got 5"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_told_by_its_place(damage: str, tmp_path: Path) -> None:
+    records, told = DAMAGES[damage]
+    with pytest.raises(DatasetError) as caught:
+        loaded(tmp_path, *records, protocol="all")
+    assert str(caught.value).startswith("longmemeval_s: record")
+    assert told in str(caught.value)
+
+
+if os.environ.get("LCM_DATASETS_DIR"):
+    DEVELOPMENT = Path(os.environ["LCM_DATASETS_DIR"]) / "longmemeval" / "haystacks_full_dev.jsonl.gz"
+
+    @pytest.fixture(scope="module")
+    def records() -> list[dict[str, Any]]:
+        """The development haystacks as LongMemEval publishes them, and one again with an abstention question."""
+        with gzip.open(DEVELOPMENT, "rt", encoding="utf-8") as lines:
+            haystacks = [json.loads(line) for line in lines]
+        shaped = [
+            {
+                "question_id": one["haystack_id"],
+                **{key: one["questions"][0][key] for key in ("question_type", "question", "answer", "question_date")},
+                **{key: one[key] for key in ("haystack_dates", "haystack_session_ids", "haystack_sessions")},
+                "answer_session_ids": one["questions"][0]["answer_session_ids"],
+            }
+            for one in haystacks
+        ]
+        return [*shaped, shaped[0] | {"question_id": "e47becba_abs", "answer": 7}]
+
+    @pytest.fixture(scope="module")
+    def folder(records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> str:
+        place = tmp_path_factory.mktemp("published")
+        (place / "longmemeval_s_cleaned.json").write_text(json.dumps(records, indent=4))
+        return str(place)
+
+    def test_counts_are_those_of_the_file(records: list[dict[str, Any]], folder: str) -> None:
+        dataset = LongMemEval(folder, protocol="all").load()
+        turns = {r["question_id"]: [t for said in r["haystack_sessions"] for t in said] for r in records}
+        assert {t.workspace_id: len(t.messages) for t in dataset.transcripts} == {
+            name: len(said) for name, said in turns.items()
+        }
+        sessions = Counter(t.workspace_id for t in dataset.transcripts for _ in {m.session_id for m in t.messages})
+        assert sessions == {r["question_id"]: len(r["haystack_sessions"]) for r in records}
+        marked = {name: sum(t.get("has_answer") is True for t in said) for name, said in turns.items()}
+        assert Counter(dataset.qrels["query_id"]) == marked
+        assert {q.query_id: q.text for q in dataset.queries} == {r["question_id"]: r["question"] for r in records}
+
+    def test_official_counts_are_those_of_the_file(records: list[dict[str, Any]], folder: str) -> None:
+        dataset = LongMemEval(folder).load()
+        taken = [r for r in records if not r["question_id"].endswith("_abs")]
+        users = {
+            r["question_id"]: [t for said in r["haystack_sessions"] for t in said if t["role"] == "user"] for r in taken
+        }
+        assert {t.workspace_id: len(t.messages) for t in dataset.transcripts} == {
+            name: len(said) for name, said in users.items()
+        }
+        assert Counter(dataset.qrels["query_id"]) == {
+            name: sum(bool(t.get("has_answer")) for t in said) for name, said in users.items()
+        }
+
+    def test_the_development_parts_haystacks_are_the_same_conversations(folder: str) -> None:
+        part = LongMemEval(folder, only=["e47becba", "852ce960", "ba358f49"]).load()
+        assert part.transcripts == LongMemEval().load().transcripts
