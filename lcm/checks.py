@@ -14,6 +14,7 @@ def check_range(
     le: float | None = None,
     lt: float | None = None,
     or_null: bool = False,
+    or_infinite: bool = False,
     is_whole: bool = False,
 ) -> None:
     """Refuse fields that are no finite number within bounds; of a mapping each value is checked.
@@ -24,18 +25,20 @@ def check_range(
         ge: the least; `gt`: what it must exceed.
         le: the most; `lt`: what it must stay below.
         or_null: None is fine.
+        or_infinite: so is infinity, which is no limit.
         is_whole: so is a whole number alone.
     Raises:
         ValueError: "half_life_days must be > 0, got -3".
     """
     for name, value in _values(component, names):
-        if or_null and value is None:
+        if (or_null and value is None) or (or_infinite and value == math.inf):
             continue
         is_number = isinstance(value, int if is_whole else Real) and not isinstance(value, bool)
         if not is_number or not -math.inf < value < math.inf or not _is_within(value, ge, gt, le, lt):
             kind = "a whole number " if is_whole else ""
             allowed = f"{kind}{_range(ge, gt, le, lt)}".strip() or "a finite number"
-            raise ValueError(f"{name} must be {allowed}{' or null' if or_null else ''}, got {value!r}")
+            allowed += f"{' or null' if or_null else ''}{' or .inf' if or_infinite else ''}"
+            raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
 def check_weights(component: object, *names: str, le: float | None = None) -> None:

@@ -52,6 +52,8 @@ from pipelines.views.terminal import log_and_report, progress, show_config, warn
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
 _OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
+_ROOTS = ("compaction", "session", "token_estimator", "assembly", "executor", "tracking")
+"""What is built of a configuration."""
 _SHOWN = 20
 _MIB = 2**20
 
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
-    building.refuse_unused(config, command.overrides)
+    building.refuse_unused(config, command.overrides, "compact", _ROOTS)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ What nothing here stands for is named. Exit code 2: the file is not valid; one l
 
 import json
 import math
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.experiment.run_folder import SUMMARY
+from eval.experiment.run_folder import SUMMARY, leaves
 from lcm.errors import LcmError
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import settings
@@ -67,6 +68,10 @@ def main(arguments: Sequence[str]) -> int:
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
     for setting, why in found.notes.items():
         say(f"Not taken over as it stands: {setting}: {why}")
+    needed = {str(value) for key, value in leaves(found.config) if key.endswith("api_key_env") and value}
+    for variable in sorted(needed):
+        if not os.environ.get(variable):
+            say(f"Needs a key: set the environment variable {variable}")
     if own.get("to"):
         to = Path(own["to"])
         check_name(name, conf_folder.groups())

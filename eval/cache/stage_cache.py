@@ -54,7 +54,8 @@ class StageCache:
     """What this process keeps at hand besides."""
 
     def __post_init__(self) -> None:
-        check_range(self, "max_gib", "memory_gib", ge=0)
+        check_range(self, "max_gib", ge=0, or_infinite=True)
+        check_range(self, "memory_gib", ge=0)
 
     @property
     def folder(self) -> Path:

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from eval.measures.measure import is_timing
 from lcm.errors import LcmError
 from pipelines.config import unused
-from pipelines.config.conf_folder import groups, slots
+from pipelines.config.conf_folder import EVALUATE, groups, slots
 from pipelines.config.explanation import explained, flat, written_as
 from pipelines.config.instantiation import RefusedError, instantiated, is_ours
 from pipelines.config.setting_types import expected, fits, misfits
@@ -99,10 +99,20 @@ def resolved_text(config: DictConfig) -> str:
     return OmegaConf.to_yaml(config, resolve=True)
 
 
-def refuse_unused(config: DictConfig, overrides: Sequence[str]) -> None:
+def refuse_unused(
+    config: DictConfig, overrides: Sequence[str], pipeline: str = EVALUATE, roots: Collection[str] = ()
+) -> None:
     """Refuse what was asked for and what nothing in the configuration takes up, and what is taken up and not there.
 
+    Args:
+        config: composed.
+        overrides: what was asked for.
+        pipeline: by whom.
+        roots: what that pipeline builds, where that is not everything.
     Raises:
         LcmError: naming the override or the part.
     """
-    unused.refuse(OmegaConf.to_container(config), overrides, slots())  # type: ignore[arg-type]
+    plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
+    if roots:
+        unused.refuse_unread(plain, overrides, pipeline, roots)
+    unused.refuse(plain, overrides, slots())

@@ -4,12 +4,14 @@ import re
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 from lcm.errors import LcmError
 
 EVALUATE = "evaluate"
 _CONFIG_NAMES = {EVALUATE: "config", "questions make": "questions"}
 """Pipeline -> its file in `conf`, where that is not named like it."""
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
+REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 
 @cache
@@ -36,8 +38,21 @@ def groups() -> dict[str, list[str]]:
 def slots() -> frozenset[str]:
     """The groups that choices of others refer to."""
     texts = (path.read_text() for path in conf_dir().glob("*/*.yaml"))
-    return frozenset(name for text in texts for name in _REFERENCE.findall(text)) & groups().keys()
+    return frozenset(name for text in texts for name in REFERENCE.findall(text)) & groups().keys()
 
 
 def config_name(pipeline: str) -> str:
     return _CONFIG_NAMES.get(pipeline, pipeline)
+
+
+@cache
+def table_of_contents(pipeline: str) -> tuple[str, ...]:
+    """The groups that a pipeline's configuration has a choice of, in order."""
+    config = yaml.safe_load((conf_dir() / f"{config_name(pipeline)}.yaml").read_text(encoding="utf-8"))
+    found: list[str] = []
+    for entry in config["defaults"]:
+        if isinstance(entry, dict):
+            found += [group for group in entry if group in groups()]
+        elif entry == config_name(EVALUATE):
+            found += table_of_contents(EVALUATE)
+    return tuple(found)

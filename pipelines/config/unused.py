@@ -1,10 +1,12 @@
 """Unused settings: what a command asks for and nothing takes up, and what is taken up and not there."""
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from lcm.errors import LcmError
+from pipelines.config.conf_folder import REFERENCE
 
 _TAKEN_BY = {"summarizer": "compaction (compaction=lossless)"}
 _NO_MODEL = (
@@ -49,6 +51,31 @@ def refuse(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[st
         for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
                 raise LcmError(_NO_MODEL.format(group=group))
+
+
+def refuse_unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str, roots: Collection[str]) -> None:
+    """Refuse overrides of what a pipeline never reads.
+
+    Args:
+        plain: the configuration, interpolations as they are written.
+        roots: what the pipeline builds; it reads these, and all that they refer to.
+    Raises:
+        LcmError: as with `lcm compact ranking=neighbours`.
+    """
+    read: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        key = waiting.pop()
+        if key not in read:
+            read.add(key)
+            waiting += REFERENCE.findall(json.dumps(plain.get(key), default=str))
+    for override in overrides:
+        key = re.split(r"[.=]", override.lstrip("+~"), maxsplit=1)[0]
+        if key in plain and key not in read:
+            raise LcmError(
+                f"{override} has no effect on `lcm {pipeline}`, which here works with {', '.join(sorted(read))} alone: "
+                "leave it out"
+            )
 
 
 def _idle_stages(ranking: Any) -> set[str]:

@@ -17,7 +17,7 @@ from lcm.store.conversations import number_of
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments
-from pipelines.views.terminal import say
+from pipelines.views.terminal import say, warn
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
 
@@ -89,14 +89,17 @@ def opened_store(command: CommandArguments) -> Iterator[Store]:
 
 @contextmanager
 def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
-    """Recall as configured, on the store that was named.
+    """Recall as configured, on the store that was named; tells at the end what it survived.
 
     Raises:
         LcmError: if no store was named, or it is none; none is ever made.
     """
     recall: Recall = building.build(command_line.read(command.overrides, "recall").config, "recall")
     with opened_store(command) as store:
-        yield recall, recall.on(store)
+        reader = recall.on(store)
+        yield recall, reader
+        for what, times in reader.incidents.items():
+            warn(f"survived: {what}, {times} times")
 
 
 def conversation_named(command: CommandArguments, reader: Reader) -> str | int | None:

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from pipelines.config.conf_folder import groups
+from pipelines.config.conf_folder import groups, table_of_contents
 
 _RECALL = """
   store=FILE             the store; else what $LCM_DATABASE_PATH names
@@ -17,5 +17,8 @@ def help_of(module: str) -> str:
     """The help of a pipeline by the name of its module, with what several have in common filled in."""
     source = Path(__file__).parents[1] / f"{module}.py"
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    choices = "\n".join(f"{group}: {', '.join(names)}" for group, names in groups().items() if names)
-    return text.replace("$GROUPS", f"{choices}\n").replace("\n$RECALL", _RECALL)
+    if "$GROUPS" in text:
+        named = ((group, groups()[group]) for group in sorted(table_of_contents(module)))
+        choices = "\n".join(f"{group}: {', '.join(names)}" for group, names in named if names)
+        text = text.replace("$GROUPS", f"{choices}\n")
+    return text.replace("\n$RECALL", _RECALL)

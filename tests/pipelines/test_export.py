@@ -168,13 +168,19 @@ def test_a_file_that_is_none_is_refused(text: str, problem: str, tmp_path: Path)
 
 
 def test_what_is_taken_over_as_another_value_is_told_and_no_key_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lancedb_pro.json"
     document = {"embedding": {"apiKey": "k-1"}, "llm": {"apiKey": "sk-2"}, "retrieval": {"candidatePoolSize": 50}}
     path.write_text(json.dumps(document))
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-3")
+    assert import_preset.main([str(path)]) == 0
+    needs = "Needs a key: set the environment variable OPENROUTER_API_KEY\n"
+    assert needs not in capsys.readouterr().out
+    monkeypatch.delenv("OPENROUTER_API_KEY")
     assert import_preset.main([str(path)]) == 0
     out = capsys.readouterr().out
+    assert needs in out
     for told in (
         "embedding.apiKey: a key is never read",
         "llm.apiKey: *** has no value of language_model.model.api_key_env: a key is never read",

@@ -35,6 +35,15 @@ def test_words_are_found_with_their_ids(lcm: Lcm, memory: tuple[str, str]) -> No
     assert lcm("grep", "kettle", store, "before=2026-01-05T09:01:00Z").stdout.strip() == "No matches found."
 
 
+def test_a_search_that_failed_and_was_survived_is_told(lcm: Lcm, memory: tuple[str, str]) -> None:
+    store, _ = memory
+    with sqlite3.connect(store.partition("=")[2]) as connection:
+        connection.execute("DROP TABLE messages_fts")
+    finished = lcm("grep", "kettle", store)
+    assert "msg#1" in finished.stdout
+    assert "survived: full_text_error, 1 times" in finished.stderr
+
+
 def test_an_expansion_gives_the_messages(lcm: Lcm, memory: tuple[str, str]) -> None:
     store, summary_id = memory
     assert "garden" in lcm("expand", summary_id, store).stdout
