@@ -5,21 +5,18 @@ import json
 import os
 import re
 from collections import Counter
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval.dataset import personamem
-from eval.dataset.card import PinnedFile
 from eval.dataset.dataset import Dataset
 from eval.dataset.personamem import Personamem
 from eval.replay.bulk import Bulk
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.support.releases import know
 
 PERSONA = "[SYSTEM] Current user persona: Name: Ada\n\nAda sails."
 DOCUMENTS = [
@@ -42,22 +39,19 @@ QUERIES = [
 ]  # fmt: skip
 
 
+NAMES = ("small_documents.jsonl.gz", "small_queries.jsonl.gz")
+
+
 def write_small_personamem(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Fill the folder and make its digests the pinned ones; returns it as `dataset.directory` wants it."""
-    pins = []
-    for constant, records in (("_DOCUMENTS", DOCUMENTS), ("_QUERIES", QUERIES)):
-        content = gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode())
-        name = getattr(personamem, constant).path
-        (directory / name).write_bytes(content)
-        pins.append(PinnedFile(name, sha256(content).hexdigest()))
-        monkeypatch.setattr(personamem, constant, pins[-1])
-    monkeypatch.setattr(Personamem, "card", replace(Personamem.card, files=tuple(pins)))
-    return str(directory)
+    """Fill the folder and make its files known ones; returns it as `dataset.directory` wants it."""
+    for name, records in zip(NAMES, (DOCUMENTS, QUERIES), strict=True):
+        (directory / name).write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in records).encode()))
+    return know(monkeypatch, Personamem, directory)
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder in PersonaMem's format whose digests are pinned."""
+    """A folder in PersonaMem's format whose digests are known."""
     return write_small_personamem(tmp_path, monkeypatch)
 
 
@@ -160,12 +154,24 @@ def test_ids_are_opaque_and_each_message_has_its_own(small: str) -> None:
     assert len(set(ids)) == len(ids) == 10 + 2 + 3
 
 
-@pytest.mark.parametrize("constant", ["_DOCUMENTS", "_QUERIES"])
-def test_another_file_is_refused(small: str, constant: str) -> None:
-    path = Path(small) / getattr(personamem, constant).path
-    path.write_bytes(path.read_bytes() + b" ")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_no_known_release_is_taken_and_said_so_or_refused(small: str, name: str) -> None:
+    path = Path(small) / name
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"\n"))
+    told = f"1 of 2 files are of no known release, taken as they are (the first is {path})"
+    assert told in Personamem(small).load().notes
     with pytest.raises(DatasetError, match="is not the pinned file"):
-        Personamem(small).load()
+        Personamem(small, pinned=True).load()
+
+
+def test_some_contexts_are_taken_by_id(small: str) -> None:
+    dataset = Personamem(small, only=["bo"]).load()
+    assert dataset.workspaces == ["bo"]
+    assert [query.query_id for query in dataset.queries] == ["q2"]
+    assert set(dataset.options["query_id"]) == {"q2"}
+    assert dataset.protocol == "options=4 context=whole only=bo"
+    with pytest.raises(DatasetError, match=r"dataset\.only names 'cy', which small_documents\.jsonl\.gz does not hold"):
+        Personamem(small, only=["cy"]).load()
 
 
 if root := os.environ.get("LCM_DATASETS_DIR"):

@@ -13,6 +13,7 @@ from lcm.retrieval.embedder.export import find_export
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
 from tests.conftest import ROOT
 from tests.eval.dataset import test_dialogsum as dialogsum
+from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.knobs.families import (
     AUTHORED,
@@ -54,6 +55,11 @@ def _published_haystack(here: Path) -> str:
     path = here / "longmemeval_s"
     path.write_text(json.dumps([published("q1")]))
     return str(path)
+
+
+def _another_context(here: Path) -> str:
+    here.joinpath("another").mkdir()
+    return str(personamem.write_published(here / "another", [personamem.QUESTION]))
 
 
 def _ledger(here: Path) -> str:
@@ -190,6 +196,8 @@ CHANGED: Mapping[str, Any] = {
     "dataset/longmemeval:protocol": "all",
     "dataset/dialogsum:file": partial(_another_file, dialogsum.RECORDS[:1]),
     "dataset/dialogsum:only": ["two"],
+    "dataset/personamem:file": _another_context,
+    "dataset/personamem:only": ["bo"],
     "dataset/qmsum:file": partial(_another_file, [qmsum.ANOTHER]),
     "dataset/qmsum:marks": "keep",
     "dataset/qmsum:only": ["meeting-1"],

@@ -1,0 +1,229 @@
+"""PersonaMem as it is published: a question hears its context up to where it is asked."""
+
+import ast
+import csv
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.dataset.personamem import RELEASES, Personamem
+from eval.replay.bulk import Bulk
+from lcm.errors import DatasetError
+from lcm.transcript.parts import rebuild
+
+CONTEXTS: dict[str, list[dict[str, Any]]] = {
+    "ada": [
+        {"role": "system", "content": "Current user persona: Ada"},
+        {"role": "user", "content": "User: I sail."},
+        {"role": "assistant", "content": "Assistant: Where?"},
+        {"role": "system", "content": "Current user persona: Ada"},
+        {"role": "user", "content": "Plain words."},
+    ],
+    "bo": [{"role": "system", "content": "Current user persona: Bo"}, {"role": "user", "content": "User: Hello"}],
+}
+QUESTION = {
+    "persona_id": "7",
+    "question_id": "q1",
+    "question_type": "suggest_new_ideas",
+    "topic": "sport",
+    "user_question_or_message": "What next,\nthen?",
+    "correct_answer": "(b)",
+    "all_options": repr(["(a) A car.", "(b) It's a (red) boat.", "(c) A bus,\nperhaps.", "(d) None"]),
+    "shared_context_id": "ada",
+    "end_index_in_shared_context": "3",
+}
+
+
+def write_published(
+    directory: Path,
+    questions: Sequence[Mapping[str, Any]],
+    contexts: Mapping[str, Any] = CONTEXTS,
+    length: str = "32k",
+) -> Path:
+    """The two files as on Hugging Face."""
+    written = io.StringIO()
+    rows = csv.DictWriter(written, fieldnames=list(QUESTION))
+    rows.writeheader()
+    rows.writerows(questions)
+    path = directory / f"questions_{length}.csv"
+    path.write_text(written.getvalue(), newline="", encoding="utf-8")
+    lines = "".join(json.dumps({context: turns}) + "\n" for context, turns in contexts.items())
+    (directory / f"shared_contexts_{length}.jsonl").write_text(lines)
+    return path
+
+
+def question(**changes: object) -> dict[str, Any]:
+    return QUESTION | changes
+
+
+def test_a_turn_of_the_system_begins_a_session(tmp_path: Path) -> None:
+    write_published(tmp_path, [QUESTION])
+    ada, bo = Personamem(str(tmp_path)).load().transcripts
+    assert [(message.role, message.content) for message in ada.messages] == [
+        ("system", "Current user persona: Ada"),
+        ("user", "I sail."),
+        ("assistant", "Where?"),
+        ("system", "Current user persona: Ada"),
+        ("user", "Plain words."),
+    ]
+    sessions = [message.session_id for message in ada.messages]
+    assert [sessions.index(one) for one in sessions] == [0, 0, 0, 3, 3]
+    assert [rebuild(message) for message in ada.messages] == CONTEXTS["ada"]
+    assert bo.workspace_id == "bo"
+    ids = {message.message_id for message in ada.messages}
+    assert len(ids) == 5
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in ids)
+
+
+def test_options_are_a_python_list_in_text(tmp_path: Path) -> None:
+    write_published(tmp_path, [QUESTION])
+    dataset = Personamem(str(tmp_path)).load()
+    assert dataset.options.rows() == [
+        ("q1", "a", "A car.", False),
+        ("q1", "b", "It's a (red) boat.", True),
+        ("q1", "c", "A bus,\nperhaps.", False),
+        ("q1", "d", "None", False),
+    ]
+    ((query,),) = [dataset.queries]
+    told = (query.query_id, query.text, query.category, query.workspace_id)
+    assert told == ("q1", "What next,\nthen?", "suggest_new_ideas", "ada")
+    assert dataset.protocol == "options=4 context=until_asked"
+
+
+def test_a_question_hears_the_messages_before_its_index_and_no_more(tmp_path: Path) -> None:
+    asked = [question(question_id=f"q{end}", end_index_in_shared_context=end) for end in (4, 1, 9, 5)]
+    write_published(tmp_path, asked)
+    dataset = Personamem(str(tmp_path)).load()
+    heard: dict[str, int] = {}
+    for transcripts, queries in Bulk().steps(dataset.transcripts, dataset.queries):
+        for transcript in transcripts:
+            heard[transcript.workspace_id] = len(transcript.messages)
+        for query in queries:
+            heard[query.query_id] = heard["ada"]
+    assert {name: heard[name] for name in ("q1", "q4", "q5", "q9")} == {"q1": 1, "q4": 4, "q5": 5, "q9": 5}
+    assert "1 questions are asked after more messages than their context has" in dataset.notes
+
+
+def test_lengths_lie_side_by_side_and_one_is_named(tmp_path: Path) -> None:
+    write_published(tmp_path, [QUESTION])
+    write_published(tmp_path, [question(shared_context_id="bo")], {"bo": CONTEXTS["bo"]}, "128k")
+    with pytest.raises(DatasetError, match=r"holds 2 files of personamem: name one, dataset\.file=questions_128k\.csv"):
+        Personamem(str(tmp_path)).load()
+    assert Personamem(str(tmp_path), file="questions_128k.csv").load().workspaces == ["bo"]
+    assert Personamem(str(tmp_path), file="questions_32k.csv").load().workspaces == ["ada", "bo"]
+    (tmp_path / "shared_contexts_32k.jsonl").unlink()
+    with pytest.raises(DatasetError, match=r"shared_contexts_32k\.jsonl is missing: the contexts lie beside"):
+        Personamem(str(tmp_path), file="questions_32k.csv").load()
+
+
+def test_the_published_digests_are_known() -> None:
+    names = {file.path: release.name for release in RELEASES for file in release.files if release.url}
+    assert names == {
+        "questions_32k.csv": "v1_32k",
+        "shared_contexts_32k.jsonl": "v1_32k",
+        "questions_128k.csv": "v1_128k",
+        "shared_contexts_128k.jsonl": "v1_128k",
+    }
+
+
+QUESTION_FAULTS = (
+    (question(all_options="['(a) x'"), "record 1: 'all_options' is no Python list"),
+    (question(all_options="open('x')"), "record 1: 'all_options' is no Python list"),
+    (question(all_options="3"), "'all_options' must be a list, got 3"),
+    (question(all_options="['(a) x', 4]"), "'all_options[1]' must be text, got 4"),
+    (question(all_options="['x', '(b) y']"), "'all_options' must hold options as '(a) words', each letter once"),
+    (question(all_options="['(b) x', '(b) y']"), "each letter once"),
+    (question(correct_answer="(e)"), "must hold the correct option (e), got the letters a, b, c, d"),
+    (question(correct_answer="b"), "'correct_answer' must be a letter as (c), got 'b'"),
+    (question(end_index_in_shared_context="0"), "must be a whole number >= 1, got '0'"),
+    (question(end_index_in_shared_context="3.0"), "must be a whole number >= 1, got '3.0'"),
+    (question(end_index_in_shared_context="-2"), "must be a whole number >= 1, got '-2'"),
+    (question(shared_context_id="cy"), "'shared_context_id' 'cy' is no context"),
+)
+CONTEXT_FAULTS = (
+    ({"ada": "x"}, "record 1: 'ada' must be a list, got 'x'"),
+    ({"ada": [{"role": "user"}]}, "record 1: ada[0]: 'content' is missing"),
+    ({"ada": [{"role": "bot", "content": "x"}]}, "ada[0]: 'role' must be one of system, user, assistant, got 'bot'"),
+    ({"ada": ["x"]}, "record 1: 'ada[0]' must be an object, got 'x'"),
+    ({}, "shared_contexts_32k.jsonl: holds no record"),
+)
+
+
+def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
+    wrong = []
+    cases = [([asked], CONTEXTS, words, "questions_32k.csv: record 1") for asked, words in QUESTION_FAULTS]
+    cases += [([QUESTION], contexts, words, "shared_contexts_32k.jsonl") for contexts, words in CONTEXT_FAULTS]
+    cases += [([QUESTION, QUESTION], CONTEXTS, "'question_id' 'q1' stands twice", "questions_32k.csv: record 2")]
+    cases += [([], CONTEXTS, "holds no record", "questions_32k.csv")]
+    for asked, contexts, words, place in cases:
+        write_published(tmp_path, asked, contexts)
+        try:
+            Personamem(str(tmp_path)).load()
+            wrong.append(f"taken: {words}")
+        except DatasetError as error:
+            told = str(error)
+            wrong += [] if words in told and place in told and "\n" not in told else [f"{told} in place of {words}"]
+    assert not wrong, "\n".join(wrong)
+
+
+if root := os.environ.get("LCM_DATASETS_DIR"):
+
+    def records(name: str) -> list[dict[str, Any]]:
+        with gzip.open(f"{root}/personamem/personamem_32k_{name}_dev.jsonl.gz", "rb") as lines:
+            return [json.loads(line) for line in lines]
+
+    def test_the_development_part_in_published_form_is_the_same(tmp_path: Path) -> None:
+        contexts: dict[str, list[dict[str, str]]] = {}
+        for document in records("documents"):
+            pieces = re.split(r"(?:^|\n\n)\[(SYSTEM|USER|ASSISTANT)\] ", document["content"])[1:]
+            said = zip(pieces[::2], pieces[1::2], strict=True)
+            contexts.setdefault(document["user_id"], []).extend(
+                {"role": role.lower(), "content": text} for role, text in said
+            )
+        asked = []
+        for entry in records("queries"):
+            text = entry["meta"]["retrieval_query"]
+            options = entry["query"][len(text) :].strip("\n").split("\n")
+            asked.append(
+                question(
+                    question_id=entry["id"],
+                    question_type=entry["meta"]["question_type"],
+                    user_question_or_message=re.sub(r"\AUser: .+\n\n", "", text),
+                    all_options=repr(options),
+                    correct_answer=f"({entry['gold_answers'][1]})",
+                    shared_context_id=entry["user_id"],
+                    end_index_in_shared_context=len(contexts[entry["user_id"]]),
+                )
+            )
+        path = write_published(tmp_path, asked, contexts)
+        published, part = Personamem(str(tmp_path)).load(), Personamem().load()
+
+        def told(dataset: Any) -> list[Any]:
+            return [
+                (t.workspace_id, m.message_id, m.session_id, m.role, m.content)
+                for t in dataset.transcripts
+                for m in t.messages
+            ]
+
+        assert told(published) == told(part)
+        assert published.options.equals(part.options)
+        bare = [re.sub(r"\AUser: .+\n\n", "", query.text) for query in part.queries]
+        assert [query.text for query in published.queries] == bare
+        assert [q.query_id for q in published.queries] == [q.query_id for q in part.queries]
+
+        table = pl.read_csv(path, infer_schema=False)
+        assert len(table) == len(published.queries) == 365
+        assert sum(map(len, map(ast.literal_eval, table["all_options"]))) == len(published.options)
+        whole = [json.loads(line) for line in (tmp_path / "shared_contexts_32k.jsonl").read_text().splitlines()]
+        turns = [turn for context in whole for said in context.values() for turn in said]
+        assert len(turns) == sum(len(t.messages) for t in published.transcripts) == 3695
+        sessions = {message.session_id for t in published.transcripts for message in t.messages}
+        assert sum(turn["role"] == "system" for turn in turns) == len(sessions) == 112
