@@ -17,6 +17,8 @@ PassageKind = Literal["words", "calls", "results", "reasoning", "files", "others
 """`words`: `Message.content`. Of the parts: `calls` of tools, with their arguments; `results` and `others` that the
 words do not give already; `reasoning`; `files`: what is too large for a context, where the words name it alone."""
 
+PASSAGE_KINDS: tuple[PassageKind, ...] = PassageKind.__args__  # type: ignore[attr-defined]
+
 _RESULT_KEYS = ("output", "toolOutput", "content", "result")
 _NAME_KEYS = ("title", "name", "filename", "file_name", "caption", "alt", "transcript", "transcription")
 _REASONING_KEYS = ("reasoning_content", "reasoning")

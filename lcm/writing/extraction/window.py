@@ -8,8 +8,9 @@ from lcm.checks import check_range
 from lcm.protocols.writing import Annotation
 from lcm.records.conversation import Message, Role
 from lcm.records.document import Candidate
+from lcm.transcript.passages import PassageKind
 from lcm.writing.annotation.none import NoAnnotation
-from lcm.writing.extraction.wording import check_roles, said_at, words_of
+from lcm.writing.extraction.wording import check_passages, check_roles, said_at, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,9 @@ class Window:
     roles: Sequence[Role] = ("user", "assistant", "tool")
     author_prefix: bool = True
     """Begin each message with `Author: ` where the transcript names one."""
-    tool_calls: bool = True
-    """End each message with a line for each tool call: its name and its arguments as JSON."""
+    passages: Sequence[PassageKind] = ("words", "calls", "results")
+    """What of each message the document says: its words, calls of tools with their arguments, results that the words
+    leave out, reasoning, files, others."""
     annotation: Annotation = field(default_factory=NoAnnotation)
     """Category, importance, temporal type and expiry, by all words of the window, as said with its last message; a
     message of an unknown time counts as said at EPOCH."""
@@ -34,12 +36,13 @@ class Window:
     def __post_init__(self) -> None:
         check_range(self, "size", ge=1)
         check_roles(self.roles)
+        check_passages(self.passages)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates, instants = [], []
         recent: dict[str, deque[tuple[str, str]]] = {}
         for position, message in enumerate(messages):
-            words = words_of(message, author_prefix=self.author_prefix, tool_calls=self.tool_calls)
+            words = words_of(message, author_prefix=self.author_prefix, kinds=self.passages)
             if message.role not in self.roles or not words:
                 continue
             window = recent.setdefault(message.session_id, deque(maxlen=self.size))

@@ -42,13 +42,25 @@ def test_blank_messages_and_other_roles_make_no_document() -> None:
 
 def test_a_tool_call_is_found_by_its_name_and_arguments() -> None:
     (candidate,) = Verbatim().extract([CALL], incidents=Counter())
-    assert candidate.text == 'read {"path":"a.py"}'
-    assert Verbatim(tool_calls=False).extract([CALL], incidents=Counter()) == []
+    assert candidate.text == "[tool read] path: a.py"
+    assert Verbatim(passages=["words"]).extract([CALL], incidents=Counter()) == []
+
+
+def test_reasoning_is_said_where_that_is_asked_for() -> None:
+    thought = replace(CALL, content="Blue.", parts=(Part("reasoning", "It may be blue."),))
+    assert [one.text for one in Verbatim().extract([thought], incidents=Counter())] == ["Blue."]
+    (candidate,) = Verbatim(passages=["words", "reasoning"]).extract([thought], incidents=Counter())
+    assert candidate.text == "Blue.\n[reasoning] It may be blue."
 
 
 def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(ValueError, match="roles must be some of"):
         Verbatim(roles=["robot"])  # type: ignore[list-item]
+
+
+def test_an_unknown_passage_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"passages must be some of words, calls, .*got \['thoughts'\]"):
+        Verbatim(passages=["thoughts"])  # type: ignore[list-item]
 
 
 def test_known_messages_make_no_document() -> None:

@@ -61,8 +61,8 @@ def test_what_has_no_words_or_another_role_is_passed_over() -> None:
 def test_tool_calls_are_part_of_the_words_if_wanted() -> None:
     call = Part("tool", tool_name="read", tool_input="{}", tool_call_id="1")
     message = replace(transcript().messages[0], content="", parts=(call,))
-    assert [c.text for c in Window().extract([message], incidents=Counter())] == ["Ada: read {}"]
-    assert Window(tool_calls=False).extract([message], incidents=Counter()) == []
+    assert [c.text for c in Window().extract([message], incidents=Counter())] == ["Ada: [tool read]"]
+    assert Window(passages=["words"]).extract([message], incidents=Counter()) == []
 
 
 def test_sessions_that_take_turns_keep_their_own_windows() -> None:
