@@ -22,6 +22,7 @@ from lcm.retrieval.text_index.words import load_stop_words, query_words, split_w
 _log = logging.getLogger(__name__)
 _STOP_WORDS = load_stop_words("english")
 _CJK_WINDOW = 2
+_QUESTION_MARKS = ("?", "？", "؟")
 
 
 class ReadText(NamedTuple):
@@ -47,7 +48,8 @@ class Extractive:
     """Reads from the summaries that speak most of the question down to their messages, and quotes what is nearest.
 
     The next summary read is the one whose words cover most of the question; ties in the order found. Sentences are
-    ranked by BM25 over all that was read, and told in the order in which they were read, each with its source.
+    ranked by BM25 over all that was read, and told in the order in which they were read, each with its source. A
+    question is no answer: it is told only where no statement speaks of what is asked.
     """
 
     max_sentences: int = 12
@@ -104,7 +106,8 @@ class Extractive:
         scored = [(score(one), one) for one in cut]
         ranked = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], row[1].source, row[1].place))
         unique: dict[str, _Sentence] = {}
-        for _, one in ranked:
+        told = [one for _, one in ranked if not one.text.endswith(_QUESTION_MARKS)] or [one for _, one in ranked]
+        for one in told:
             unique.setdefault(one.text, one)
         return list(unique.values())[: self.max_sentences]
 

@@ -13,7 +13,7 @@ from lcm.context.recall.delegation import DelegationError
 from lcm.context.recall.recall import Recall
 from lcm.errors import GrantError, LcmError, ModelError, StoreError
 from lcm.store.store import Store
-from tests.lcm.context.recall.dags import START, TOKENS, fold, recall, talk
+from tests.lcm.context.recall.dags import START, TOKENS, fold, recall, said, talk
 
 LINES = [
     "We moved the kettle to the garden.",
@@ -230,3 +230,27 @@ def test_a_long_reply_is_cut_after_a_sentence(store: Store) -> None:
     answer = configured.expand_query(configured.on(store), "Why?", told, query="migration", max_tokens=10).answer
     assert answer.text == "It was the port. It was the port."
     assert answer.is_truncated
+
+
+def test_a_question_is_no_answer_where_a_statement_speaks_of_it() -> None:
+    configured = recall()
+    with Store() as store:
+        talk(store, "talk", ["Did they give you an adrenaline pen?", "Two adrenaline pens, one at school."])
+        fold(store, "talk", 0, 2, "About pens.")
+        asked = configured.expand_query(configured.on(store), "Which adrenaline pens?", told, query="adrenaline")
+        assert asked.answer.text.splitlines()[0] == "- Two adrenaline pens, one at school. [msg#2]"
+        assert "Did they" not in asked.answer.text
+        store.append("other", [said("other", 1, "Where is the kettle?")], TOKENS)
+        alone = configured.expand_query(configured.on(store), "Where is the kettle?", told, query="kettle")
+        assert alone.answer.text == "- Where is the kettle? [msg#3]"
+
+
+def test_reading_begins_at_messages_that_are_named_by_any_id(store: Store) -> None:
+    configured = recall()
+    for named in ("msg#2", "talk:2"):
+        answered = configured.expand_query(
+            configured.on(store), "Why did the migration fail?", told, summary_ids=[named]
+        )
+        assert answered.answer.cited_messages == (2,)
+    with pytest.raises(StoreError, match="no 'msg#99' in the store"):
+        configured.expand_query(configured.on(store), "Why?", told, summary_ids=["msg#99"])
