@@ -9,6 +9,7 @@ from eval.dataset.dataset import Dataset
 from eval.exchange.collection import CANDIDATES_SCHEMA, CORPUS_SCHEMA, JUDGED_SCHEMA, QUERIES_SCHEMA, Collection
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message
+from lcm.transcript.passages import SAID
 from lcm.writing.extraction.wording import words_of
 
 CORPUS_ID = "corpus_id"
@@ -69,7 +70,7 @@ def _title_and_text(message: Message) -> tuple[str, str]:
     if CORPUS_ID in message.envelope:
         native = message.envelope["native"]
         return native["title"], native["text"]
-    return "", words_of(message, author_prefix=True, tool_calls=True)
+    return "", words_of(message, author_prefix=True, kinds=SAID)
 
 
 def _candidates(dataset: Dataset, names: dict[tuple[str, str], str]) -> Iterator[tuple[str, list[str]]]:

@@ -18,6 +18,8 @@ PassageKind = Literal["words", "calls", "results", "reasoning", "files", "others
 words do not give already; `reasoning`; `files`: what is too large for a context, where the words name it alone."""
 
 PASSAGE_KINDS: tuple[PassageKind, ...] = PassageKind.__args__  # type: ignore[attr-defined]
+SAID: tuple[PassageKind, ...] = ("words", "calls", "results")
+"""What was said and done, without what was thought and what no context could hold."""
 
 _RESULT_KEYS = ("output", "toolOutput", "content", "result")
 _NAME_KEYS = ("title", "name", "filename", "file_name", "caption", "alt", "transcript", "transcription")

@@ -8,7 +8,7 @@ from lcm.checks import check_range
 from lcm.protocols.writing import Annotation
 from lcm.records.conversation import Message, Role
 from lcm.records.document import Candidate
-from lcm.transcript.passages import PassageKind
+from lcm.transcript.passages import SAID, PassageKind
 from lcm.writing.annotation.none import NoAnnotation
 from lcm.writing.extraction.wording import check_passages, check_roles, said_at, words_of
 
@@ -26,7 +26,7 @@ class Window:
     roles: Sequence[Role] = ("user", "assistant", "tool")
     author_prefix: bool = True
     """Begin each message with `Author: ` where the transcript names one."""
-    passages: Sequence[PassageKind] = ("words", "calls", "results")
+    passages: Sequence[PassageKind] = SAID
     """What of each message the document says: its words, calls of tools with their arguments, results that the words
     leave out, reasoning, files, others."""
     annotation: Annotation = field(default_factory=NoAnnotation)
