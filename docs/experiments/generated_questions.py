@@ -45,7 +45,13 @@ KINDS: Mapping[str, Kind] = {
     "later_mention": LaterMention(n=200),
     "tool_result": ToolResult(n=200),
 }
-PEOPLE, ALL = "people", "all kinds"
+PEOPLE = "people"
+MIXES: Mapping[str, Sequence[str]] = {
+    "known_item and successor": ("known_item", "successor"),
+    "these and later_mention": ("known_item", "successor", "later_mention"),
+    "all kinds": tuple(KINDS),
+}
+"""Kinds taken together, all weighing alike."""
 RUNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "hybrid": ((), ("bm25", "dense", "last_n")),
     "hashing": (("embedder=hashing",), ("dense",)),
@@ -183,7 +189,7 @@ def report(name: str, dataset: Dataset, made: QuestionSet, values: pl.DataFrame)
     halves = [_halves(groups[measure][PEOPLE]) for measure in MEASURES]
     print(f"| {PEOPLE}, half against half | {len(people)} | {np.mean(shares):.2f} | {' | '.join(halves)} |")
     overlaps = {one.kind: one.overlap for one in made.reports}
-    for kind in (*KINDS, ALL):
+    for kind in (*KINDS, *MIXES):
         if kind not in groups["recall@10"]:
             print(f"| {kind} | 0 | - | {' | '.join('-' for _ in MEASURES)} |")
             continue
@@ -198,13 +204,15 @@ def _matrix(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(table: pl.DataFrame, of: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Whose questions -> their values, shape (questions, systems); all kinds weigh alike."""
+    """Whose questions -> their values, shape (questions, systems)."""
     kinds = [of.get(query_id, PEOPLE) for query_id in table["query_id"]]
     rows = table.drop("query_id").to_numpy()
     found = {kind: rows[[one == kind for one in kinds]] for kind in dict.fromkeys(kinds)}
-    generated = {kind: part for kind, part in found.items() if kind != PEOPLE}
-    most = max(map(len, generated.values()))
-    return {**found, ALL: np.concatenate([part[np.arange(most) % len(part)] for part in generated.values()])}
+    for mix, kinds_of_it in MIXES.items():
+        parts = [found[kind] for kind in kinds_of_it if kind in found]
+        most = max(map(len, parts))
+        found[mix] = np.concatenate([part[np.arange(most) % len(part)] for part in parts])
+    return found
 
 
 def _tau(one: np.ndarray, other: np.ndarray) -> str:

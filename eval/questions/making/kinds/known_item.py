@@ -1,28 +1,36 @@
 """Known items: somebody looks for a statement again, of whose words only some come to mind."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eval.questions.making.kind import Draft, drawing
-from eval.questions.making.statements import Statement, statements
-from eval.questions.making.talk import Talk
+from eval.questions.making.statements import Statement, content_units, statements
+from eval.questions.making.talk import Talk, Unit
 from lcm.checks import check_range
+
+_NEAREST = 10  # rarest words of the surroundings, of which some are drawn
 
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """Asks for rare, self-contained statements by some of their content words, in order.
+    """Asks for rare, self-contained statements by some of their words, and by words of what was said around them.
 
-    Which words are kept is drawn; if other messages hold all of them, words come back until none does. Who spoke is
-    named where a transcript names its speakers. Evidence: the message and its byte-equal copies.
+    The rarest words of a statement are taken away first, for they alone would find it; in their place come rare words
+    of the messages before and after, as somebody recalls what the talk was about. Together they tell the message from
+    all others: as long as another one holds the words that are kept, and stands beside messages that hold the words
+    around, words come back. Who spoke is named where a transcript names its speakers. Evidence: the message and its
+    byte-equal copies.
 
-    Source: after Azzopardi and de Rijke 2006, "Automatic construction of known-item finding test beds".
+    Source: after Azzopardi and de Rijke 2006, "Automatic construction of known-item finding test beds"; the words
+    around are ours.
     """
 
     n: int = 100
-    kept: float = 0.5
+    kept: float = 0.3
     """Share of a statement's content words that the question keeps."""
+    around: int = 2
+    """Words of the messages before and after that the question holds besides."""
     rarest: float = 0.5
     """Share of the statements of a workspace, those with the rarest words first, that are asked for."""
     least_words: int = 5
@@ -31,7 +39,7 @@ class KnownItem:
     """Words of a statement."""
 
     def __post_init__(self) -> None:
-        check_range(self, "n", ge=0)
+        check_range(self, "n", "around", ge=0)
         check_range(self, "kept", "rarest", gt=0, le=1)
         check_range(self, "least_words", "most_words", ge=1)
 
@@ -46,12 +54,44 @@ class KnownItem:
             yield Draft(statement.place, text, talk.copies[turn.text], talk.end)
 
     def _words(self, talk: Talk, statement: Statement, seed: str) -> str | None:
-        """As few of the statement's words as tell it from all other messages; None where all of them do not."""
+        """As few words as tell the statement from all other messages; None where all of them do not."""
         copies = set(talk.copies[talk.turns[statement.place].text])
-        order = list(range(len(statement.units)))
-        drawing(seed, talk, statement.place).shuffle(order)
-        for count in range(math.ceil(self.kept * len(order)), len(order) + 1):
-            told = [statement.units[number] for number in sorted(order[:count])]
-            if talk.holding(word for unit in told for word in unit.words) <= copies:
-                return " ".join(unit.surface for unit in told)
+        around = self._around(talk, statement, seed)
+        told = {word for unit in around for word in unit.words}
+        by_rarity = sorted(range(len(statement.units)), key=lambda i: (talk.rarity(statement.units[i].words), i))
+        for count in range(math.ceil(self.kept * len(by_rarity)), len(by_rarity) + 1):
+            kept = [statement.units[number] for number in sorted(by_rarity[:count])]
+            others = talk.holding(word for unit in kept for word in unit.words) - copies
+            if not any(_stands_among(talk, other, told) for other in others):
+                return " ".join(unit.surface for unit in (*kept, *around))
         return None
+
+    def _around(self, talk: Talk, statement: Statement, seed: str) -> list[Unit]:
+        """Words of the turns beside a statement that it does not hold itself, drawn from the rarest."""
+        own = {word for unit in content_units(talk, talk.turns[statement.place].text) for word in unit.words}
+        found = [
+            unit
+            for beside in _beside(talk, statement.place)
+            for unit in content_units(talk, talk.turns[beside].text)
+            if not own & set(unit.words)
+        ]
+        rarest = sorted(found, key=lambda unit: -talk.rarity(unit.words))[:_NEAREST]
+        return drawing(seed, talk, statement.place).sample(rarest, min(self.around, len(rarest)))
+
+
+def _beside(talk: Talk, place: int) -> list[int]:
+    """The turns before and after, as far as somebody speaks in them."""
+    conversation = talk.turns[place].conversation_id
+    return [
+        other
+        for other in (place - 1, place + 1)
+        if 0 <= other < len(talk.turns)
+        and talk.turns[other].conversation_id == conversation
+        and talk.turns[other].is_spoken
+    ]
+
+
+def _stands_among(talk: Talk, place: int, words: Collection[str]) -> bool:
+    """Whether each of some words is said beside a turn."""
+    beside = _beside(talk, place)
+    return all(any(other in talk.holders.get(word, ()) for other in beside) for word in words)

@@ -14,23 +14,30 @@ LINES = [
     ("assistant", "It was planted when somebody moved the chapel.", 0),
     ("user", "The ferry to Orkney leaves Scrabster harbour every Tuesday morning.", 0),
 ]
-ALL = KnownItem(rarest=1)
+ALL, ALONE = KnownItem(rarest=1), KnownItem(rarest=1, around=0)
 
 
-def test_a_question_keeps_half_of_the_content_words_of_a_statement_in_order() -> None:
-    found = {draft.place: draft for draft in drafts(ALL, recorded(LINES))}
+def test_a_question_keeps_some_content_words_of_a_statement_in_order_and_not_the_rarest() -> None:
+    found = {draft.place: draft for draft in drafts(ALONE, recorded(LINES))}
     assert set(found) == {1, 4}  # no questions, and nothing that leans on what was said before
-    words, held = found[1].text.split(), content_words(STATEMENT)
-    assert [word for word in held if word in content_words(found[1].text)] == content_words(found[1].text)
-    assert len(words) >= len(held) / 2
+    assert found[1].text == "planted walnut trees"  # said elsewhere too, but not together
     assert found[1].evidence == (1,)
+
+
+def test_rare_words_of_the_messages_around_stand_beside_them() -> None:
+    found = {draft.place: draft for draft in drafts(ALL, recorded(LINES))}
+    *kept, first, second = content_words(found[1].text)
+    assert kept == ["planted", "walnut", "trees"]
+    assert {first, second} <= {*content_words(LINES[0][1]), *content_words(LINES[2][1])} - {"walnut", "trees"}
 
 
 def test_the_words_tell_the_statement_from_all_other_messages() -> None:
     near = [*LINES, ("user", "My grandmother planted seven walnut trees behind the barn.", 0)]
-    found = {draft.place: draft for draft in drafts(KnownItem(rarest=1, kept=0.1), recorded(near))}
+    found = {draft.place: draft for draft in drafts(ALONE, recorded(near))}
     assert {"old", "chapel"} & set(found[1].text.split())
     assert "barn" in found[5].text
+    around = {draft.place: draft for draft in drafts(ALL, recorded(near))}
+    assert "barn" not in around[5].text  # what was said before tells it apart
 
 
 def test_byte_equal_copies_are_evidence() -> None:
@@ -45,7 +52,7 @@ def test_who_spoke_is_named_where_speakers_have_names() -> None:
 
 
 def test_only_the_rarest_statements_are_asked_for() -> None:
-    assert {draft.place for draft in drafts(KnownItem(rarest=0.5), recorded(LINES))} == {4}
+    assert {draft.place for draft in drafts(KnownItem(), recorded(LINES))} == {4}
 
 
 @pytest.mark.parametrize(
