@@ -62,7 +62,6 @@ RUNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "lancedb_pro": (("system=lancedb_pro",), ()),
     "libravdb": (("system=libravdb", "admission.promotion=always", "admission.roles=[user,assistant,tool]"), ()),
     "unified": (("system=unified",), ()),
-    "recency": (("system=lancedb_pro", "decay=weibull_fast"), ()),
 }
 """Name -> overrides, and the control arms that count as systems too."""
 COMMON = ("tracking=none", "measures.latency.queries=0", "measures.retention.budgets=[]")
