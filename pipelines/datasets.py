@@ -1,9 +1,18 @@
 """lcm datasets [NAME ...]
+lcm datasets get NAME [release=NAME] [accept_licence=true] [base_url=URL] [into=FOLDER]
+lcm datasets ledger NAME [into=FILE] [dataset.KEY=VALUE]
 lcm datasets write [RUN ...] to=FOLDER [dataset=NAME] [dataset.KEY=VALUE] [formats=beir,trec]
 
 List the datasets: what they are, their licence, the releases that are known by their checksums, where their files are
 expected, whether they are there and are what they are called, and how to get them. Folders are looked for in
 $LCM_DATASETS_DIR; `dataset.directory` names another for one run.
+
+`get` downloads a release into $LCM_DATASETS_DIR/NAME, or into=FOLDER, once its licence is accepted; what was cut off
+goes on where it was, and a file of another sha256 is refused. base_url, or $LCM_DATASETS_URL, names a mirror that is
+laid out as $LCM_DATASETS_DIR. release=all takes all that can be had.
+
+`ledger` tells which evidence of a dataset is corrected, line by line (question, was, becomes, in_doubt, reason, source,
+version): what dataset.evidence=repaired goes by.
 
 `write` gives a dataset to other tools: as a folder in the layout of BEIR (corpus.jsonl, queries.jsonl, qrels/test.tsv,
 and top_ranked.jsonl where a query may not be answered with everything), with its judgements as qrels.trec. Of kept
@@ -18,14 +27,17 @@ from eval.dataset.published import files_of, identified
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
 from pipelines.config import building, composition, conf_folder
+from pipelines.steps.dataset_getting import get
+from pipelines.steps.dataset_ledger import ledger
 from pipelines.steps.dataset_writing import write
 from pipelines.views.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lcm datasets [NAME ...]`, `lcm datasets write [RUN ...] to=FOLDER`."""
-    if arguments[:1] == ["write"]:
-        return write(arguments[1:])
+    """`lcm datasets [NAME ...]`, `lcm datasets get | ledger NAME`, `lcm datasets write [RUN ...] to=FOLDER`."""
+    actions = {"get": get, "ledger": ledger, "write": write}
+    if arguments and arguments[0] in actions:
+        return actions[arguments[0]](arguments[1:])
     known = conf_folder.groups()["dataset"]
     unknown = [name for name in arguments if name not in known]
     if unknown:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from eval.dataset.fields import Record, json_lines
 from eval.dataset.published import Shape, json_records
@@ -71,6 +72,13 @@ class Ledger:
             f"{repaired} {of_judged} have other evidence than recorded (ledger: {versions})",
             f"{doubted} {of_judged} stay in doubt; the evidence of {undisputed:.1%} is undisputed",
         )
+
+
+@runtime_checkable
+class KeepsLedger(Protocol):
+    """A loader that can judge by corrected evidence."""
+
+    def evidence_ledger(self) -> Ledger: ...
 
 
 def read_ledger(path: Path) -> Ledger:

@@ -1,14 +1,22 @@
 """`lcm datasets`: what there is, where it should be, and whether it is the real thing."""
 
+import json
+import re
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from shutil import copytree
 
 import pytest
+import yaml
+from hydra.utils import get_class
 
 from eval.dataset.sample import Sample, bundled_directory
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, composition, conf_folder
 from tests.pipelines.conftest import Lcm
+from tests.support.file_server import FileServer, serving_files
+from tests.support.small_locomo import write_small_locomo
 
 CHOICES = conf_folder.groups()["dataset"]
 
@@ -69,3 +77,92 @@ def test_an_unknown_name_is_one_line_with_the_choices(lcm: Lcm) -> None:
     assert finished.code == BAD_INPUT
     assert finished.stderr == f"lcm: no such dataset: 'sampel'; choose one of: {', '.join(CHOICES)}\n"
     assert finished.stdout == ""
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """A mirror that has a small LoCoMo, and a folder that is to hold datasets."""
+    (tmp_path / "published").mkdir()
+    write_small_locomo(tmp_path / "published", monkeypatch)
+    files = {f"/locomo/{path.name}": path.read_bytes() for path in (tmp_path / "published").iterdir()}
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving_files(files) as server:
+        yield server
+
+
+def test_a_dataset_is_got_once_its_licence_is_accepted(
+    lcm: Lcm, tmp_path: Path, mirror: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LCM_DATASETS_DIR", str(tmp_path / "datasets"))
+    refused = lcm("datasets", "get", "locomo", f"base_url={mirror.url}")
+    assert refused.code == BAD_INPUT
+    assert "licence: CC BY-NC 4.0: for measuring only, not shipped" in refused.stdout
+    assert refused.stderr.endswith("say accept_licence=true if you accept it\n")
+    assert mirror.asked == []
+    monkeypatch.setenv("LCM_DATASETS_URL", mirror.url)
+    got = lcm("datasets", "get", "locomo", "accept_licence=true")
+    assert (got.code, got.stderr) == (0, "")
+    assert f"small: 3 files, all checked by their sha256\nKept: {tmp_path}/datasets/locomo\n" in got.stdout
+    told = lcm("datasets", "locomo").stdout
+    assert "  release        small: one conversation" in told
+    assert "  small: 3 of 3 files are there" in told
+    assert lcm("datasets", "get", "locomo", "accept_licence=true").code == 0
+    assert len(mirror.asked) == 3  # what is there is not asked for again
+
+
+@pytest.mark.parametrize(("typed", "code"), [("yes\n", 0), ("no\n", BAD_INPUT), ("", BAD_INPUT)])
+def test_a_licence_is_asked_for_where_somebody_can_answer(
+    lcm: Lcm, tmp_path: Path, mirror: FileServer, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    terminal = StringIO(typed)
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdin", terminal)
+    finished = lcm("datasets", "get", "locomo", f"base_url={mirror.url}", f"into={tmp_path}/mine")
+    assert finished.code == code
+    assert "Do you accept the licence? Type yes: " in finished.stdout
+    assert (tmp_path / "mine" / "talks.json").exists() == (code == 0)
+
+
+def test_what_cannot_be_got_is_one_line(lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        ("longmemeval",): r"longmemeval has 5 releases: name one, release=s_cleaned; there are s_cleaned \(",
+        ("longmemeval", "release=xl"): "longmemeval has no release 'xl' that can be downloaded; choose one of: s_cl",
+        ("sample",): "sample cannot be downloaded; how to get it: it is bundled",
+        ("nothing",): "no such dataset: 'nothing'; choose one of: ",
+        ("locomo", "accept_licence=true"): "set LCM_DATASETS_DIR to the folder that is to hold locomo/, or name one",
+        ("locomo", "acept_licence=true"): r"no such key: 'acept_licence'; did you mean accept_licence\?",
+        (): "name one dataset to get: lcm datasets get NAME",
+        ("locomo", "base_url=http://127.0.0.1:9", "accept_licence=true", f"into={tmp_path}/mine"): "nothing is there",
+    }
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for arguments, message in told.items():
+        finished = lcm("datasets", "get", *arguments)
+        assert finished.code == BAD_INPUT, arguments
+        assert re.search(message, finished.stderr), finished.stderr
+        assert finished.stderr.count("\n") == 1, finished.stderr
+
+
+def test_a_ledger_is_told_and_kept(lcm: Lcm, tmp_path: Path, mirror: FileServer) -> None:
+    settings = [f"dataset.directory={tmp_path}/published"]
+    told = lcm("datasets", "ledger", "locomo", *settings).stdout
+    assert [json.loads(line)["question_id"] for line in told.splitlines()] == ["conv-1/0", "conv-1/1", "conv-1/3"]
+    kept = lcm("datasets", "ledger", "locomo", "into=ledger.jsonl", *settings)
+    assert kept.stdout == "Kept: ledger.jsonl (3 corrections)\n"
+    assert (kept.place / "ledger.jsonl").read_text() == told
+    assert "into=ledger.jsonl exists" in lcm("datasets", "ledger", "locomo", "into=ledger.jsonl", *settings).stderr
+    assert "sample has no ledger of evidence corrections" in lcm("datasets", "ledger", "sample").stderr
+
+
+def test_every_release_is_named_once_and_can_be_checked() -> None:
+    for choice in CHOICES:
+        loader = yaml.safe_load((conf_folder.conf_dir() / "dataset" / f"{choice}.yaml").read_text())["_target_"]
+        card = get_class(loader).card
+        assert len({release.name for release in card.releases}) == len(card.releases), choice
+        for release in card.releases:
+            assert re.fullmatch(r"[\w.-]+", release.name), release.name
+            assert release.url is None or re.fullmatch(r"https://\S+/", release.url), release.name
+            assert release.files, release.name
+            for pin in release.files:
+                assert re.fullmatch(r"[0-9a-f]{64}", pin.sha256), pin
+                assert not Path(pin.path).is_absolute(), pin
+                assert ".." not in Path(pin.path).parts, pin

@@ -1,0 +1,116 @@
+"""Getting a dataset from where it was published, or from a mirror."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from eval.dataset.card import DATASETS_DIR, Card, Release
+from eval.dataset.download import address_of, download
+from lcm.errors import DatasetError
+from pipelines.config import building, composition, conf_folder
+from pipelines.config.arguments import told_apart
+from pipelines.views.terminal import console, say
+
+DATASETS_URL = "LCM_DATASETS_URL"
+_OWN = ("release", "accept_licence", "base_url", "into")
+_ALL = "all"
+
+
+def get(arguments: Sequence[str]) -> int:
+    """`lcm datasets get NAME [release=NAME] [accept_licence=true] [base_url=URL] [into=FOLDER]`."""
+    command = told_apart(arguments, _OWN, is_configured=False)
+    if len(command.words) != 1:
+        raise DatasetError("name one dataset to get: lcm datasets get NAME [release=NAME]")
+    card = card_of(command.words[0])
+    base_url = command.settings.get("base_url") or os.environ.get(DATASETS_URL) or None
+    releases = _chosen(card, command.settings.get("release"), base_url)
+    folder = _folder(card, command.settings.get("into"))
+    for licence in dict.fromkeys(release.licence or card.licence for release in releases):
+        _accept(card, licence, is_accepted=command.flag("accept_licence"))
+    for release in releases:
+        _get(card, release, folder, base_url)
+    say(f"Kept: {folder}")
+    return 0
+
+
+def card_of(name: str) -> Card:
+    """The card of a choice of the group `dataset`."""
+    known = conf_folder.groups()["dataset"]
+    if name not in known:
+        raise DatasetError(f"no such dataset: {name!r}; choose one of: {', '.join(known)}")
+    card: Card = building.build(composition.composed([f"dataset={name}"]), "dataset").card
+    return card
+
+
+def _chosen(card: Card, name: str | None, base_url: str | None) -> list[Release]:
+    """The releases that are asked for; where none is named, the only one that is still to be had from its origin."""
+    published = [release for release in card.releases if release.url is not None]
+    there = list(card.releases) if base_url is not None else published
+    if not there:
+        raise DatasetError(f"{card.name} cannot be downloaded; how to get it: {card.how_to_get}")
+    if name == _ALL:
+        return published or there
+    usual = published or there
+    names = ", ".join(f"{release.name} ({release.title})" for release in there)
+    if name is None and len(usual) > 1:
+        raise DatasetError(
+            f"{card.name} has {len(usual)} releases: name one, release={usual[0].name}; there are {names}"
+        )
+    chosen = usual if name is None else [release for release in there if release.name == name]
+    if not chosen:
+        raise DatasetError(f"{card.name} has no release {name!r} that can be downloaded; choose one of: {names}")
+    return chosen
+
+
+def _folder(card: Card, into: str | None) -> Path:
+    if into is not None:
+        return Path(into).expanduser()
+    if not os.environ.get(DATASETS_DIR):
+        raise DatasetError(
+            f"set {DATASETS_DIR} to the folder that is to hold {card.name}/, or name one with into=FOLDER"
+        )
+    return Path(os.environ[DATASETS_DIR]).expanduser() / card.name
+
+
+def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
+    say(f"{card.title}\nlicence: {licence}\norigin: {card.origin}")
+    if is_accepted:
+        return
+    if not sys.stdin.isatty():
+        raise DatasetError(f"{card.name} is under {licence}: say accept_licence=true if you accept it")
+    try:
+        answer = input("Do you accept the licence? Type yes: ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() != "yes":
+        raise DatasetError(f"{card.name} is not downloaded: its licence was not accepted")
+
+
+def _get(card: Card, release: Release, folder: Path, base_url: str | None) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console(), transient=True) as shown:
+        for pin in release.files:
+            address = address_of(release, pin, card.name, base_url)
+            assert address is not None  # a release is chosen if it has one
+            task = shown.add_task(pin.path, total=pin.size_bytes)
+            path = download(address, pin, folder, _advancing(shown, task))
+            shown.remove_task(task)
+            if len(release.files) == 1:
+                say(f"{pin.path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {pin.sha256}")
+    if len(release.files) > 1:
+        say(f"{release.name}: {len(release.files)} files, all checked by their sha256")
+
+
+def _advancing(shown: Progress, task: TaskID) -> Callable[[int, int | None], None]:
+    return lambda there, whole: shown.update(task, completed=there, total=whole)

@@ -1,0 +1,145 @@
+"""Downloads against a server on this machine: whole, cut off and gone on with, wrong, missing, without room."""
+
+import hashlib
+import re
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eval.dataset import download as module
+from eval.dataset.card import PinnedFile, Release
+from eval.dataset.download import address_of, download
+from lcm.errors import DatasetError
+from tests.support.file_server import FileServer, serving_files
+
+CONTENT = bytes(range(256)) * 4096
+PIN = PinnedFile("data/talks.json", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+UNSIZED = PinnedFile(PIN.path, PIN.sha256)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(module, "_CHUNK", 1 << 12)
+    with serving_files({"/talks.json": CONTENT, "/other.json": b"other"}) as served:
+        yield served
+
+
+def get(server: FileServer, folder: Path, pin: PinnedFile = PIN, path: str = "/talks.json") -> list[tuple[int, object]]:
+    """Download; gives what was told of its progress."""
+    told: list[tuple[int, object]] = []
+    got = download(server.url + path, pin, folder, lambda there, whole: told.append((there, whole)))
+    assert got == folder / pin.path
+    assert got.read_bytes() == CONTENT
+    assert [p.name for p in folder.rglob("*") if p.is_file()] == ["talks.json"]
+    return told
+
+
+def test_a_file_comes_whole_and_is_left_alone_after_that(server: FileServer, tmp_path: Path) -> None:
+    told = get(server, tmp_path)
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert [there for there, _ in told] == sorted({there for there, _ in told})
+    assert get(server, tmp_path) == []
+    assert server.asked == [("/talks.json", None)]
+
+
+@pytest.mark.parametrize("pin", [PIN, UNSIZED], ids=["size known", "size unknown"])
+def test_a_broken_connection_is_taken_up_where_it_broke(server: FileServer, tmp_path: Path, pin: PinnedFile) -> None:
+    server.breaks = [300_000, 300_001]
+    told = get(server, tmp_path, pin)
+    assert server.asked[0] == ("/talks.json", None)
+    begins = [int(re.fullmatch(r"bytes=(\d+)-", wanted or "")[1]) for _, wanted in server.asked[1:]]  # type: ignore[index]
+    assert len(begins) == 2
+    assert 0 < begins[0] < begins[1] < len(CONTENT)
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+
+
+def test_the_next_command_goes_on_where_one_was_cut_off(server: FileServer, tmp_path: Path) -> None:
+    server.breaks = [500_000, 0]
+    with pytest.raises(DatasetError, match=r"0\.5 MB are there, and the same command goes on from there") as caught:
+        get(server, tmp_path)
+    assert "\n" not in str(caught.value)
+    part = tmp_path / "data" / "talks.json.part"
+    there = part.stat().st_size
+    assert part.read_bytes() == CONTENT[:there]
+    server.asked.clear()
+    get(server, tmp_path)
+    assert server.asked == [("/talks.json", f"bytes={there}-")]
+
+
+def test_a_server_without_ranges_sends_the_whole_again(server: FileServer, tmp_path: Path) -> None:
+    server.has_ranges = False
+    server.breaks = [300_000]
+    get(server, tmp_path)
+    assert len(server.asked) == 2
+
+
+def test_what_is_whole_but_has_not_its_name_is_only_checked(server: FileServer, tmp_path: Path) -> None:
+    part = tmp_path / "data" / "talks.json.part"
+    part.parent.mkdir()
+    part.write_bytes(CONTENT)
+    get(server, tmp_path)
+    assert server.asked == []
+    (tmp_path / "data" / "talks.json").rename(part)
+    get(server, tmp_path, UNSIZED)
+    assert server.asked == [("/talks.json", f"bytes={len(CONTENT)}-")]
+
+
+def test_another_file_is_refused_with_both_digests_and_removed(server: FileServer, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError) as caught:
+        get(server, tmp_path, UNSIZED, "/other.json")
+    assert f"sha256 is {hashlib.sha256(b'other').hexdigest()}, expected {PIN.sha256}; it is removed" in str(
+        caught.value
+    )
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_what_another_download_left_is_found_out(server: FileServer, tmp_path: Path) -> None:
+    part = tmp_path / "data" / "talks.json.part"
+    part.parent.mkdir()
+    part.write_bytes(b"x" * 1000)
+    with pytest.raises(DatasetError, match="is not the pinned file"):
+        get(server, tmp_path)
+    get(server, tmp_path)
+
+
+def test_another_file_in_its_place_is_left_there(server: FileServer, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "talks.json").write_bytes(b"mine")
+    with pytest.raises(DatasetError, match=r"is there and is another file: .* remove it, or name another folder"):
+        get(server, tmp_path)
+    assert ((tmp_path / "data" / "talks.json").read_bytes(), server.asked) == (b"mine", [])
+
+
+def test_a_missing_file_and_a_missing_server_are_one_line(server: FileServer, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"/gone.json: the server says 404 Not Found; nothing is there; a mirror is"):
+        get(server, tmp_path, path="/gone.json")
+    with pytest.raises(DatasetError, match=r"http://127.0.0.1:9/a: ConnectionError: .*; nothing is there") as caught:
+        download("http://127.0.0.1:9/a", PIN, tmp_path, lambda *_: None)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_room_nothing_is_asked_for(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage(10, 5, 1_000_000))
+    with pytest.raises(DatasetError, match=r"has room for 1\.0 MB, and data/talks.json needs 1\.0 MB more; make room"):
+        get(server, tmp_path)
+    assert server.asked == []
+
+
+def test_a_disk_that_fills_up_is_one_line(server: FileServer, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "talks.json.part").symlink_to("/dev/full")
+    with pytest.raises(DatasetError, match=r"talks.json: No space left on device; nothing is there"):
+        get(server, tmp_path)
+
+
+def test_an_address_is_the_releases_or_the_mirrors() -> None:
+    release = Release("one", "", (PIN,), url="https://example.org/a/")
+    moved = PinnedFile("data/talks.json", "0", address="raw/talks 10.json")
+    assert address_of(release, PIN, "talks", None) == "https://example.org/a/data/talks.json"
+    assert address_of(release, moved, "talks", None) == "https://example.org/a/raw/talks%2010.json"
+    assert address_of(release, moved, "talks", "http://host/m/") == "http://host/m/talks/data/talks.json"
+    assert address_of(Release("two", "", (PIN,)), PIN, "talks", None) is None
