@@ -49,7 +49,8 @@ def test_the_commands_of_a_block_of_the_readme_run(
     write_small_locomo(tmp_path / "datasets" / "locomo", monkeypatch)
     place = tmp_path / "here"
     place.mkdir()
-    (place / "data").symlink_to(ROOT / "data")
+    for name in ("data", "docs"):
+        (place / name).symlink_to(ROOT / name)
     for command in lines:
         _run(lcm, shlex.split(command.removeprefix(".venv/bin/lcm ")))
 
