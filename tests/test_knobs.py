@@ -154,6 +154,12 @@ def place(request: pytest.FixtureRequest, yaml: str, tmp_path: Path, monkeypatch
         case "arms/recorded_run":
             (tmp_path / "first").write_text("q0 Q0 m1 1 2.5 theirs\n")
             return {"arms.recorded.file": str(tmp_path / "first")}
+        case "dataset/own":
+            (tmp_path / "said").mkdir()
+            for name, asked in (("rope", "What to buy?"), ("tar", "What else?")):
+                (tmp_path / "said" / f"{name}.jsonl").write_text(f'{{"role": "user", "content": "Buy {name}."}}\n')
+                (tmp_path / f"{name}.csv").write_text(f"question,evidence\n{asked},Buy rope\n")
+            return {"dataset.paths": [str(tmp_path / "said")], "dataset.questions": str(tmp_path / "rope.csv")}
         case "dataset/transcripts":
             return {"dataset.paths": [str(bundled_directory() / "transcripts" / "zhongwen.json")]}
         case "embedder/onnx" | "embedder/nomic":

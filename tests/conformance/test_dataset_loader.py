@@ -38,6 +38,11 @@ VARIANTS = {
 _FOLDER = tempfile.TemporaryDirectory()
 REQUIRED = {
     "beir": (f"dataset.directory={write_small_beir(Path(_FOLDER.name))}",),
+    "own": (
+        f"dataset.paths={json.dumps([str(bundled_directory() / 'transcripts')])}",
+        f"dataset.questions={bundled_directory() / 'queries.jsonl'}",
+        "dataset.workspace=file",
+    ),
     "transcripts": (f"dataset.paths={json.dumps([str(bundled_directory() / 'transcripts')])}",),
 }
 """Choice -> settings without which it reads nothing."""
@@ -49,7 +54,7 @@ ALL_CASES = [
 ]
 """A choice, with at most one setting."""
 
-BUNDLED = ("beir", "sample", "transcripts")
+BUNDLED = ("beir", "own", "sample", "transcripts")
 CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM_DATASETS_DIR")]
 
 

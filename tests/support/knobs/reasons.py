@@ -21,8 +21,16 @@ REASONS: Mapping[str, str] = {
     "measures/latency:latency.warmup_queries": "asked first and not counted",
     **{f"dataset/{name}:directory": "where the files lie; they are the same" for name in (*SMALL_DATASETS, "sample")},
     **{f"dataset/{name}:pinned": "what refuses an unknown file changes nothing in a known one" for name in PUBLISHED},
-    "dataset/transcripts:format": "the format that is detected and the same one named read the same",
-    "dataset/transcripts:strict": "what refuses a damaged file changes nothing in a whole one",
+    **{
+        f"dataset/{name}:{key}": why
+        for name in ("own", "transcripts")
+        for key, why in {
+            "format": "the format that is detected and the same one named read the same",
+            "strict": "what refuses a damaged file changes nothing in a whole one",
+        }.items()
+    },
+    "dataset/own:similarity": "below it a question is refused: nothing else is found",
+    "dataset/own:store": "where questions name messages by their numbers",
     **{
         f"decay/{name}:stale_threshold": "nothing asks yet which documents are stale"
         for name in ("weibull", "weibull_fast", "weibull_slow")
