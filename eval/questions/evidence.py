@@ -109,7 +109,7 @@ class _Search:
         missed: dict[str, set[str] | None] = {}
         for question, one in entries:
             quote = one.quote or one.text
-            if quote in quotes and not one.message_ids and may_be_alike(quote):
+            if quote in quotes and not one.message_ids:
                 scope = self._scope_or_all(question)
                 if not _within(self.exact[quote], scope):
                     before = missed.get(quote, set())
@@ -200,7 +200,7 @@ class _Search:
         near = [
             one for one in self.like.get(quote, ()) if scope is None or one.place.transcript.conversation_id in scope
         ]
-        close = [one for one in near if self._is_like(one)]
+        close = [one for one in near if may_be_alike(quote) and self._is_like(one)]
         if not close:
             raise _NotFoundError(f"{_told(quote)} stands in no message", [one.place for one in near])
         places = self._one_message(quote, [one.place for one in close])

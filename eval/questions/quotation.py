@@ -60,9 +60,20 @@ def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[
     for place in places_of(transcripts) if quotes else ():
         texts = searched_texts(place.message)
         for quote in quotes:
-            if any(quote in text for text in texts):
+            if any(quote in text and _cuts_nothing(quote, text) for text in texts):
                 found[quote].append(place)
     return found
+
+
+def _cuts_nothing(quote: str, text: str) -> bool:
+    """Whether a number at an end of a quotation is whole where it stands, and a single word too: nobody quotes 3 from
+    30, or cat from concatenate."""
+    within = r"[A-Za-z0-9]" if quote.isascii() and len(quote.split()) == 1 else r"\d"
+    before, after = (re.match(within, quote[0]), re.match(within, quote[-1]))
+    if not before and not after:
+        return True
+    whole = f"{f'(?<!{within})' if before else ''}{re.escape(quote)}{f'(?!{within})' if after else ''}"
+    return re.search(whole, text) is not None
 
 
 def alike(quotes: Mapping[str, Collection[str] | None], transcripts: Iterable[Transcript]) -> dict[str, list[Likeness]]:

@@ -1,0 +1,161 @@
+"""What evidence names: ids, lines, quotations, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eval.dataset.own import Own
+from eval.questions.evidence import LocatedFile, locate
+from eval.questions.files import QuestionsFile
+from eval.questions.question import Evidence, Question
+from eval.questions.quotation import copies, holding
+from eval.questions.searched_text import searched_texts
+from eval.questions.sessions import Sessions
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.reading import read_transcripts
+from tests.conftest import ROOT
+
+OWN = ROOT / "docs" / "examples" / "own"
+CLAUDE = "c857d09d-b23e-4822-8360-0bc06ad8d58f"
+REFUSED = f"{CLAUDE}:711e14d8-803f-43e1-8b96-919d6b3a289c"
+
+
+@pytest.fixture(scope="module")
+def sessions() -> Sessions:
+    return Own([str(OWN / "sessions")]).sessions()
+
+
+def located(sessions: Sessions, *evidence: Evidence, store: Path | None = None, **fields: object) -> LocatedFile:
+    question = Question("q", "Where?", evidence, line=7, **fields)  # type: ignore[arg-type]
+    return locate(QuestionsFile(Path("q.jsonl"), "", (question,), (), ()), sessions, store=store)
+
+
+def ids(sessions: Sessions, *evidence: Evidence, **fields: object) -> list[str]:
+    found = located(sessions, *evidence, **fields)
+    assert [str(one.problem) for one in found.unresolved] == []
+    return found.questions[0].message_ids
+
+
+def refusal(sessions: Sessions, *evidence: Evidence, **fields: object) -> str:
+    found = located(sessions, *evidence, **fields)
+    assert found.questions == ()
+    return str(found.unresolved[0].problem)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        Evidence(REFUSED),
+        Evidence(REFUSED.partition(":")[2]),
+        Evidence(message_ids=(REFUSED,)),
+        Evidence("refuse the whole file and mail Birgit"),
+        Evidence("REFUSE  the whole file\nand mail Birgit."),
+        Evidence("refuse the hole file and mail Birgitt"),
+        Evidence(quote="refuse the whole file", message_ids=(REFUSED,)),
+        Evidence(f"sessions/claude/{CLAUDE}.jsonl:14"),
+        Evidence(f"{CLAUDE}.jsonl:14"),
+    ],
+    ids=lambda evidence: evidence.text or evidence.quote or "object",
+)
+def test_a_message_is_named_in_many_ways(sessions: Sessions, evidence: Evidence) -> None:
+    lines = (OWN / "sessions" / "claude" / f"{CLAUDE}.jsonl").read_text().splitlines()
+    assert json.loads(lines[13])["uuid"] == REFUSED.partition(":")[2]
+    assert ids(sessions, evidence) == [REFUSED]
+
+
+def test_a_number_is_that_of_the_store(sessions: Sessions, tmp_path: Path) -> None:
+    assert "msg#3 is a number in a store" in refusal(sessions, Evidence("msg#3"))
+    path = tmp_path / "memory.db"
+    with Store(path) as store:
+        for transcript in reversed(sessions.transcripts):
+            store.ingest(transcript, Utf16Units())
+    first = sessions.transcripts[-1].messages
+    assert ids(sessions, Evidence("msg#3"), store=path) == [first[2].message_id]
+    assert "there is no message msg#999" in refusal(sessions, Evidence("msg#999"), store=path)
+
+
+def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
+    for quote, role in {
+        'select = ["E", "F", "DTZ"]': "assistant",  # within the JSON of an argument
+        "ExecStart=/opt/tidepool/current/.venv/bin/uvicorn": "assistant",
+        "Requests/sec:   2950.81": "tool",
+        '"height_m":0.31': "tool",
+        "sqlite3 tide.db 'PRAGMA journal_mode=WAL;'": "assistant",
+    }.items():
+        (question,) = located(sessions, Evidence(quote)).questions
+        (place,) = question.located[0].places
+        assert (question.located[0].how, place.message.role) == ("quotation", role)
+
+
+def test_likeness_keeps_every_number_and_says_how_like(sessions: Sessions) -> None:
+    (question,) = located(sessions, Evidence("A token bucket pro key: the ferry company holds 600")).questions
+    assert question.located[0].how.startswith("like, 9")
+    assert "stands in no message" in refusal(
+        sessions, Evidence("A token bucket per key: the ferry company's holds 660")
+    )
+    assert "stands in no message" in refusal(sessions, Evidence("the captain's dog is called Bosun and barks"))
+
+
+def test_what_stands_in_several_messages_is_refused_with_the_nearest(sessions: Sessions) -> None:
+    (unresolved,) = located(sessions, Evidence("1,200")).unresolved
+    assert str(unresolved.problem).startswith("q.jsonl:7: evidence: '1,200' stands in 3 messages; quote more of one")
+    assert len(unresolved.nearest) == 3
+    (unresolved,) = located(sessions, Evidence("Keep forty of them, and tell me by post")).unresolved
+    assert "Keep thirty" in unresolved.nearest[0].message.content
+
+
+def test_calls_that_say_the_same_are_copies(sessions: Sessions) -> None:
+    (question,) = located(sessions, Evidence("wrk -t2 -c40 -d10s")).questions
+    assert len(question.message_ids) == 2
+
+
+def test_byte_equal_copies_all_count(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "We sail at dawn."}, {"role": "user", "content": "We sail at dawn!"}]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in [said[0], said[0]]))
+    sessions = Own([str(tmp_path)]).sessions()
+    assert ids(sessions, Evidence("We sail at dawn")) == ["a:1", "a:2"]
+    assert copies(holding(["dawn"], sessions.transcripts)["dawn"])
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in [*said, said[0]]))
+    assert "stands in 3 messages" in refusal(Own([str(tmp_path)]).sessions(), Evidence("We sail at dawn"))
+
+
+def test_what_a_model_thought_is_no_evidence(tmp_path: Path) -> None:
+    blocks = [{"type": "thinking", "thinking": "dawn"}, {"type": "text", "text": "dusk"}]
+    record = {"type": "assistant", "uuid": "u", "message": {"role": "assistant", "content": blocks}}
+    (tmp_path / "s.jsonl").write_text(f"{json.dumps(record)}\n")
+    (transcript,) = read_transcripts(tmp_path / "s.jsonl")
+    assert searched_texts(transcript.messages[0]) == ["dusk"]
+
+
+def test_a_question_is_asked_where_its_evidence_lies() -> None:
+    own = Own([str(OWN / "sessions")], workspace="folder")
+    sessions = own.sessions()
+    assert [file.workspace_id for file in sessions.files] == ["claude", "codex", "pi"]
+    (question,) = located(sessions, Evidence("Set to max-age=300")).questions
+    assert question.workspace_id == "codex"
+    both = (Evidence("Set to max-age=300"), Evidence("Deploy tidepool"))
+    assert "its evidence lies in 2 workspaces ('codex', 'pi')" in refusal(sessions, *both)
+    assert "must name its workspace" in refusal(sessions)
+    assert located(sessions, workspace="pi").questions[0].workspace_id == "pi"
+    assert "stands in no message" in refusal(sessions, Evidence("Deploy tidepool"), workspace="codex")
+    assert "there is no workspace 'emacs'" in refusal(sessions, workspace="emacs")
+
+
+def test_a_line_in_a_document_is_that_of_the_message_that_stands_there(tmp_path: Path) -> None:
+    told = {
+        "messages": [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "There."}],
+        "note": {"a": 1},
+    }
+    (tmp_path / "talk.json").write_text(json.dumps(told, indent=1))
+    sessions = Own([str(tmp_path)]).sessions()
+    lines = (tmp_path / "talk.json").read_text().splitlines()
+    asked, answered, noted = (
+        next(n for n, line in enumerate(lines, 1) if text in line) for text in ("Where", "There", '"a"')
+    )
+    assert ids(sessions, Evidence(f"talk.json:{asked}")) == ["talk:1"]
+    assert ids(sessions, Evidence(f"talk.json:{answered}")) == ["talk:2"]
+    assert "holds no message" in refusal(sessions, Evidence(f"talk.json:{noted}"))
+    (tmp_path / "talk.json").write_text(json.dumps(told))
+    assert "'talk.json:1' holds 2 messages" in refusal(Own([str(tmp_path)]).sessions(), Evidence("talk.json:1"))
