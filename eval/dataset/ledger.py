@@ -65,7 +65,7 @@ class Ledger:
         """What was corrected of the judged questions, and what share of them no correction reaches."""
         here = [one for one in self.corrections if one.question_id in judged]
         repaired, doubted = sum(one.becomes != one.was for one in here), sum(one.in_doubt for one in here)
-        versions = ", ".join(dict.fromkeys(f"{one.source} {one.version}" for one in self.corrections))
+        versions = ", ".join(dict.fromkeys(f"{one.source} {one.version}" for one in self.corrections)) or "empty"
         undisputed = 1 - doubted / len(judged) if judged else 0.0
         of_judged = f"of {len(judged)} judged questions"
         return (

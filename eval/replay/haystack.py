@@ -104,6 +104,9 @@ class Haystack:
             transcripts=tuple(transcripts),
             queries=queries,
             qrels=names.renamed(dataset.qrels, "message", workspaces),
+            repaired_qrels=None
+            if dataset.repaired_qrels is None
+            else names.renamed(dataset.repaired_qrels, "message", workspaces),
             session_qrels=names.renamed(dataset.session_qrels, "session", workspaces),
             layout=Layout(
                 settings=settings,

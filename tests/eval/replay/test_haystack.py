@@ -125,6 +125,13 @@ def test_distractors_are_judged_by_nobody_and_dated_among_the_others(
         assert any(set(times) <= host for host in hosts), "the times of one conversation"
 
 
+def test_corrected_evidence_is_laid_out_like_the_recorded() -> None:
+    data = dataset({"a": (0, 3), "b": (5, 3)})
+    laid = Bulk(haystack="pooled").laid_out(replace(data, repaired_qrels=data.qrels), others)
+    assert laid.repaired_qrels is not None
+    assert laid.repaired_qrels.equals(laid.qrels)
+
+
 def test_nothing_is_laid_out_by_default() -> None:
     plain = dataset({"a": (0, 5), "b": (3, 5)})
     for replay in (Bulk(), PerTurn(), Bulk(seed=7)):
