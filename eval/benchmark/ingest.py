@@ -106,8 +106,8 @@ def encoded(file: Path) -> list[_Inserts]:
     transactions: dict[int, _Inserts] = {}
     with closing(sqlite3.connect(file)) as connection:
         for table, conversation in _KEYS.items():
-            everything = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - our own tables
-            columns = [name for name, *_ in everything.description]
+            columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]  # but generated ones
+            everything = connection.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own tables
             filled = [
                 column
                 for column, values in zip(columns, zip(*everything, strict=True), strict=True)

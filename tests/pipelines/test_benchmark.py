@@ -13,6 +13,7 @@ from eval.benchmark.timing import Target
 from pipelines import benchmark
 from pipelines.cli import BAD_INPUT, INTERNAL_ERROR, PIPELINES
 from pipelines.config import composition
+from tests.conftest import ROOT
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
 from tests.pipelines.conftest import Lcm
 
@@ -39,20 +40,6 @@ TINY = (
     "comparisons.bm25s_search.k=5",
     "comparisons.ranking_share.messages=30",
     "comparisons.ranking_share.queries=5",
-    "comparisons.post_fusion.documents=100",
-    "comparisons.post_fusion.queries=5",
-    "comparisons.post_fusion.dim=16",
-    "comparisons.one_by_one.documents=100",
-    "comparisons.one_by_one.queries=5",
-    "comparisons.one_by_one.dim=16",
-    "comparisons.diversity.documents=100",
-    "comparisons.diversity.queries=5",
-    "comparisons.diversity.candidates=20",
-    "comparisons.diversity.dim=16",
-    "comparisons.gating.texts=12",
-    "comparisons.two_pass.documents=100",
-    "comparisons.two_pass.queries=5",
-    "comparisons.two_pass.candidates=20",
     "comparisons.cascade.documents=250",
     "comparisons.cascade.queries=5",
     "comparisons.cascade.k=2",
@@ -70,12 +57,24 @@ NAMES = (
     "fts5_search",
     "bm25s_search",
     "ranking_share",
-    "post_fusion",
-    "one_by_one",
-    "diversity",
-    "gating",
-    "two_pass",
     "cascade",
+)
+IN_NUMPY = ("--config-dir", f"{ROOT}/tests/support/numpy_twins/conf", "+formulas=numpy")
+TINY_IN_NUMPY = (
+    "comparisons.post_fusion.documents=100",
+    "comparisons.post_fusion.queries=5",
+    "comparisons.post_fusion.dim=16",
+    "comparisons.one_by_one.documents=100",
+    "comparisons.one_by_one.queries=5",
+    "comparisons.one_by_one.dim=16",
+    "comparisons.diversity.documents=100",
+    "comparisons.diversity.queries=5",
+    "comparisons.diversity.candidates=20",
+    "comparisons.diversity.dim=16",
+    "comparisons.gating.texts=12",
+    "comparisons.two_pass.documents=100",
+    "comparisons.two_pass.queries=5",
+    "comparisons.two_pass.candidates=20",
 )
 NOTHING = ("embedder=hashing", "growth=null", "memory=null", *(f"comparisons.{name}=null" for name in NAMES))
 
@@ -107,13 +106,6 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         "fts5 search",
         "bm25s search",
         "ranking, of an uncached run",
-        "post-fusion",
-        "post-fusion, one by one",
-        "diversity, 1 a batch",
-        "diversity, 100 a batch",
-        "gating",
-        "two-pass",
-        "two-pass, without words",
         "cascade",
     ]
     for entry in found["comparisons"]:
@@ -130,6 +122,21 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
     (folder,) = (finished.place / "runs").glob("*/*")
     assert {path.name for path in folder.iterdir()} == {"benchmark.json", "benchmark.png", "config.yaml"}
     assert str(folder.relative_to(finished.place)) in finished.stdout
+
+
+@pytest.mark.full
+def test_formulas_in_numpy_are_compared_by_a_choice_from_outside(lcm: Lcm) -> None:
+    finished = lcm("benchmark", *NOTHING, *IN_NUMPY, *TINY_IN_NUMPY)
+    assert finished.code == 0, finished.stderr
+    assert [entry["name"] for entry in figures(finished.place)["comparisons"]] == [
+        "post-fusion",
+        "post-fusion, one by one",
+        "diversity, 1 a batch",
+        "diversity, 100 a batch",
+        "gating",
+        "two-pass",
+        "two-pass, without words",
+    ]
 
 
 def test_every_comparison_can_be_left_out(lcm: Lcm) -> None:
@@ -163,7 +170,8 @@ def test_sides_that_disagree_are_a_defect(lcm: Lcm, monkeypatch: pytest.MonkeyPa
 
 def test_a_number_of_a_stage_is_tuned_for_both_sides(lcm: Lcm) -> None:
     tuned = ("lancedb_pro.stages.limit.n=3", "weibull.recency_lifts=true", "lancedb_pro.stages.recency_boost=null")
-    finished = lcm("benchmark", *only("post_fusion"), *tuned)
+    others = [f"comparisons.{name}=null" for name in ("one_by_one", "diversity", "gating", "two_pass")]
+    finished = lcm("benchmark", *NOTHING, *IN_NUMPY, *TINY_IN_NUMPY, *others, *tuned)
     assert finished.code == 0, finished.stderr
     (entry,) = figures(finished.place)["comparisons"]
     assert 2 < entry["facts"]["returned"] <= 3

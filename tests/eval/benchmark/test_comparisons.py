@@ -10,11 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest, numpy_stages
+from eval.benchmark import embedding, ingest
 from eval.benchmark.embedding import Embedding
-from eval.benchmark.fused import fused
 from eval.benchmark.ingest import Ingest
-from eval.benchmark.post_fusion import DiversityWalk, OneByOne, PostFusion
 from eval.benchmark.ranking_share import RankingShare
 from eval.benchmark.search import check_scores
 from eval.benchmark.text_search import Bm25sSearch, Fts5Search
@@ -44,6 +42,9 @@ from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from tests.support.numpy_twins import stages as numpy_stages
+from tests.support.numpy_twins.fused import fused
+from tests.support.numpy_twins.post_fusion import DiversityWalk, OneByOne, PostFusion
 from tests.support.workspaces import system, transcript
 
 INGEST = Ingest(Utf16Units(), messages=60, transaction_sizes=[1, 25])

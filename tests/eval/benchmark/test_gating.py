@@ -5,11 +5,11 @@ from typing import get_args
 
 import pytest
 
-from eval.benchmark import gating
-from eval.benchmark.gating import GateOverhead
 from eval.benchmark.timing import DisagreementError
 from lcm.records.rules import Rules
 from lcm.writing.admission.gating import Gating
+from tests.support.numpy_twins import gating
+from tests.support.numpy_twins.gating import GateOverhead
 
 OVERHEAD = GateOverhead(Gating(), texts=24)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from eval.benchmark import two_pass
-from eval.benchmark.fused import fused
 from eval.benchmark.timing import DisagreementError
-from eval.benchmark.two_pass import TwoPassScore
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.two_pass import TwoPass
+from tests.support.numpy_twins import two_pass
+from tests.support.numpy_twins.fused import fused
+from tests.support.numpy_twins.two_pass import TwoPassScore
 
 FUSION = TwoPass(Exponential(1e-5, 1e-7, 1e-5), k1=20, theta1=0.55, authority_weight=0.1)
 CHOICE = TwoPassScore(FUSION, documents=400, queries=30, candidates=40)

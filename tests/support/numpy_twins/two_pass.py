@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.benchmark.fused import FusedBatch, FusedSizes, Numbers
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.text_index.words import split_words
+from tests.support.numpy_twins.fused import FusedBatch, FusedSizes, Numbers
 
 TARGET = Target("at most", 1.5)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from eval.benchmark import numpy_stages
-from eval.benchmark.fused import FusedBatch, FusedSizes
 from eval.benchmark.timing import Comparison, DisagreementError, RoundTimes, Target, compared_rates, take_turns
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.ranking.stages.diversity import Diversity
+from tests.support.numpy_twins import stages as numpy_stages
+from tests.support.numpy_twins.fused import FusedBatch, FusedSizes
 
 LOOP_TARGET = Target("at least", 3)
 ONE_BY_ONE_TARGET = Target("at least", 20)

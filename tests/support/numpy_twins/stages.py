@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark.fused import DAY_MS, Numbers, Rows
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Stage
 from lcm.retrieval.decay.weibull import Weibull
@@ -22,6 +21,7 @@ from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.retrieval.reranker.cosine import Cosine
 from lcm.writing.noise import is_noise
+from tests.support.numpy_twins.fused import DAY_MS, Numbers, Rows
 
 Places = npt.NDArray[np.int64]
 """Rows of one query, best first."""
