@@ -13,11 +13,13 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import QuestionsFile, read_file, refuse
+from eval.questions.overlap import overlap
 from eval.questions.question import Question
 from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions, workspace_names
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
+from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 
 
@@ -93,7 +95,7 @@ class Own:
                 for one in located
             ),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            notes=(*sessions.notes, *_notes(file, located)),
+            notes=(*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
             generated=_generated([one.question for one in located]),
         )
 
@@ -129,6 +131,15 @@ def _generated(questions: Sequence[Question]) -> str | None:
     made = sorted({one.generated for one in questions if one.generated is not None})
     asked = sum(one.generated is None for one in questions)
     return None if not made else ", ".join(made) + (f"; {asked} asked by people" if asked else "")
+
+
+def _overlap(located: Sequence[LocatedQuestion], sessions: Sequence[Transcript]) -> list[str]:
+    """How many of their words the questions share with their evidence, where that can be said."""
+    texts = {message.message_id: message.content for one in sessions for message in one.messages}
+    found = (overlap(one.question.question, [texts[name] for name in one.message_ids]) for one in located)
+    shares = [share for share in found if share is not None]
+    mean = sum(shares) / len(shares) if shares else None
+    return [] if mean is None else [f"questions share {mean:.2f} of their content words with their evidence"]
 
 
 def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]:

@@ -68,7 +68,7 @@ def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Pat
     (tmp_path / "a.jsonl").write_text(json.dumps({"role": "user", "content": "We sail at dawn, with the ebb."}))
     path = tmp_path / "questions.jsonl"
     lines = [
-        {"question": "When?", "evidence": "dawn", "generated": "known_item", "difficulty": 3},
+        {"question": "When to sail, Ann?", "evidence": "dawn", "generated": "known_item", "difficulty": 3},
         {"question": "How?", "evidence": "we sail at dawn with the ebb"},
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -77,6 +77,7 @@ def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Pat
     assert dataset.notes[0].startswith("questions: questions.jsonl, sha256 ")
     assert dataset.notes[1].startswith("1 questions quote words that are not the same")
     assert dataset.notes[2] == "keys of questions.jsonl that say nothing here: difficulty"
+    assert dataset.notes[3] == "questions share 0.50 of their content words with their evidence"
 
 
 def test_without_questions_it_says_how_to_get_some() -> None:
