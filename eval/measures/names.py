@@ -3,7 +3,10 @@
 SYSTEM_ARM = "system"
 """The system under test, among the arms."""
 
-RANKING_MEASURES = ("recall", "recall_any", "recall_all", "nDCG", "nDCG_longmemeval", "MRR", "MAP", "judged", "tokens")
+RANKING_MEASURES = (
+    *("recall", "recall_any", "recall_all", "recall_capped", "nDCG", "nDCG_longmemeval", "MRR", "MAP"),
+    *("judged", "tokens"),
+)
 """Of `measures.retrieval`: each by itself or before `@` and a cutoff; `session.` stands before those of sessions."""
 
 CONTEXT_COSTS = ("expansions", "expansion_tokens", "context_tokens")

@@ -6,6 +6,8 @@ messages: those of the first document, in order, then those of the second that a
 - `recall@k`: the fraction of the relevant messages that the first k *documents* cover.
 - `recall_any@k`: 1 if they cover at least one (a hit rate; some papers call this recall).
 - `recall_all@k`: 1 if they cover all.
+- `recall_capped@k`: the relevant messages that they cover, over the number of relevant messages or k, whichever is
+  smaller: at most 1, so that a query with more than k can be answered in full. LMEB's R_cap@k.
 - `nDCG@k`: trec_eval's, over the first k *messages*.
 - `nDCG_longmemeval@k`: LongMemEval's own: binary relevance, and rank 2 weighs as much as rank 1.
 - `MRR`, `MAP`: over the whole ranking, as deep as the run goes.
@@ -39,7 +41,9 @@ from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
 
 Level = Literal["message", "session"]
-_NAME = re.compile(r"(recall|recall_any|recall_all|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP")
+_NAME = re.compile(
+    r"(recall|recall_any|recall_all|recall_capped|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP"
+)
 _EVERYTHING = 1_000_000  # a cutoff beyond any run
 
 DEFAULT_NAMES = (
@@ -60,7 +64,7 @@ class Retrieval:
         if bad or not self.names:
             raise ValueError(
                 f"names: unknown measure {bad[0] if bad else ''!r}; choose from: recall@k, recall_any@k, recall_all@k, "
-                "nDCG@k, nDCG_longmemeval@k, tokens@k (k >= 1), recall, tokens, MRR, MAP"
+                "recall_capped@k, nDCG@k, nDCG_longmemeval@k, tokens@k (k >= 1), recall, tokens, MRR, MAP"
             )
         if not self.levels or set(self.levels) - {"message", "session"}:
             raise ValueError(f"levels must be some of message, session, got {list(self.levels)!r}")
@@ -169,6 +173,12 @@ class Retrieval:
                     column = column.with_columns(value=(pl.col("value") == 1.0).cast(pl.Float64))
                 elif name.startswith("recall_any"):
                     column = column.with_columns(value=(pl.col("value") > 0.0).cast(pl.Float64))
+                elif name.startswith("recall_capped") and cutoff is not None:
+                    relevant = qrels.group_by("query_id").len()
+                    of_reachable = pl.col("value") * pl.max_horizontal(1.0, pl.col("len") / cutoff)
+                    column = column.join(relevant, on="query_id", how="left", maintain_order="left").select(
+                        "query_id", "measure", value=of_reachable.clip(upper_bound=1.0)
+                    )
                 frames.append(column)
         return frames
 
@@ -269,7 +279,7 @@ def _ir_measure(name: str) -> Measure:
     """Ours to theirs; a recall's cutoff counts documents and is applied to the run beforehand."""
     kind, _, k = name.partition("@")
     match kind:
-        case "recall" | "recall_any" | "recall_all":  # the latter two: whether it is above 0, and whether it is 1
+        case "recall" | "recall_any" | "recall_all" | "recall_capped":  # what the latter three are is taken from it
             return R @ _EVERYTHING
         case "nDCG":
             return nDCG @ int(k)

@@ -19,6 +19,7 @@ from lcm.records.conversation import Message, Transcript
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.small_collection import write_small_beir
+from tests.support.small_lmeb import write_task
 from tests.support.workspaces import system
 
 UNJUDGED = {
@@ -38,6 +39,7 @@ VARIANTS = {
 _FOLDER = tempfile.TemporaryDirectory()
 REQUIRED = {
     "beir": (f"dataset.directory={write_small_beir(Path(_FOLDER.name))}",),
+    "lmeb": (f"dataset.directory={write_task(Path(_FOLDER.name) / 'lmeb').parent}",),
     "own": (
         f"dataset.paths={json.dumps([str(bundled_directory() / 'transcripts')])}",
         f"dataset.questions={bundled_directory() / 'queries.jsonl'}",
@@ -54,7 +56,7 @@ ALL_CASES = [
 ]
 """A choice, with at most one setting."""
 
-BUNDLED = ("beir", "own", "sample", "transcripts")
+BUNDLED = ("beir", "lmeb", "own", "sample", "transcripts")
 CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM_DATASETS_DIR")]
 
 

@@ -79,6 +79,20 @@ def test_three_recalls_are_three_measures() -> None:
     assert found["q", "recall_all@5"] == 1
 
 
+def test_a_capped_recall_is_full_where_no_more_can_be_found() -> None:
+    names = ["recall_capped@1", "recall_capped@2", "recall_capped@9"]
+    ranked = {"many": ["m0", "m5", "m1"], "one": ["m5", "m0"]}
+    found = values(names, ranked, {"many": ["m0", "m1", "m2"], "one": ["m0"]})
+    assert [found["many", name] for name in names] == pytest.approx([1 / 1, 1 / 2, 2 / 3])
+    assert [found["one", name] for name in names] == [0, 1 / 1, 1 / 1]
+
+
+def test_a_capped_recall_stays_1_where_one_document_covers_more_than_k() -> None:
+    covers = SINGLE.with_columns(source_message_ids=pl.lit(["m0", "m1", "m2"], dtype=pl.List(pl.String)))
+    found = values(["recall_capped@1"], {"q": ["m0"]}, {"q": ["m0", "m1", "m2"]}, covers)
+    assert found["q", "recall_capped@1"] == 1
+
+
 def test_ndcg_is_trec_evals() -> None:
     found = values(["nDCG@3", "MRR", "MAP"], {"q": ["m5", "m0", "m6", "m1"]}, {"q": ["m0", "m1"]})
     ideal = 1 / math.log2(2) + 1 / math.log2(3)

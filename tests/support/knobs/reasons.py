@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tests.support.knobs.families import GATES
 from tests.support.knobs.small_datasets import SMALL_DATASETS
 
-PUBLISHED = ("beam", "dialogsum", "locomo", "longmemeval", "personamem", "qmsum")
+PUBLISHED = ("beam", "dialogsum", "lmeb", "locomo", "longmemeval", "personamem", "qmsum")
 """Datasets that are taken in a published form."""
 
 REASONS: Mapping[str, str] = {

@@ -10,6 +10,7 @@ from tests.eval.dataset.test_personamem import write_small_personamem
 from tests.eval.dataset.test_qmsum import write_small_qmsum
 from tests.support.small_beam import write_small_beam
 from tests.support.small_collection import write_small_beir
+from tests.support.small_lmeb import write_small_lmeb
 from tests.support.small_locomo import RECORD, write_small_locomo
 from tests.support.small_longmemeval import RECORD as RECORDED
 from tests.support.small_longmemeval import write_small_longmemeval
@@ -27,6 +28,7 @@ SMALL_DATASETS: Mapping[str, Callable[[Path, pytest.MonkeyPatch], str]] = {
     "beam": write_small_beam,
     "beir": write_small_beir,
     "dialogsum": write_small_dialogsum,
+    "lmeb": write_small_lmeb,
     "locomo": _two_conversations,
     "longmemeval": _two_haystacks,
     "personamem": write_small_personamem,

@@ -1,0 +1,240 @@
+"""LMEB: tasks of a retrieval benchmark over dialogues, each query with the candidates of its scene."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+
+from eval.dataset.card import Card, dataset_digest, folder
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.fields import Record, json_lines
+from eval.dataset.published import (
+    check_only,
+    check_part,
+    identified,
+    notes_of,
+    part_words,
+    text_lines,
+    unpacked_lines,
+)
+from lcm.clock import EPOCH
+from lcm.errors import DatasetError
+from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.query import Query
+
+ASKED_AT = EPOCH + timedelta(days=1)
+"""No document has a time, so documents date from the epoch; every query is asked the day after."""
+_QUERIES, _QRELS, _CORPUS, _CANDIDATES = "queries.jsonl", "qrels.tsv", "corpus.jsonl", "candidates.jsonl"
+_TURN = re.compile(r"_turn_\d+$")
+_WHOLE = "corpus"  # the scene of a task without candidates
+
+
+@dataclass(frozen=True, slots=True)
+class _Subset:
+    """A kind of queries of a task, with the documents that they are asked of."""
+
+    name: str
+    queries: Path
+    qrels: Path
+    corpus: Path
+    candidates: Path | None
+    prefix: str
+    """Before its scenes where they are not those of the task."""
+
+    def files(self) -> Iterator[Path]:
+        yield from (self.queries, self.qrels, self.corpus)
+        if self.candidates is not None:
+            yield self.candidates
+
+    def scene(self, query_id: str) -> str:
+        """The first two parts of the query's id: `scene_0` of `scene_0_q_0`."""
+        return self.prefix + ("_".join(query_id.split("_")[:2]) if self.candidates is not None else _WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Lmeb:
+    """One task: each scene is a workspace, and its candidates are what is searched.
+
+    Times: none recorded. Judged unit: the document, which is a turn in LoCoMo.
+    """
+
+    directory: str | None = None
+    """None: the folder `lmeb` in `LCM_DATASETS_DIR`; a copy of the benchmark, or of one task."""
+    pinned: bool = False
+    """Refuse files whose digest is not known: of LMEB none is, so all of them."""
+    only: Sequence[str] | None = None
+    """The scenes that are taken, as `scene_0`; None: all that are asked about."""
+    task: str = "LoCoMo"
+    """The name of the task's folder."""
+    subsets: Sequence[str] | None = None
+    """The kinds of queries that are taken, by folder; None: all."""
+
+    card: ClassVar[Card] = Card(
+        name="lmeb",
+        title="LMEB: retrieval tasks over dialogues as published; each query has the candidates of its scene",
+        licence="that of each task: LoCoMo CC BY-NC 4.0, LongMemEval MIT; for measuring only, not shipped",
+        origin="Hugging Face KaLM-Embedding/LMEB (arXiv 2603.12572)",
+        how_to_get="download a task's folder, as Dialogue/LoCoMo, from Hugging Face KaLM-Embedding/LMEB",
+    )
+
+    def __post_init__(self) -> None:
+        check_only(self.only)
+        if self.subsets is not None and not self.subsets:
+            raise ValueError("subsets must be null or a list of folders, got []")
+
+    def load(self) -> Dataset:
+        subsets = self._subsets()
+        paths = list(dict.fromkeys(path for subset in subsets for path in subset.files()))
+        found = [identified(self.card, path, pinned=self.pinned) for path in paths]
+        queries = [query for subset in subsets for query in _queries(subset)]
+        check_part(self.only, list(dict.fromkeys(query.workspace_id for query in queries)), f"task {self.task}")
+        queries = [query for query in queries if self.only is None or query.workspace_id in self.only]
+        asked = {query.workspace_id for query in queries}
+        transcripts: dict[str, Transcript] = {}
+        for corpus, candidates, prefix in dict.fromkeys((s.corpus, s.candidates, s.prefix) for s in subsets):
+            documents = _documents(corpus)
+            for scene, document_ids in _candidates(candidates, documents, prefix):
+                if scene in transcripts:
+                    raise DatasetError(f"{candidates}: scene {scene!r} stands twice")
+                if scene in asked:
+                    transcripts[scene] = _transcript(self.task, scene, document_ids, documents)
+        missing = sorted(asked - transcripts.keys())
+        if missing:
+            raise DatasetError(
+                f"task {self.task}: {_CANDIDATES} names no scene {missing[0]!r}, and queries ask about it"
+            )
+        workspace = {query.query_id: query.workspace_id for query in queries}
+        held = {name: {m.message_id for m in one.messages} for name, one in transcripts.items()}
+        qrels, unknown = [], 0
+        for query_id, document_id in dict.fromkeys(pair for subset in subsets for pair in _qrels(subset)):
+            if query_id in workspace:
+                message_id = _message_id(self.task, document_id)
+                is_held = message_id in held[workspace[query_id]]
+                unknown += not is_held
+                qrels += [(query_id, message_id, 1)] if is_held else []
+        of_task = f"task={self.task} subsets={','.join(subset.name for subset in subsets)}"
+        protocol = f"{of_task} unit=document{part_words(self.only)}"
+        return Dataset(
+            name="lmeb",
+            protocol=protocol,
+            digest=dataset_digest([file.pin for file in found], protocol),
+            transcripts=tuple(transcripts.values()),
+            queries=tuple(queries),
+            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
+            notes=(
+                *notes_of(found),
+                *((f"{unknown} judgements name no candidate of their scene and are left out",) if unknown else ()),
+            ),
+        )
+
+    def _subsets(self) -> list[_Subset]:
+        place = folder(self.card, self.directory)
+        homes = {path.parent.parent for path in place.rglob(_QUERIES) if path.parent != place}
+        found = sorted(home for home in homes if home.name == self.task)
+        if not found and place.name == self.task:
+            found = [place]
+        if len(found) != 1:
+            others = ", ".join(sorted(home.name for home in homes)) or f"no folder with <subset>/{_QUERIES}"
+            raise DatasetError(f"{place} holds {len(found)} folders of task {self.task!r}; there is {others}")
+        (home,) = found
+        names = sorted(path.parent.name for path in home.glob(f"*/{_QUERIES}"))
+        unknown = [name for name in self.subsets or () if name not in names]
+        if unknown or not names:
+            named = f"no subset {unknown[0]!r}" if unknown else f"no <subset>/{_QUERIES}"
+            raise DatasetError(f"{home} holds {named}; choose from: {', '.join(names)}")
+        return [_subset(home, name) for name in names if self.subsets is None or name in self.subsets]
+
+
+def _subset(home: Path, name: str) -> _Subset:
+    """Documents and candidates lie beside the queries of a subset, or above for all subsets."""
+    own = home / name
+    has_own = (own / _CORPUS).is_file()
+    around = own if has_own else home
+    candidates = around / _CANDIDATES
+    subset = _Subset(
+        name=name,
+        queries=own / _QUERIES,
+        qrels=own / _QRELS,
+        corpus=around / _CORPUS,
+        candidates=candidates if candidates.is_file() else None,
+        prefix=f"{name}/" if has_own else "",
+    )
+    missing = [path for path in subset.files() if not path.is_file()]
+    if missing:
+        raise DatasetError(f"{missing[0]} is missing; get the task's folder whole")
+    return subset
+
+
+def _queries(subset: _Subset) -> Iterator[Query]:
+    known = set[str]()
+    for record in json_lines(unpacked_lines(subset.queries), f"{subset.name}/{_QUERIES}"):
+        query_id = record.get("id", str)
+        if query_id in known:
+            raise record.wrong("id", f"{query_id!r} stands twice")
+        known.add(query_id)
+        scene = subset.scene(query_id)
+        yield Query(f"{subset.name}/{query_id}", record.get("text", str), ASKED_AT, scene, subset.name)
+
+
+def _documents(corpus: Path) -> dict[str, Record]:
+    documents: dict[str, Record] = {}
+    for record in json_lines(unpacked_lines(corpus), f"{corpus.parent.name}/{_CORPUS}"):
+        if documents.setdefault(record.get("id", str), record) is not record:
+            raise record.wrong("id", f"{record.fields['id']!r} stands twice")
+    return documents
+
+
+def _candidates(path: Path | None, documents: Mapping[str, Record], prefix: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Scene and its documents, in order; without candidates all documents are one scene."""
+    if path is None:
+        yield prefix + _WHOLE, list(documents)
+        return
+    for record in json_lines(unpacked_lines(path), f"{path.parent.name}/{_CANDIDATES}"):
+        names = list(dict.fromkeys(record.texts("candidate_doc_ids")))
+        unknown = [name for name in names if name not in documents]
+        if unknown:
+            raise record.wrong("candidate_doc_ids", f"names {unknown[0]!r}, which is no document")
+        yield prefix + record.get("scene_id", str), names
+
+
+def _qrels(subset: _Subset) -> Iterator[tuple[str, str]]:
+    """Query id and document id of each relevant document: three columns with tabs between, without a header."""
+    for number, line in enumerate(text_lines(subset.qrels), start=1):
+        match line.rstrip("\r\n").split("\t"):
+            case [query_id, document_id, score] if score.strip().isdecimal():
+                if int(score) > 0:
+                    yield f"{subset.name}/{query_id}", document_id
+            case [""]:
+                continue
+            case found:
+                raise DatasetError(
+                    f"{subset.name}/{_QRELS}: line {number}: must be query, document and a whole number with tabs "
+                    f"between, got {found!r:.80}"
+                )
+
+
+def _message_id(task: str, document_id: str) -> str:
+    return opaque_id("lmeb", task, document_id)
+
+
+def _transcript(task: str, scene: str, document_ids: Sequence[str], documents: Mapping[str, Record]) -> Transcript:
+    """The candidates in order; those whose ids differ in `_turn_<n>` alone are of one session."""
+    messages = []
+    for document_id in document_ids:
+        record = documents[document_id]
+        text = f"{record.find('title', str) or ''} {record.get('text', str)}".strip()
+        messages.append(
+            Message(
+                message_id=_message_id(task, document_id),
+                role="user",
+                content=text,
+                session_id=opaque_id("lmeb", task, scene, "session", _TURN.sub("", document_id)),
+                parts=(Part("text", text=text),),
+                envelope={"native": record.fields, "slots": {}},
+            )
+        )
+    return Transcript(opaque_id("lmeb", task, scene), tuple(messages), workspace_id=scene)

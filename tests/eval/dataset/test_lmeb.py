@@ -1,0 +1,245 @@
+"""LMEB: the loader's rules on a small task, and LoCoMo in LMEB's layout beside LoCoMo itself."""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import Dataset
+from eval.dataset.lmeb import Lmeb
+from eval.dataset.locomo import Locomo
+from eval.replay.bulk import Bulk
+from lcm.errors import DatasetError
+from tests.support.small_lmeb import (
+    CANDIDATES,
+    CORPUS,
+    QRELS,
+    QUERIES,
+    write_documents,
+    write_lines,
+    write_subset,
+    write_task,
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    write_task(tmp_path)
+    return str(tmp_path)
+
+
+def evidence(dataset: Dataset) -> dict[str, set[str]]:
+    """Query id -> the words of its evidence."""
+    words = {(t.workspace_id, m.message_id): m.content for t in dataset.transcripts for m in t.messages}
+    of = {query.query_id: query.workspace_id for query in dataset.queries}
+    found: dict[str, set[str]] = {query.query_id: set() for query in dataset.queries}
+    for query_id, message_id, _ in dataset.qrels.iter_rows():
+        found[query_id].add(words[of[query_id], message_id])
+    return found
+
+
+def test_a_scene_is_a_workspace_and_holds_its_candidates_in_order(small: str) -> None:
+    dataset = Lmeb(small).load()
+    assert {t.workspace_id: [m.content for m in t.messages] for t in dataset.transcripts} == {
+        "scene_0": [
+            "Session 1, Turn 1 Ada: I keep bees.",
+            "Session 1, Turn 2 Bo: How many hives?",
+            "Ada: Five.",
+            "Both Nobody asks.",
+        ],
+        "scene_1": ["Both Nobody asks.", "Session 1, Turn 1 Cy: I row."],
+    }
+    sessions = [m.session_id for m in dataset.transcripts[0].messages]
+    assert [sessions.index(one) for one in sessions] == [0, 0, 2, 3]
+    ids = {m.message_id for t in dataset.transcripts for m in t.messages}
+    assert len(ids) == 5
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in ids)
+
+
+def test_queries_are_asked_of_the_scene_that_their_id_begins_with(small: str) -> None:
+    dataset = Lmeb(small).load()
+    assert [(q.query_id, q.text, q.workspace_id, q.category) for q in dataset.queries] == [
+        ("single_hop/scene_0_q_0", "How many hives?", "scene_0", "single_hop"),
+        ("single_hop/scene_1_q_0", "What does Cy do?", "scene_1", "single_hop"),
+        ("temporal/scene_0_q_0", "Since when?", "scene_0", "temporal"),
+    ]
+    assert evidence(dataset) == {
+        "single_hop/scene_0_q_0": {"Ada: Five.", "Session 1, Turn 2 Bo: How many hives?"},
+        "single_hop/scene_1_q_0": {"Session 1, Turn 1 Cy: I row."},
+        "temporal/scene_0_q_0": {"Session 1, Turn 1 Ada: I keep bees."},
+    }
+    assert dataset.protocol == "task=LoCoMo subsets=single_hop,temporal unit=document"
+    heard = [len(t.messages) for ts, _ in Bulk().steps(dataset.transcripts, dataset.queries) for t in ts]
+    assert heard == [4, 2]
+
+
+def test_subsets_and_scenes_are_taken_by_name(small: str) -> None:
+    dataset = Lmeb(small, subsets=["temporal"]).load()
+    assert (dataset.workspaces, len(dataset.queries)) == (["scene_0"], 1)
+    one = Lmeb(small, only=["scene_1"]).load()
+    assert (one.workspaces, [q.query_id for q in one.queries]) == (["scene_1"], ["single_hop/scene_1_q_0"])
+    assert one.protocol.endswith(" unit=document only=scene_1")
+    for settings, words in (
+        (
+            {"only": ["scene_9"]},
+            "dataset.only names 'scene_9', which task LoCoMo does not hold; it holds scene_0, scene_1",
+        ),
+        ({"subsets": ["hop"]}, "holds no subset 'hop'; choose from: single_hop, temporal"),
+        ({"task": "REALTALK"}, "holds 0 folders of task 'REALTALK'; there is LoCoMo"),
+    ):
+        with pytest.raises(DatasetError) as refused:
+            Lmeb(small, **settings).load()
+        assert words in str(refused.value)
+    with pytest.raises(ValueError, match="subsets must be null or a list of folders"):
+        Lmeb(subsets=[])
+
+
+def test_the_folder_of_one_task_is_taken_too(small: str) -> None:
+    whole, one = Lmeb(small).load(), Lmeb(str(Path(small) / "Dialogue" / "LoCoMo")).load()
+    assert (one.transcripts, one.queries, one.digest) == (whole.transcripts, whole.queries, whole.digest)
+
+
+def test_subsets_with_documents_of_their_own_share_no_scene(tmp_path: Path) -> None:
+    for subset in QUERIES:
+        documents = [document | {"text": f"{subset}: {document['text']}"} for document in CORPUS]
+        write_documents(tmp_path / "ConvoMem" / subset, documents, CANDIDATES)
+        write_subset(tmp_path / "ConvoMem" / subset, QUERIES[subset], QRELS[subset])
+    dataset = Lmeb(str(tmp_path), task="ConvoMem").load()
+    assert dataset.workspaces == ["single_hop/scene_0", "single_hop/scene_1", "temporal/scene_0"]
+    for query_id, found in evidence(dataset).items():
+        assert found
+        assert all(f"{query_id.partition('/')[0]}: " in words for words in found)
+
+
+def test_without_candidates_all_documents_are_one_scene(small: str) -> None:
+    (Path(small) / "Dialogue" / "LoCoMo" / "candidates.jsonl").unlink()
+    dataset = Lmeb(small).load()
+    assert dataset.workspaces == ["corpus"]
+    assert [len(t.messages) for t in dataset.transcripts] == [5]
+    assert len(dataset.qrels) == 4
+
+
+def test_judgements_of_what_is_no_candidate_are_counted(small: str) -> None:
+    path = Path(small) / "Dialogue" / "LoCoMo" / "temporal" / "qrels.tsv"
+    path.write_text(path.read_text() + "scene_0_q_0\tscene_1_session_1_turn_1\t1\n")
+    dataset = Lmeb(small).load()
+    assert len(dataset.qrels) == 4
+    assert "1 judgements name no candidate of their scene and are left out" in dataset.notes
+
+
+def test_no_digest_of_lmeb_is_known(small: str) -> None:
+    assert "6 of 6 files are of no known release" in Lmeb(small).load().notes[0]
+    with pytest.raises(DatasetError, match="is not the pinned file"):
+        Lmeb(small, pinned=True).load()
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no corpus": (lambda home: (home / "corpus.jsonl").unlink(), "corpus.jsonl is missing"),
+    "no qrels": (lambda home: (home / "temporal" / "qrels.tsv").unlink(), "temporal/qrels.tsv is missing"),
+    "a header": (
+        lambda home: (home / "temporal" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n"),
+        "temporal/qrels.tsv: line 1: must be query, document and a whole number with tabs between",
+    ),
+    "spaces": (
+        lambda home: (home / "temporal" / "qrels.tsv").write_text("scene_0_q_0 shared 1\n"),
+        "temporal/qrels.tsv: line 1: must be",
+    ),
+    "no text": (
+        lambda home: write_lines(home / "corpus.jsonl", [CORPUS[0], {"id": "x"}]),
+        "LoCoMo/candidates.jsonl: record 1: 'candidate_doc_ids' names 'scene_0_session_1_turn_2', which is no document",
+    ),
+    "a document twice": (
+        lambda home: write_lines(home / "corpus.jsonl", [*CORPUS, CORPUS[0]]),
+        "LoCoMo/corpus.jsonl: record 6: 'id' 'scene_0_session_1_turn_1' stands twice",
+    ),
+    "text is missing": (
+        lambda home: write_lines(home / "corpus.jsonl", [{"id": one["id"]} for one in CORPUS]),
+        "LoCoMo/corpus.jsonl: record 1: 'text' is missing",
+    ),
+    "a scene twice": (
+        lambda home: write_lines(
+            home / "candidates.jsonl", [{"scene_id": "scene_0", "candidate_doc_ids": ["shared"]}] * 2
+        ),
+        "scene 'scene_0' stands twice",
+    ),
+    "a scene without candidates": (
+        lambda home: write_lines(home / "candidates.jsonl", [{"scene_id": "scene_0", "candidate_doc_ids": []}]),
+        "candidates.jsonl names no scene 'scene_1', and queries ask about it",
+    ),
+    "candidates of numbers": (
+        lambda home: write_lines(home / "candidates.jsonl", [{"scene_id": "scene_0", "candidate_doc_ids": [1]}]),
+        "record 1: 'candidate_doc_ids[0]' must be text, got 1",
+    ),
+    "a query twice": (
+        lambda home: write_lines(home / "temporal" / "queries.jsonl", [{"id": "scene_0_q_0", "text": "?"}] * 2),
+        "temporal/queries.jsonl: record 2: 'id' 'scene_0_q_0' stands twice",
+    ),
+    "no queries": (
+        lambda home: (home / "temporal" / "queries.jsonl").write_text(""),
+        "temporal/queries.jsonl: holds no record",
+    ),
+}
+
+
+def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
+    wrong = []
+    for number, (name, (damage, words)) in enumerate(HOSTILE.items()):
+        damage(write_task(tmp_path / str(number)))
+        try:
+            Lmeb(str(tmp_path / str(number))).load()
+            wrong.append(f"{name}: taken")
+        except DatasetError as error:
+            wrong += [] if words in str(error) and "\n" not in str(error) else [f"{name}: {error}"]
+    assert not wrong, "\n".join(wrong)
+
+
+if os.environ.get("LCM_DATASETS_DIR"):
+
+    def test_locomo_in_lmebs_layout_judges_as_locomo_does(tmp_path: Path) -> None:
+        locomo = Locomo().load()
+        home = tmp_path / "Dialogue" / "LoCoMo"
+        scenes = {workspace: f"scene_{n}" for n, workspace in enumerate(locomo.workspaces)}
+        corpus, candidates, names = [], {}, {}
+        for t in locomo.transcripts:
+            scene, sessions = scenes[t.workspace_id], list(dict.fromkeys(m.session_id for m in t.messages))
+            for n, m in enumerate(t.messages):
+                names[t.workspace_id, m.message_id] = f"{scene}_session_{sessions.index(m.session_id)}_turn_{n}"
+                corpus.append({"id": names[t.workspace_id, m.message_id], "title": m.author, "text": m.content})
+            candidates[scene] = [names[t.workspace_id, m.message_id] for m in t.messages]
+        write_documents(home, corpus, candidates)
+        ids = {q.query_id: f"{scenes[q.workspace_id]}_q_{n}" for n, q in enumerate(locomo.queries)}
+        of = {q.query_id: q for q in locomo.queries}
+        for category in {q.category for q in locomo.queries}:
+            asked = {ids[q.query_id]: q.text for q in locomo.queries if q.category == category}
+            judged = [
+                (ids[query_id], names[of[query_id].workspace_id, message_id], 1)
+                for query_id, message_id, _ in locomo.qrels.iter_rows()
+                if of[query_id].category == category
+            ]
+            write_subset(home / category, asked, judged)
+        dataset = Lmeb(str(tmp_path)).load()
+        assert Counter(q.category for q in dataset.queries) == Counter(q.category for q in locomo.queries)
+        said = [(t.workspace_id, len(t.messages)) for t in dataset.transcripts]
+        assert said == [(scenes[t.workspace_id], len(t.messages)) for t in locomo.transcripts]
+        sessions = [len({m.session_id for m in t.messages}) for t in dataset.transcripts]
+        assert sessions == [len({m.session_id for m in t.messages}) for t in locomo.transcripts]
+        words = {
+            (t.workspace_id, m.message_id): f"{m.author} {m.content}" for t in locomo.transcripts for m in t.messages
+        }
+        expected: dict[str, set[str]] = {f"{of[name].category}/{ids[name]}": set() for name in ids}
+        for query_id, message_id, _ in locomo.qrels.iter_rows():
+            query = of[query_id]
+            expected[f"{query.category}/{ids[query_id]}"].add(words[query.workspace_id, message_id].strip())
+        assert evidence(dataset) == expected
+        lines = [line for path in home.rglob("qrels.tsv") for line in path.read_text().splitlines()]
+        assert len(dataset.qrels) == len(lines) == len(locomo.qrels)
+        held = pl.concat([pl.read_ndjson(path) for path in home.rglob("queries.jsonl")])
+        assert len(held) == len(dataset.queries) == 1157
+        assert (
+            len(json.loads((home / "candidates.jsonl").read_text().splitlines()[0])["candidate_doc_ids"]) == said[0][1]
+        )
