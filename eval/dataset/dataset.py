@@ -80,8 +80,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
-        for name in ("qrels", "session_qrels", "references", "options"):
-            unknown = set(getattr(self, name)["query_id"].drop_nulls()) - known
+        for name in ("qrels", "session_qrels", "repaired_qrels", "references", "options"):
+            frame = getattr(self, name)
+            unknown = set() if frame is None else set(frame["query_id"].drop_nulls()) - known
             if unknown:
                 raise ValueError(f"{name}: there is no query {sorted(unknown)[0]!r}")
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import polars as pl
 
@@ -30,7 +30,7 @@ from lcm.records.query import Query
 Protocol = Literal["official", "all"]
 
 _EVIDENCE_ONLY = "gpt4_2655b836"  # 3 sessions, all of them evidence: nothing is left to find them among
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
+_ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ class _Taken:
             self.counts["doubled"] += haystack.doubled
             self.counts["unfound"] += haystack.unfound
             self.counts["alone"] += haystack.is_evidence_alone
+            self.counts["early"] += haystack.is_asked_early
 
     def notes(self) -> tuple[str, ...]:
         told = {
@@ -146,6 +147,7 @@ class _Taken:
             "unjudged": "questions without evidence in a user's turn are left out",
             "doubled": "sessions have an id that stands in their haystack before; their place tells them apart",
             "unfound": "evidence sessions are not in their haystack",
+            "early": "questions are dated before the last session of their haystack, and asked at that",
             "alone": f"of {self.counts['haystacks']} haystacks hold evidence alone: a session measure tells nothing",
         }
         return tuple(f"{self.counts[name]} {words}" for name, words in told.items() if self.counts[name])
@@ -199,7 +201,7 @@ class _Taken:
         """The turn without its mark `has_answer`, which gives the answer away."""
         role, content = turn.get("role", str), turn.get("content", str)
         if role not in _ROLES:
-            raise turn.wrong("role", f"must be user or assistant, got {role!r}")
+            raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
         content = self._texts.setdefault(content, content)
         return Message(
             message_id=_message_id(haystack_id, session.key, number),

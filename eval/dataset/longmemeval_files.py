@@ -115,6 +115,8 @@ class Haystack:
     """Sessions under an id that the haystack lists before."""
     unfound: int
     """Evidence sessions that are not in the haystack."""
+    is_asked_early: bool
+    """Whether its question is dated before its last session."""
 
     @property
     def is_evidence_alone(self) -> bool:
@@ -141,7 +143,7 @@ def development_haystacks(path: Path) -> Iterator[Haystack]:
                 )
                 for index, question in enumerate(record.each("questions"))
             )
-            yield Haystack(haystack_id, sessions, questions, 0, 0)
+            yield Haystack(haystack_id, sessions, questions, 0, 0, is_asked_early=False)
 
 
 def published_haystacks(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[Haystack]:
@@ -176,18 +178,25 @@ def _published(question_id: str, record: Record) -> Haystack:
         keys_of.setdefault(session_id, []).append(key)
     named = list(dict.fromkeys(record.texts("answer_session_ids")))
     asked = _time(record, "question_date", record.get("question_date", str))
+    ended = max((session.said_at for session in sessions), default=asked)
     is_abstention = question_id.endswith("_abs")
     question = Asked(
         query_id=question_id,
         text=record.get("question", str),
         category=ABSTENTION if is_abstention else record.get("question_type", str),
-        asked_at=max([asked, *(session.said_at for session in sessions)]),
+        asked_at=max(asked, ended),
         evidence=tuple(key for session_id in named for key in keys_of.get(session_id, ())),
         is_own=True,
         is_abstention=is_abstention,
     )
-    doubled = len(ids) - len(keys_of)
-    return Haystack(question_id, sessions, (question,), doubled, sum(one not in keys_of for one in named))
+    return Haystack(
+        haystack_id=question_id,
+        sessions=sessions,
+        questions=(question,),
+        doubled=len(ids) - len(keys_of),
+        unfound=sum(one not in keys_of for one in named),
+        is_asked_early=asked < ended,
+    )
 
 
 def _sessions(record: Record) -> tuple[Session, ...]:

@@ -31,7 +31,7 @@ UNJUDGED = {
 
 VARIANTS = {
     "beam": ("dataset.size=500K", "dataset.size=1M"),
-    "locomo": ("dataset.evidence=repaired",),
+    "locomo": ("dataset.evidence=repaired", "dataset.evidence=both"),
     "longmemeval": ("dataset.protocol=all",),
 }
 """Choice -> settings under which it has other transcripts or other judgements."""

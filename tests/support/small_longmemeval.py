@@ -84,7 +84,7 @@ def published(question_id: str, **changes: Any) -> dict[str, Any]:
         "question_type": asked["question_type"],
         "question": asked["question"],
         "answer": 2,
-        "question_date": asked["question_date"],
+        "question_date": "2023/06/03 (Sat) 08:15",
         "haystack_dates": RECORD["haystack_dates"],
         "haystack_session_ids": RECORD["haystack_session_ids"],
         "haystack_sessions": RECORD["haystack_sessions"],

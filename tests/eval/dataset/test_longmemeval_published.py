@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +60,8 @@ def test_a_question_is_asked_when_it_was_but_never_before_its_haystack_ends(tmp_
         "late": datetime(2023, 6, 3, 8, 15, tzinfo=UTC),
         "early": datetime(2023, 6, 2, 23, 59, tzinfo=UTC),
     }
+    told = "1 questions are dated before the last session of their haystack, and asked at that"
+    assert dataset.notes[1:] == (told,)
 
 
 def test_a_session_listed_twice_is_told_apart_by_its_place(tmp_path: Path) -> None:
@@ -133,6 +136,19 @@ def test_only_a_part_is_read_and_no_further_than_needed(tmp_path: Path) -> None:
         loaded(tmp_path, *records, only=["q9"])
 
 
+def test_what_is_not_taken_is_not_kept(tmp_path: Path) -> None:
+    sessions = [[{"role": "user", "content": f"{n} " + "word " * 40_000}] for n in range(4)]
+    with (tmp_path / "longmemeval_m").open("w") as file:
+        records = (json.dumps(published(f"q{n}", haystack_sessions=sessions)) for n in range(40))
+        file.write(f"[{', '.join(records)}]")
+    tracemalloc.start()
+    LongMemEval(str(tmp_path), only=["q39"], protocol="all").load()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / "longmemeval_m").stat().st_size > 32_000_000
+    assert peak < 8_000_000
+
+
 def test_haystacks_share_what_is_said(tmp_path: Path) -> None:
     dataset = loaded(tmp_path, published("q1"), published("q2"))
     first, second = dataset.transcripts
@@ -144,8 +160,8 @@ DAMAGES: dict[str, tuple[list[Any], str]] = {
     "date": ([published("q1", question_date="today")], "'question_date' must be a time such as"),
     "day alone": ([published("q1", haystack_dates=["2023/05/20"] * 4)], "'haystack_dates' must be a time such as"),
     "role": (
-        [published("q1", haystack_sessions=[[{"role": "system", "content": "a"}]] * 4, answer_session_ids=[])],
-        "haystack_sessions[1][0]: 'role' must be user or assistant, got 'system'",
+        [published("q1", haystack_sessions=[[{"role": "narrator", "content": "a"}]] * 4, answer_session_ids=[])],
+        "haystack_sessions[1][0]: 'role' must be one of",
     ),
     "twice": ([published("q1"), published("q1")], "record 2: 'question_id' is that of an earlier record, 'q1'"),
     "no content": (
