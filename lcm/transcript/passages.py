@@ -128,7 +128,8 @@ def _call(message: Message, part: Part, raw: object) -> str:
     if not is_call or (part.tool_name is None and part.tool_input is None):
         return ""
     named = f"[tool {part.tool_name}]" if part.tool_name else "[tool]"
-    return named if part.tool_input is None else f"{named} {spoken(_decoded(part.tool_input))}".rstrip()
+    given = "" if part.tool_input is None else spoken(_decoded(part.tool_input))
+    return f"{named} {given}" if given else named
 
 
 def _result(part: Part, raw: object, unsaid: _Unsaid) -> str:

@@ -249,6 +249,10 @@ class Reader:
         (said,) = messages_by_number(connection, [number])
         whole = reached(said, leaves_of(connection, [number]).get(number, ""), self.token_estimator)
         shown = whole if cap is None else clipped_message(connection, whole, cap, self.token_estimator)
+        if shown.is_clipped and not shown.text:
+            if self.lease is not None:
+                raise GrantError(f"the grant has {self.lease.left} tokens left, and this takes {whole.tokens}")
+            shown = shown._replace(text=f"[... {whole.tokens:,} tokens left out]")
         if self.lease is not None:
             self.lease.take(shown.tokens)
         files = files_of(connection, number)
