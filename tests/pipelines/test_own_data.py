@@ -1,0 +1,116 @@
+"""Own sessions and questions on the command line: checked, evaluated by the short form, compared, refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.sweep.paired import PAIRED
+from pipelines.config import building, command_line
+from pipelines.config.short_form import written_out
+from tests.conftest import ROOT
+from tests.pipelines.conftest import QUICK, Lcm
+
+OWN = ROOT / "docs" / "examples" / "own"
+SESSIONS, QUESTIONS = str(OWN / "sessions"), str(OWN / "questions.jsonl")
+
+
+def test_check_shows_every_question_with_the_text_of_its_evidence(lcm: Lcm) -> None:
+    done = lcm("questions", "check", QUESTIONS, SESSIONS)
+    assert (done.code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "20 questions about 79 messages in 1 workspaces: 19 with evidence, 1 unanswerable, 0 wrong"
+    for line in Path(QUESTIONS).read_text().splitlines():
+        assert any(json.loads(line)["question"] in one for one in lines)
+    assert any(
+        "quotation: 57de4cf4-0144-4df7-8000-10f2f5557a7d:13 assistant: Set to max-age=300." in one for one in lines
+    )
+    assert sum(one.startswith("    like, 98 %: ") for one in lines) == 1
+    assert sum(one.startswith("    line: ") for one in lines) == 1
+
+
+def test_check_shows_what_is_wrong_with_its_line_and_the_nearest_messages(lcm: Lcm, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    wrong = '{"question": "How many?", "evidence": ["Keep forty"]}\nnonsense\n'
+    path.write_text(wrong + '{"question": "What age?", "evidence": ["Set to max-age=300"]}\n')
+    done = lcm("questions", "check", str(path), SESSIONS)
+    assert done.code == 2
+    told = [line for line in done.stdout.splitlines() if line.startswith(("wrong", "    nearest"))]
+    assert told[0] == f"wrong: {path}:1: evidence: 'Keep forty' stands in no message"
+    assert "Keep thirty, and tell me on Signal" in told[1]
+    assert told[-1].startswith(f"wrong: {path}:2: not JSON")
+    assert lcm("questions", "check", str(path), SESSIONS, "similarity=2").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["questions", "check", QUESTIONS], "name a questions file and the sessions it is about"),
+        (["questions", "check", QUESTIONS, SESSIONS, "similarity=much"], "similarity must be a number, got 'much'"),
+        (["questions", "check", QUESTIONS, SESSIONS, "workspce=all"], "'workspce'; did you mean workspace?"),
+        (["questions", "burn"], "`lcm questions` is followed by check or make, got 'burn'"),
+        (["evaluate", SESSIONS], f"`lcm questions make {SESSIONS} into=questions.jsonl`"),
+        (["evaluate", "dataset=own", f"dataset.paths=[{SESSIONS}]"], "`lcm questions make PATHS into=questions.jsonl`"),
+        (["evaluate", "-m", SESSIONS, "system=lancedb_pro,unified"], "lcm questions make"),
+        (["evaluate", QUESTIONS], f"name the sessions that {QUESTIONS} is about"),
+        (["evaluate", SESSIONS, QUESTIONS, QUESTIONS], "both look like questions; name one, dataset.questions="),
+        (["evaluate", SESSIONS, QUESTIONS, "dataset=locomo"], "dataset=locomo is chosen: leave one out"),
+        (["evaluate", SESSIONS, QUESTIONS, "dataset.paths=[a]"], "dataset.paths=[a]: leave one out"),
+        (["evaluate", "~/no/such/folder", QUESTIONS], "~/no/such/folder: no such file or folder"),
+        (["evaluate", SESSIONS, "misspelt.jsonl"], "misspelt.jsonl: no such file or folder"),
+        (["evaluate", SESSIONS, QUESTIONS, "dataset.workspace=town"], "workspace must be one of: all, file, folder"),
+    ],
+    ids=lambda one: " ".join(Path(word).name for word in one) if isinstance(one, list) else "",
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_in_one_line(lcm: Lcm, arguments: list[str], told: str) -> None:
+    done = lcm(*arguments)
+    assert done.code == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.summaries == []
+
+
+def test_words_are_written_out_as_overrides(tmp_path: Path) -> None:
+    command = command_line.command([SESSIONS, "fusion.dense_weight=0.5", QUESTIONS])
+    assert command.overrides[-4:] == (
+        "dataset=own", f'dataset.paths=["{SESSIONS}"]', f'dataset.questions="{QUESTIONS}"', "fusion.dense_weight=0.5"
+    )  # fmt: skip
+    others = ["fusion.dense_weight", "~ranking.stages.limit", "decay=weibull", f"answerer.prompt={'long ' * 2000}"]
+    assert written_out(others) == others
+    odd = tmp_path / "a=b, [c] ${d}"
+    odd.mkdir()
+    named = written_out([str(odd), f"dataset.questions={QUESTIONS}"])
+    assert building.build(command_line.read(named).config, "dataset").paths == [str(odd)]
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text('{"question": "Where?", "evid')
+    assert f'dataset.questions="{damaged}"' in written_out([SESSIONS, str(damaged)])
+
+
+def test_the_short_form_evaluates_and_a_sweep_pairs_its_points(lcm: Lcm) -> None:
+    done = lcm("evaluate", SESSIONS, QUESTIONS, *QUICK, "-m", "fusion=weighted_sum,reciprocal_rank")
+    assert done.code == 0, done.stderr
+    assert "each point against the best, paired by query" in done.stdout
+    (sweep,) = {summary.parent for summary in done.summaries if (summary.parent / PAIRED).is_file()}
+    rows = pl.read_parquet(sweep / PAIRED)
+    assert {"recall@10", "nDCG@10"} <= set(rows["measure"]) - {"tokens@10"}
+    points = pl.read_parquet(sweep / "points.parquet")
+    for measure, of_measure in rows.group_by("measure"):
+        best, *others = of_measure.sort("value", descending=True, maintain_order=True).iter_rows(named=True)
+        assert best["n"] == 19
+        assert best["value"] == pytest.approx(points[str(measure[0])].max())
+        for row in others:
+            assert row["difference"] == pytest.approx(row["value"] - best["value"])
+            assert row["low"] <= row["difference"] <= row["high"]
+            assert 0 < row["p"] <= row["p_holm"] <= 1
+    assert "## Each point against the best" in (sweep / "sweep.md").read_text()
+
+
+def test_nothing_is_evaluated_on_wrong_evidence(lcm: Lcm, tmp_path: Path) -> None:
+    path = Path(shutil.copy(QUESTIONS, tmp_path / "questions.jsonl"))
+    path.write_text(path.read_text().replace("a small machine at Hetzner", "a large machine in Skagen"))
+    done = lcm("evaluate", SESSIONS, str(path), *QUICK)
+    assert done.code == 2
+    assert f"{path}:15: evidence: 'a large machine in Skagen, called gannet' stands in no message" in done.stderr
+    assert done.summaries == []
