@@ -9,6 +9,9 @@ RANKING_MEASURES = (
 )
 """Of `measures.retrieval`: each by itself or before `@` and a cutoff; `session.` stands before those of sessions."""
 
+BY_REQUEST = ("recall_capped",)
+"""Those of them that are measured only where they are asked for, and then shown."""
+
 CONTEXT_COSTS = ("expansions", "expansion_tokens", "context_tokens")
 CONTEXT_MEASURES = ("verbatim", "summarised", "reachable", "retained", *CONTEXT_COSTS)
 """Of `measures.retention`: each before `@` and a budget."""

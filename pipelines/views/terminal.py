@@ -31,7 +31,7 @@ from eval.experiment import experiment
 from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
-from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.sweep.paired import CONFIDENCE, PAIRED, gap_cells
 from eval.sweep.results import PointResult, best, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
@@ -303,7 +303,8 @@ def _shown(measures: Measures) -> list[str]:
     known = {name: name for name in measures} | {
         name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
     }
-    added = [name for name in measures if kind_of(name) not in (*RANKING_MEASURES, *CONTEXT_MEASURES)]
+    usual = {*RANKING_MEASURES, *CONTEXT_MEASURES}.difference(BY_REQUEST)
+    added = [name for name in measures if kind_of(name) not in usual]
     added = [*(f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10")), *added]
     names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *added, *WIDE_MEASURES) if name in known)
     return list(names) or list(measures)[:6]

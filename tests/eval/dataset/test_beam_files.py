@@ -15,6 +15,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from eval.dataset.beam import Beam, Size
+from eval.dataset.beam_files import find_form
 from eval.dataset.beam_releases import RELEASES
 from eval.dataset.dataset import Dataset
 from eval.dataset.published import identified
@@ -151,6 +152,17 @@ def test_only_some_conversations_are_taken_in_every_form(tmp_path: Path) -> None
         Beam(str(tmp_path)).load()
     with pytest.raises(DatasetError, match=r"dataset\.file=other means .*, which is not there"):
         Beam(str(tmp_path), file="other").load()
+
+
+def test_a_conversation_is_read_when_it_is_its_turn(tmp_path: Path) -> None:
+    """However large a size is, no more than one conversation of it is held as JSON."""
+    write_folders(tmp_path, [RECORD | {"conversation_id": f"beam-100K-{n}"} for n in (1, 2)])
+    form = find_form(Beam.card, "100K", str(tmp_path))
+    read = form.conversations(form.names())
+    (tmp_path / "chats" / "100K" / "2" / "chat.json").write_text("{")
+    assert next(read).name == "beam-100K-1"
+    with pytest.raises(DatasetError, match=r"100K/2/chat\.json: is not JSON"):
+        next(read)
 
 
 def test_digests_of_the_repository_are_known_by_size() -> None:
