@@ -1,7 +1,7 @@
 """Whether the fields of a component are what they may be: one call for the fields of one range, with one wording."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any, get_args
 
@@ -17,7 +17,7 @@ def check_range(
     or_infinite: bool = False,
     is_whole: bool = False,
 ) -> None:
-    """Refuse fields that are no finite number within bounds; of a mapping each value is checked.
+    """Refuse fields that are no finite number within bounds; of a mapping or a list each value is checked.
 
     Args:
         component: whose fields.
@@ -39,6 +39,23 @@ def check_range(
             allowed = f"{kind}{_range(ge, gt, le, lt)}".strip() or "a finite number"
             allowed += f"{' or null' if or_null else ''}{' or .inf' if or_infinite else ''}"
             raise ValueError(f"{name} must be {allowed}, got {value!r}")
+
+
+def check_keys(component: object, **names: Collection[str]) -> None:
+    """Refuse mappings that have other keys than their names.
+
+    Args:
+        component: whose fields.
+        names: of each field, in the order in which they are told.
+    Raises:
+        ValueError: "weights has no 'new'; choose from: novelty, recency"; "weights must name recency, got novelty".
+    """
+    for field, allowed in names.items():
+        given = getattr(component, field)
+        if unknown := sorted(set(given) - set(allowed)):
+            raise ValueError(f"{field} has no {unknown[0]!r}; choose from: {', '.join(allowed)}")
+        if missing := [name for name in allowed if name not in given]:
+            raise ValueError(f"{field} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")
 
 
 def check_weights(component: object, *names: str, le: float | None = None) -> None:
@@ -81,6 +98,8 @@ def _values(component: object, names: Collection[str]) -> Iterator[tuple[str, An
         value = getattr(component, name)
         if isinstance(value, Mapping):
             yield from ((f"{name}.{key}", one) for key, one in value.items())
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            yield from ((f"{name}[{i}]", one) for i, one in enumerate(value))
         else:
             yield name, value
 

@@ -44,8 +44,7 @@ class Retention:
     rouge_threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        if any(budget < 1 for budget in self.budgets):
-            raise ValueError(f"budgets must be >= 1, got {list(self.budgets)}")
+        check_range(self, "budgets", ge=1)
         check_range(self, "rouge_threshold", gt=0, le=1)
 
     def value_names(self) -> list[str]:

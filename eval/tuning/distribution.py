@@ -23,11 +23,8 @@ class Range:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "step"):
-            value = getattr(self, name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-            if not is_number and not (name == "step" and value is None):
-                raise ValueError(f"{name} must be a number, got {value!r}")
+        check_range(self, "low", "high")
+        check_range(self, "step", or_null=True)
         if not isinstance(self.log, bool):
             raise ValueError(f"log must be true or false, got {self.log!r}")
         if not self.low < self.high:

@@ -1,12 +1,12 @@
 """An objective: a number of a run that a study makes large or small."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from eval.measures.measure import Measure
 from eval.measures.names import CONTEXT_MEASURES, RANKING_MEASURES, kind_of
+from lcm.checks import check_choice, check_range
 
 Direction = Literal["maximize", "minimize"]
 
@@ -21,10 +21,8 @@ class Objective:
     """How much of it may be given up for the objectives behind it, where one trial is to be picked."""
 
     def __post_init__(self) -> None:
-        if self.direction not in get_args(Direction):
-            raise ValueError(f"direction must be one of: maximize, minimize, got {self.direction!r}")
-        if not 0 <= self.within < math.inf:
-            raise ValueError(f"within must be a number >= 0, got {self.within!r}")
+        check_choice(self, direction=Direction)
+        check_range(self, "within", ge=0)
 
     @property
     def sign(self) -> int:
@@ -51,10 +49,8 @@ def objective(settings: Mapping[str, Any]) -> Objective:
         raise ValueError(f"objectives: {unknown[0]!r} is no key of an objective; choose from: {', '.join(known)}")
     if missing:
         raise ValueError(f"objectives: {missing[0]} is missing in {dict(settings)}; write the name as text")
-    if isinstance(within, bool) or not isinstance(within, (int, float)):
-        raise ValueError(f"objectives: within must be a number >= 0, got {within!r}")
     try:
-        return Objective(settings["measure"], settings["direction"], float(within))
+        return Objective(settings["measure"], settings["direction"], within)
     except ValueError as error:
         raise ValueError(f"objectives: {error}") from error
 

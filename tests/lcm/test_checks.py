@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.checks import check_choice, check_range, check_weights
+from lcm.checks import check_choice, check_keys, check_range, check_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Fields:
         ({"share": 1.5}, {"ge": 0, "le": 1}, "share must be in [0, 1], got 1.5"),
         ({"share": 0}, {"gt": 0, "le": 1}, "share must be in (0, 1], got 0"),
         ({"share": 1}, {"gt": 0, "lt": 1}, "share must be in (0, 1), got 1"),
+        ({"window": [3, 0]}, {"ge": 1}, "window[1] must be >= 1, got 0"),
+        ({"window": -math.inf}, {"ge": 0, "or_infinite": True}, "window must be >= 0 or .inf, got -inf"),
         ({"window": 0}, {"ge": 1, "or_null": True}, "window must be >= 1 or null, got 0"),
         ({"window": 2.5}, {"ge": 1, "is_whole": True}, "window must be a whole number >= 1, got 2.5"),
         ({"window": True}, {"ge": 1, "is_whole": True}, "window must be a whole number >= 1, got True"),
@@ -108,3 +110,16 @@ def test_weights_that_weigh_nothing_are_refused(names: list[str], fields: dict[s
     with pytest.raises(ValueError) as raised:
         check_weights(Fields(**fields), *names)
     assert str(raised.value) == message
+
+
+def test_the_keys_of_a_mapping_are_those_that_are_named() -> None:
+    fields = Fields(weights={"recency": 1.0, "novelty": 0.0})
+    check_keys(fields, weights=("novelty", "recency"))
+    with pytest.raises(ValueError, match=r"^weights has no 'recency'; choose from: novelty$"):
+        check_keys(fields, weights=("novelty",))
+    with pytest.raises(ValueError, match=r"^weights must name utility, age, got recency, novelty$"):
+        check_keys(fields, weights=("utility", "novelty", "age", "recency"))
+
+
+def test_no_limit_is_allowed_where_it_is_said() -> None:
+    check_range(Fields(window=math.inf), "window", ge=0, or_infinite=True)

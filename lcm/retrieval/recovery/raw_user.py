@@ -46,8 +46,7 @@ class RawUserRanking:
     def __post_init__(self) -> None:
         names = ("semantic_weight", "coverage_weight", "recency_weight", "recency_per_s", "phrase_bonus", "most_bonus")
         check_range(self, *names, "most_phrases", ge=0)
-        if any(size < 1 for size in self.phrase_terms):
-            raise ValueError(f"phrase_terms must be numbers >= 1, got {list(self.phrase_terms)!r}")
+        check_range(self, "phrase_terms", ge=1)
 
     def scores(self, question: str, turns: Sequence[Recalled], now: datetime, terms: Terms) -> list[RawUserScore]:
         """One score a turn, in order."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lcm.checks import check_range
+from lcm.checks import check_keys, check_range
 from lcm.retrieval.recovery import vocabulary
 from lcm.retrieval.recovery.slots import Slots
 from lcm.retrieval.terms import Terms
@@ -58,9 +58,7 @@ class TemporalQueries:
     threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        known = vocabulary.named_patterns("query_patterns")
-        if set(self.weights) != set(known):
-            raise ValueError(f"weights must name {', '.join(known)}, got {', '.join(self.weights)}")
+        check_keys(self, weights=vocabulary.named_patterns("query_patterns"))
         check_range(self, "weights", ge=0)
         check_range(self, "full_weight", gt=0)
         check_range(self, "threshold", ge=0, le=1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.checks import check_range, check_weights
+from lcm.checks import check_keys, check_range, check_weights
 from lcm.clock import EPOCH, format_instant
 from lcm.javascript import clamp01
 from lcm.protocols.models import Vectors
@@ -61,8 +61,7 @@ class Amac:
     is_off = False
 
     def __post_init__(self) -> None:
-        _check_names("weights", self.weights, FEATURES)
-        _check_names("type_priors", self.type_priors, MEMORY_CATEGORIES)
+        check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)
         check_weights(self, "weights")
         check_range(self, "type_priors", ge=0, le=1)
         check_range(self, "reject_threshold", "admit_threshold", "other_prior", ge=0, le=1)
@@ -139,14 +138,6 @@ class Amac:
             "max_similarity": similarity,
             "evaluated_at": format_instant(now),
         }
-
-
-def _check_names(key: str, given: Mapping[str, float], names: Sequence[str]) -> None:
-    unknown, missing = sorted(set(given) - set(names)), sorted(set(names) - set(given))
-    if unknown:
-        raise ValueError(f"{key} has no {unknown[0]!r}; choose from: {', '.join(names)}")
-    if missing:
-        raise ValueError(f"{key} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")
 
 
 _DAY = timedelta(days=1)

@@ -3,14 +3,13 @@
 Source: libravdb memory 1.3.5, its gating document; the clamp of H and the counts of 1.4.4.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from lcm.checks import check_choice, check_range
+from lcm.checks import check_choice, check_keys, check_range
 from lcm.protocols.models import TokenEstimator, Vectors
 from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import ROLES, Message
@@ -101,9 +100,9 @@ class Gating:
         if strange := sorted(set(self.roles) - set(ROLES)):
             raise ValueError(f"roles has no {strange[0]!r}; choose from: {', '.join(ROLES)}")
         load_patterns(self.rules)
-        _check_values("weights", self.weights, _WEIGHTS, math.inf)
-        _check_values("role_stability", self.role_stability, ROLES, 1)
-        check_range(self, "threshold", ge=0, le=1)
+        check_keys(self, weights=_WEIGHTS, role_stability=ROLES)
+        check_range(self, "weights", ge=0)
+        check_range(self, "role_stability", "threshold", ge=0, le=1)
         check_range(self, "technical_norm", gt=0)
         check_range(self, "turn_hits", "memory_hits", "turn_saturation", "memory_saturation", ge=1)
         check_range(self, "turn_cosine", "memory_cosine", ge=-1, le=1)
@@ -215,15 +214,3 @@ def _role(candidate: Candidate, messages: Sequence[Message]) -> str:
     """Of the candidate's last source message; empty where that is not at hand."""
     last = candidate.source_message_ids[-1]
     return next((message.role for message in reversed(messages) if message.message_id == last), "")
-
-
-def _check_values(key: str, given: Mapping[str, float], names: Sequence[str], most: float) -> None:
-    unknown, missing = sorted(set(given) - set(names)), [name for name in names if name not in given]
-    if unknown:
-        raise ValueError(f"{key} has no {unknown[0]!r}; choose from: {', '.join(names)}")
-    if missing:
-        raise ValueError(f"{key} must name {', '.join(missing)}, got {', '.join(given) or 'nothing'}")
-    for name, value in given.items():
-        if not (0 <= value <= most and math.isfinite(value)):
-            bounds = ">= 0" if most == math.inf else f"in [0, {most}]"
-            raise ValueError(f"{key}.{name} must be {bounds}, got {value}")

@@ -35,8 +35,8 @@ def test_objectives_stand_in_the_order_of_their_importance() -> None:
         ({"objectives": [{"measure": "recall@10"}]}, "objectives: direction is missing"),
         ({"objectives": [{**RECALL, "weight": 1}]}, "objectives: 'weight' is no key of an objective"),
         ({"objectives": [{**RECALL, "direction": "up"}]}, "objectives: direction must be one of: maximize, minimize"),
-        ({"objectives": [{**RECALL, "within": -1}]}, "objectives: within must be a number >= 0, got -1.0"),
-        ({"objectives": [{**RECALL, "within": math.nan}]}, "objectives: within must be a number >= 0, got nan"),
+        ({"objectives": [{**RECALL, "within": -1}]}, "objectives: within must be >= 0, got -1"),
+        ({"objectives": [{**RECALL, "within": math.nan}]}, "objectives: within must be >= 0, got nan"),
         ({"objectives": [RECALL, COST], "pruner": "median"}, "pruner=median needs a single objective, got 2"),
         (
             {"objectives": [{"measure": "latency/total_p50_ms", "direction": "minimize"}], "pruner": "median"},

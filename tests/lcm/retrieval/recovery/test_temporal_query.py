@@ -109,7 +109,7 @@ def test_every_question_can_be_read(question: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weights": {"how long": 1.0}}, "weights must name how many days, how long, .*, got how long"),
+        ({"weights": {"how long": 1.0}}, "weights must name how many days, before or after, .*, got how long"),
         ({"full_weight": 0}, "full_weight must be > 0, got 0"),
         ({"threshold": math.nan}, r"threshold must be in \[0, 1\], got nan"),
     ],

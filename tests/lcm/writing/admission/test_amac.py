@@ -128,7 +128,7 @@ NAN = math.nan
         ({"weights": {**ONLY["utility"], "luck": 1.0}}, "weights has no 'luck'; choose from: utility"),
         ({"weights": {"utility": 1.0}}, "weights must name confidence, novelty, recency, type_prior"),
         ({"type_priors": {**Amac().type_priors, "events": 1.1}}, r"type_priors.events must be in \[0, 1\], got 1.1"),
-        ({"type_priors": {}}, "type_priors must name cases"),
+        ({"type_priors": {}}, "type_priors must name profile"),
         ({"reject_threshold": NAN}, r"reject_threshold must be in \[0, 1\], got nan"),
         ({"admit_threshold": 1.5}, r"admit_threshold must be in \[0, 1\], got 1.5"),
         ({"admit_threshold": 0.4}, r"admit_threshold must be >= reject_threshold \(0.45\), got 0.4"),
