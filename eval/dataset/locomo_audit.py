@@ -71,7 +71,8 @@ def audit_ledger(
         if question_id not in recorded:
             continue
         kind = finding.get("error_type", str)
-        found = [turn for entry in finding.texts("correct_evidence") for turn in _TURN_ID.findall(entry)]
+        better = [] if finding.find("correct_evidence", list) is None else finding.texts("correct_evidence")
+        found = [turn for entry in better for turn in _TURN_ID.findall(entry)]
         audited.add(question_id)
         if kind == WRONG_CITATION and found:
             becomes[question_id], reasons[question_id] = found, [REASONS[kind]]

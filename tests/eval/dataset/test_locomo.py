@@ -149,6 +149,36 @@ def test_evidence_goes_by_a_ledger_where_one_is_there(small: str) -> None:
     assert Locomo(small, evidence="repaired", ledger="first.jsonl").load().digest != by_audit.digest
 
 
+def test_misspelt_turn_ids_are_mended_and_what_names_no_turn_is_left_out() -> None:
+    turns = {"D1:1", "D8:6", "D9:17", "D11:26", "D30:5"}
+    mends = {
+        ("D1:1", "D9:17"): ["D1:1", "D9:17"],
+        ("D8:6; D9:17",): ["D8:6", "D9:17"],
+        ("D8:6 D9:17 D30:05",): ["D8:6", "D9:17", "D30:5"],
+        ("D1:1", "D", "D:11:26"): ["D1:1", "D11:26"],
+        ("D4:36",): [],
+        (): [],
+    }
+    assert {recorded: mended(recorded, turns) for recorded in mends} == mends
+
+
+def test_a_finding_without_better_evidence_leaves_the_recorded_in_doubt(small: str) -> None:
+    findings = [
+        {"question_id": "locomo_0_qa0", "error_type": "WRONG_CITATION", "correct_evidence": ["D1:2"]},
+        {"sample_id": "conv-1", "qa_index": 0, "error_type": "WRONG_CITATION", "correct_evidence": None},
+        {"sample_id": "conv-1", "qa_index": 2, "error_type": "NEW_KIND"},
+    ]
+    (Path(small) / AUDIT_FILE).write_text(json.dumps(findings))
+    found = {one.question_id: one for one in Locomo(small).evidence_ledger().corrections}
+    assert found["conv-1/0"].becomes == found["conv-1/0"].was == ("D2:1",)
+    assert [found[name].in_doubt for name in ("conv-1/0", "conv-1/2")] == [True, True]
+    assert found["conv-1/2"].reason == "new_kind"
+    findings[0]["question_id"] = "locomo_12_qa0"
+    (Path(small) / AUDIT_FILE).write_text(json.dumps(findings))
+    with pytest.raises(DatasetError, match=r"'question_id' must be locomo_CONVERSATION_qaINDEX"):
+        Locomo(small).evidence_ledger()
+
+
 def test_a_ledger_of_other_evidence_is_refused(small: str) -> None:
     (Path(small) / "ledger.jsonl").write_text(ledger_text([Correction("conv-1/0", ("D1:1",), (), True, "", "me", "1")]))
     with pytest.raises(DatasetError, match=r"the evidence of 'conv-1/0' was \['D1:1'\], but \['D2:1'\] is recorded"):
