@@ -27,6 +27,7 @@ PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
     "tune": "search a space of settings for the best, cross-validated by conversation",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
+    "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
     "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
     "import": "read a preset or a plugin's configuration back",
     "questions": "check questions of your own against the sessions they are about; make some where there are none",
@@ -51,6 +52,7 @@ _PARTS = {"questions": ("check", "make")}
 _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
+    "judge",
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query"),
 )

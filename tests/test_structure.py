@@ -25,6 +25,8 @@ ONLY_IN = {
     "hydra": {
         f"pipelines.config.{name}" for name in ("building", "command_line", "composition", "explanation", "launcher")
     },
+    "starlette": {"eval.judging.page"},
+    "uvicorn": {"eval.judging.page"},
     "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.registry"},
 }
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}
@@ -37,6 +39,7 @@ FLOORS = {
     ],
     "eval": [
         *("significance", "stopwatch", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures"),
+        "judging",
         *("arms", "experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],
     "pipelines": ["config", "views", "steps", "commands"],

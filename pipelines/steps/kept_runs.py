@@ -25,6 +25,10 @@ class KeptRun:
     summary: Mapping[str, Any]
     ranked: pl.DataFrame
     """arm, workspace_id, query_id, message_id, rank, score: of each arm, read as a ranking of messages."""
+    run: pl.DataFrame
+    """As in `Outcome`."""
+    documents: pl.DataFrame
+    """As in `Outcome`."""
     config: DictConfig
 
 
@@ -63,7 +67,7 @@ def _kept(folder: Path, name: str, summary: Mapping[str, Any]) -> KeptRun:
     run, documents = (pl.read_parquet(folder / f"{file}.parquet") for file in ("run", "documents"))
     config = OmegaConf.load(folder / CONFIG)
     assert isinstance(config, DictConfig)
-    return KeptRun(name, folder, summary, ranked_messages(run, documents), config)
+    return KeptRun(name, folder, summary, ranked_messages(run, documents), run, documents, config)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -1,0 +1,272 @@
+"""lcm judge RUN ... into=FOLDER [judge=NAME] [from=FILE] [language_model=NAME] [report=true] [KEY=VALUE]
+
+Judge what runs found: the first messages of each run's rankings are pooled, and a page on this machine (127.0.0.1)
+shows them one at a time, each with its question and the messages around it: 1 relevant, 2 partly, 3 not, S skip,
+U undo. Which run found a message, and where, does not show. Stop whenever you like: the same command goes on.
+
+  lcm judge runs/a runs/b into=qrels                    judge on a page
+  lcm judge runs/a runs/b into=qrels judge=bo           a second judge; the report tells how far both agree
+  lcm judge runs/a runs/b into=qrels language_model=openai_compatible    a model judges; its replies are recorded
+  lcm judge runs/a runs/b into=qrels from=their.qrels   take over TREC qrels
+  lcm judge runs/a runs/b into=qrels report=true        tell what is judged, and what follows from it
+
+  depth=10           how many messages of each ranking go into the pool
+  arms=system,bm25   whose rankings of each run
+  queries=N          pool N queries alone, spread over all
+  measure=nDCG@10    what the report estimates
+  port=N             of the page; else a free one
+  open=false         do not open a browser
+
+FOLDER holds judgements.jsonl (every judgement, a line each), qrels.trec (for other tools, and for `lcm evaluate` with
+judgements=FOLDER/qrels.trec) and questions.jsonl (for dataset=own). Where people judged some queries and a model many,
+the report gives a prediction-powered interval: people's own, narrower by as much as the model deserves."""
+
+import sys
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from eval.dataset.collected import document_ids
+from eval.dataset.dataset import Dataset
+from eval.exchange.trec import read_trec_qrels, write_trec_qrels
+from eval.judging.agreement import agreements, qrels_of
+from eval.judging.estimate import Estimate, estimated
+from eval.judging.judgement import GRADES, Judgement
+from eval.judging.judgement_file import JudgementFile
+from eval.judging.model_judge import ModelJudge
+from eval.judging.pool import pooled
+from eval.judging.ppi import PoweredMean
+from eval.judging.session import JudgingSession
+from eval.measures.measure import RunReading
+from eval.measures.names import SYSTEM_ARM
+from eval.questions.files import write_questions
+from eval.questions.question import Evidence, Question
+from lcm.clock import format_instant
+from lcm.errors import LcmError
+from pipelines.config import building, composition
+from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
+from pipelines.views.terminal import progress, say, show_table, warn
+
+_OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What is judged: a pool of runs over a dataset, and the file of judgements."""
+
+    runs: Sequence[KeptRun]
+    arms: Sequence[str]
+    dataset: Dataset
+    pool: pl.DataFrame
+    file: JudgementFile
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm judge RUN ... into=FOLDER [KEY=VALUE ...]`."""
+    command = told_apart(arguments, _OURS)
+    if foreign := [one for one in command.overrides if not one.startswith("language_model")]:
+        raise LcmError(
+            f"no such key: {foreign[0].partition('=')[0]!r}; choose from: {', '.join(_OURS)}, language_model"
+        )
+    judging = _judging(command)
+    if command.overrides:
+        _by_model(judging, command)
+    elif "from" in command.settings:
+        _from_file(judging, Path(command.settings["from"]).expanduser(), command.settings.get("judge"))
+    elif not command.flag("report"):
+        _on_a_page(judging, command)
+    _export(judging)
+    _report(judging, command.settings.get("measure", "nDCG@10"))
+    return 0
+
+
+def _judging(command: CommandArguments) -> Judging:
+    if "into" not in command.settings:
+        raise LcmError("into=FOLDER is missing: the folder that is to hold the judgements")
+    if not command.words:
+        raise LcmError("name the runs whose rankings are to be judged: folders that `lcm evaluate` wrote")
+    runs = kept_runs([Path(word) for word in command.words])
+    dataset = dataset_of_runs(runs)
+    arms = command.settings.get("arms", SYSTEM_ARM).strip("[]").split(",")
+    known = list(dict.fromkeys(arm for run in runs for arm in run.ranked["arm"].unique(maintain_order=True)))
+    if unknown := [arm for arm in arms if arm not in known]:
+        raise LcmError(f"no run has the arm {unknown[0]!r}; arms may be some of: {', '.join(known)}")
+    names = document_ids(dataset)
+    rankings = []
+    for run in runs:
+        ranked = run.ranked.filter(pl.col("arm").is_in(arms))
+        places = ranked.select("workspace_id", "message_id").iter_rows()
+        ranked = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
+        rankings.append(ranked)
+    asked = [query.query_id for query in dataset.queries]
+    wanted = command.number("queries")
+    if wanted is not None and wanted < len(asked):
+        asked = [asked[i * len(asked) // wanted] for i in range(wanted)]
+    pool = pooled(rankings, command.number("depth") or 10, asked)
+    if pool.is_empty():
+        raise LcmError("there is nothing to judge: the runs answered no query")
+    file = JudgementFile(Path(command.settings["into"]).expanduser())
+    return Judging(runs, arms, dataset, pool, file)
+
+
+def _on_a_page(judging: Judging, command: CommandArguments) -> None:
+    from eval.judging.page import JudgingPage
+
+    judge = command.settings.get("judge", "me")
+    _require_kind(judging.file, judge, "human")
+    session = JudgingSession(judging.pool, judging.dataset, judging.file, judge, _now)
+    port = command.number("port") or 0
+    try:
+        page = JudgingPage(session, port)
+    except OSError as error:
+        raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
+    state = session.state()
+    say(f"{state['done']} of {state['total']} messages are judged by {judge}; judge here, Ctrl-C ends: {page.address}")
+    if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
+        webbrowser.open(page.address)
+    page.serve()
+
+
+def _by_model(judging: Judging, command: CommandArguments) -> None:
+    config = composition.composed(command.overrides)
+    model = building.build(config, "language_model")
+    named = building.resolved(config)["language_model"].get("model", {}).get("model", "model")
+    judge = command.settings.get("judge", str(named))
+    _require_kind(judging.file, judge, "model")
+    waiting = len(judging.pool) - len([1 for pair in judging.pool.iter_rows() if pair in judging.file.of(judge)])
+    without = 0
+    with progress() as show:
+        for done, has_grade in enumerate(
+            ModelJudge(model, judge).judged(judging.pool, judging.dataset, judging.file, _now), 1
+        ):
+            show("judging", done, waiting)
+            without += not has_grade
+    if without:
+        warn(f"{without} messages have no grade: the model's replies held none; the same command asks again")
+
+
+def _from_file(judging: Judging, path: Path, named: str | None) -> None:
+    """Take the judgements of a file over: those of the dataset's queries and messages."""
+    judge = named or path.stem
+    _require_kind(judging.file, judge, "file")
+    workspace = {query.query_id: query.workspace_id for query in judging.dataset.queries}
+    known = {(place, name) for (place, _), name in document_ids(judging.dataset).items()}
+    rows = list(read_trec_qrels(path).iter_rows())
+    ours = [row for row in rows if row[0] in workspace and (workspace[row[0]], row[1]) in known]
+    if not ours:
+        raise LcmError(f"{path} judges no message of this dataset for any query of it")
+    if len(ours) < len(rows):
+        warn(
+            f"{len(rows) - len(ours)} of {len(rows)} judgements in {path} are of queries or messages that are not there"
+        )
+    said = judging.file.of(judge)
+    new = [
+        Judgement(query, document, max(grade, 0), judge, "file", "judged", _now()) for query, document, grade in ours
+    ]
+    judging.file.add(one for one in new if one.pair not in said or said[one.pair].relevance != one.relevance)
+
+
+def _require_kind(file: JudgementFile, judge: str, kind: str) -> None:
+    if file.judges().get(judge, kind) != kind:
+        raise LcmError(f"judge {judge!r} of {file.path} is a {file.judges()[judge]}: name another, judge=NAME")
+
+
+def _export(judging: Judging) -> None:
+    """Write what is judged, whole or not at all, for evaluations and other tools."""
+    qrels = qrels_of(judging.file)
+    folder = judging.file.path.parent
+    if qrels.is_empty():
+        return
+    write_trec_qrels(folder / "qrels.trec", qrels)
+    message = {(place[0], name): place[1] for place, name in document_ids(judging.dataset).items()}
+    relevant: dict[str, list[str]] = {}
+    for query, document, relevance in qrels.iter_rows():
+        if relevance:
+            relevant.setdefault(query, []).append(document)
+    questions = [
+        Question(
+            query.query_id,
+            query.text,
+            tuple(Evidence(message_ids=(message[query.workspace_id, one],)) for one in relevant[query.query_id]),
+            asked_at=query.asked_at,
+            category=query.category,
+            workspace=query.workspace_id,
+            generated=judging.dataset.generated,
+        )
+        for query in judging.dataset.queries
+        if query.query_id in relevant
+    ]
+    if questions:
+        write_questions(questions, folder / "questions.jsonl")
+
+
+def _report(judging: Judging, measure: str) -> None:
+    file, pool = judging.file, judging.pool
+    judged = qrels_of(file).select("query_id", "document_id")
+    held = len(pool.join(judged, on=["query_id", "document_id"], how="semi"))
+    say(f"{held} of {len(pool)} pooled messages of {pool['query_id'].n_unique()} queries are judged")
+    rows = []
+    for judge, kind in file.judges().items():
+        said = list(file.of(judge).values())
+        least = {
+            name: sum(one.relevance == grade for one in said) for name, grade in GRADES.items() if name != "relevant"
+        }
+        relevant = sum((one.relevance or 0) >= GRADES["relevant"] for one in said)
+        rows.append((judge, kind, relevant, *least.values(), sum(one.state == "skipped" for one in said)))
+    if rows:
+        show_table(
+            ("judge", "kind", "relevant", "partly", "not", "skipped"), rows, ("relevant", "partly", "not", "skipped")
+        )
+    both = [
+        (" and ".join(one.judges), one.n, f"{one.equal:.3f}", "-" if one.kappa is None else f"{one.kappa:.3f}")
+        for one in agreements(file)
+    ]
+    if both:
+        show_table(("judges", "n", "equal", "Cohen's kappa"), both, ("n", "equal", "Cohen's kappa"))
+    _show_estimates(judging, measure)
+    if held:
+        say(f"Kept: {file.path.parent}; evaluate by it: lcm evaluate judgements={file.path.parent / 'qrels.trec'}")
+
+
+def _show_estimates(judging: Judging, measure: str) -> None:
+    messages = {name: place for place, name in document_ids(judging.dataset).items()}
+    rows = []
+    for run in judging.runs:
+        for arm in judging.arms:
+            ranked = run.run.filter(arm=arm)
+            if ranked.is_empty():
+                continue
+            reading = RunReading(arm, ranked, run.documents, judging.dataset)
+            found = estimated(measure, reading, messages, judging.pool, list(judging.file), _CONFIDENCE)
+            rows.append((f"{run.name} {arm}", *_cells(found)))
+    if any(cell != "-" for row in rows for cell in row[1:]):
+        say(f"{measure} over the queries whose whole pool is judged [95% interval]")
+        columns = ("by people", "by the model", "by both (prediction-powered)", "the model's weight")
+        show_table(("run", *columns), rows, columns)
+
+
+def _cells(found: Estimate) -> tuple[str, ...]:
+    both = found.both
+    return (
+        _cell(found.people),
+        "-" if found.model is None else f"{found.model:.3f}",
+        _cell(both),
+        "-" if both is None else f"{both.weight:.2f}",
+    )
+
+
+def _cell(mean: PoweredMean | None) -> str:
+    if mean is None:
+        return "-"
+    others = f"+{mean.others}" if mean.others else ""
+    return f"{mean.value:.3f} [{mean.low:.3f} {mean.high:.3f}] n={mean.n}{others}"
+
+
+def _now() -> str:
+    return format_instant(datetime.now(UTC))
