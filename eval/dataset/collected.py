@@ -79,7 +79,7 @@ def _candidates(dataset: Dataset, names: dict[tuple[str, str], str]) -> Iterator
     for transcript in dataset.transcripts:
         known = EPOCH
         for message in transcript.messages:
-            known = message.created_at or known
+            known = max(known, message.created_at or known)
             said[transcript.workspace_id].append((known, names[transcript.workspace_id, message.message_id]))
     for query in dataset.queries:
         visible = (name for instant, name in said[query.workspace_id] if instant <= query.asked_at)

@@ -74,8 +74,8 @@ def powered_mean(
 
 def _best_weight(y: np.ndarray, f: np.ndarray, g: np.ndarray) -> float:
     """cov(y, f) / ((1 + n / m) var(f)), the least variance, kept in [0, 1]."""
-    spread = float(np.concatenate([f, g]).var(ddof=1))
-    if spread == 0:
+    everywhere = np.concatenate([f, g])
+    if np.ptp(everywhere) == 0:  # its variance need not come out as 0
         return 0.0
-    best = float(np.cov(y, f, ddof=1)[0, 1]) / ((1 + len(y) / len(g)) * spread)
+    best = float(np.cov(y, f, ddof=1)[0, 1]) / ((1 + len(y) / len(g)) * float(everywhere.var(ddof=1)))
     return min(max(best, 0.0), 1.0)

@@ -12,6 +12,7 @@ from eval.judging.judgement import GRADES, Judgement
 from eval.judging.judgement_file import JudgementFile
 from lcm.clock import format_instant
 from lcm.records.conversation import Message
+from lcm.transcript.passages import PASSAGE_KINDS
 from lcm.writing.extraction.wording import words_of
 
 AROUND = 3
@@ -129,7 +130,7 @@ class JudgingSession:
 
 
 def _shown(message: Message, *, is_judged: bool) -> dict[str, Any]:
-    words = words_of(message, author_prefix=False, tool_calls=True)
+    words = words_of(message, author_prefix=False, kinds=PASSAGE_KINDS)
     most = _LONGEST if is_judged else _LONGEST_AROUND
     return {
         "who": message.author or message.role,

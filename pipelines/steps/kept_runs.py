@@ -12,7 +12,8 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import CONFIG, read_summary
 from eval.measures.ranked_messages import ranked_messages
 from lcm.errors import LcmError
-from pipelines.steps.point import loader_of
+from pipelines.config import building
+from pipelines.steps.point import dataset_of, loader_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def dataset_of_runs(runs: Sequence[KeptRun]) -> Dataset:
         LcmError: if its files have changed since.
     """
     config, told = runs[0].config, runs[0].summary["dataset"]
-    dataset = loader_of(config).load()
+    parts = {"dataset": loader_of(config), "replay": building.build(config, "replay")}
+    parts["distractors"] = building.build(config, "distractors") if "distractors" in config else {}
+    dataset = dataset_of(parts)
     if dataset.digest != told["digest"]:
         raise LcmError(f"dataset {told['name']!r} has changed since {runs[0].folder}: run `lcm evaluate` again")
     return dataset

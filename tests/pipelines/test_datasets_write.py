@@ -13,6 +13,7 @@ from tests.pipelines.conftest import QUICK, Lcm
 RUN = (*QUICK, "measures.retention.budgets=[]", "hydra.run.dir=first")
 
 
+@pytest.mark.full
 def test_a_run_is_written_measured_by_others_and_read_back_as_an_arm(lcm: Lcm) -> None:
     controls = [one for one in RUN if one != "arms=none"]
     first = lcm("evaluate", *controls)

@@ -265,4 +265,4 @@ def test_where_judgements_say_what_was_looked_at_the_rest_is_told() -> None:
     told = retrieval.flags(
         judged.with_columns(arm=pl.lit("system")), SINGLE.with_columns(session_id=pl.lit("s")), pooled
     )
-    assert told[0] == "nobody judged 50.0% of the system's first 4 messages: these count as not relevant"
+    assert told[0] == "nobody judged 50.0% of the first 4 messages that the system found: they count as not relevant"

@@ -1,0 +1,172 @@
+"""A judge at a keyboard, in headless Chromium: 40 documents, judged as the sample's own judgements say."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ir_measures
+import polars as pl
+import pytest
+from ir_measures import R, nDCG
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.sample import Sample
+from lcm.transcript.passages import PASSAGE_KINDS, text_of
+from pipelines import cli
+from tests.pipelines.conftest import QUICK
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"),
+]
+KEYS = {1: "1", 0: "3"}
+
+
+@contextmanager
+def judging(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`lcm judge` as a user starts it, and the address that it prints."""
+    command = [sys.executable, "-m", "pipelines.cli", "judge", *arguments]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        yield process, re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)[0]
+    finally:
+        process.kill()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    for one in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900", profile):
+        options.add_argument(one)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+class Judge:
+    """Sees what stands on the page, and presses keys."""
+
+    def __init__(self, driver: webdriver.Chrome, address: str) -> None:
+        self.driver = driver
+        driver.get(address)
+        WebDriverWait(driver, 20).until(lambda _: self.text("count"))
+
+    def text(self, name: str) -> str:
+        return self.driver.find_element(By.ID, name).text
+
+    def marked(self) -> str:
+        return self.driver.find_element(By.CSS_SELECTOR, ".judged .text").get_attribute("textContent")
+
+    def pair(self) -> tuple[str, str]:
+        """What is judged, by its ids, which the page does not show."""
+        return tuple(self.driver.execute_script("return [state.task.query_id, state.task.document_id]"))
+
+    def press(self, key: str) -> None:
+        """Press a key, and wait until the page counts otherwise."""
+        before = self.text("count")
+        self.driver.find_element(By.TAG_NAME, "body").send_keys(key)
+        WebDriverWait(self.driver, 20, 0.02).until(lambda _: self.text("count") != before)
+
+
+def test_forty_documents_judged_by_keyboard_give_the_measures_of_ir_measures(
+    browser: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    quick = [one for one in QUICK if one != "arms=none"]
+    assert cli.run(["evaluate", *quick, "measures.retention.budgets=[]", "hydra.run.dir=run"]) == 0
+    assert cli.run(["datasets", "write", "run", "to=sample"]) == 0
+    sample = Sample().load()
+    relevant = {(query, message) for query, message, _ in sample.qrels.iter_rows()}
+    asked = {query.query_id: query.text for query in sample.queries}
+    words = {
+        message.message_id: text_of(message, PASSAGE_KINDS) for one in sample.transcripts for message in one.messages
+    }
+    arguments = ("run", "into=qrels", "queries=4", "arms=system,bm25", "depth=10")
+    with judging(tmp_path, *arguments) as (process, address):
+        judge = Judge(browser, address)
+        total = int(judge.text("count").split()[-1])
+        assert total >= 40
+        for number in range(40):
+            assert judge.text("count") == f"{number} of {total}"
+            pair = judge.pair()
+            assert (judge.text("query"), judge.marked()) == (asked[pair[0]], words[pair[1]])
+            if number == 7:  # a slip, taken back
+                judge.press("2")
+                judge.press("u")
+                assert judge.pair() == pair
+            judge.press(KEYS[int(pair in relevant)])
+        assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert f"40 of {total} pooled messages of 4 queries are judged" in out
+    qrels = list(ir_measures.read_trec_qrels("qrels/qrels.trec"))
+    assert len(qrels) == 40
+    assert all((one.relevance == 2) == ((one.query_id, one.doc_id) in relevant) for one in qrels)
+
+    assert cli.run(["evaluate", *quick, "judgements=qrels/qrels.trec", "hydra.run.dir=judged"]) == 0
+    values = pl.read_parquet("judged/per_query.parquet")
+    for arm in ("system", "bm25", "dense"):
+        run = list(ir_measures.read_trec_run(f"sample/runs/run.{arm}.trec"))
+        for name, measure in (("recall@10", R @ 10), ("nDCG@10", nDCG @ 10)):
+            ours = dict(values.filter(arm=arm, measure=name).select("query_id", "value").iter_rows())
+            theirs = {one.query_id: one.value for one in ir_measures.iter_calc([measure], qrels, run)}
+            assert ours == pytest.approx({query: theirs[query] for query in ours})
+            assert len(ours) >= 2
+
+
+def hostile() -> Dataset:
+    """Messages that would run, break out, or hide what stands behind them."""
+    from tests.support.workspaces import queries, transcript
+
+    talk = transcript(
+        [
+            "<img src=x onerror=\"document.title='taken'\">",
+            "</p><script>document.title='taken'</script>",
+            "\u202eabc <b>",
+        ]
+    )
+    asked = tuple(queries(["<script>document.title='taken'</script> & so on?"]))
+    qrels = pl.DataFrame([("q0", "talk:0", 1)], schema=QRELS_SCHEMA, orient="row")
+    return Dataset("hostile", "as is", "0" * 64, (talk,), asked, qrels)
+
+
+def test_words_that_would_be_markup_are_shown_as_they_are(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    import threading
+
+    from eval.judging.judgement_file import JudgementFile
+    from eval.judging.page import JudgingPage
+    from eval.judging.session import JudgingSession
+
+    data = hostile()
+    pool = pl.DataFrame({"query_id": ["q0"] * 3, "document_id": [f"talk:{i}" for i in range(3)]})
+    page = JudgingPage(JudgingSession(pool, data, JudgementFile(tmp_path), "ada", lambda: ""))
+    thread = threading.Thread(target=page.serve)
+    thread.start()
+    judge = Judge(browser, page.address)
+    for message in data.transcripts[0].messages:
+        assert judge.text("query") == data.queries[0].text
+        assert judge.marked() == message.content
+        assert browser.title == "lcm judge"
+        assert browser.find_elements(By.CSS_SELECTOR, "main img, main script, main b b") == []
+        judge.press("s")
+    assert judge.text("tally") == "0 relevant, 0 partly relevant, 0 not relevant, 3 skipped"
+    browser.find_element(By.TAG_NAME, "body").send_keys("f")
+    thread.join(20)
+    assert not thread.is_alive()

@@ -1,0 +1,217 @@
+"""`lcm judge`: pools, judges of three kinds, what is kept and what follows from it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copytree
+
+import ir_measures
+import polars as pl
+import pytest
+import requests
+from ir_measures import nDCG
+
+from pipelines import cli
+from pipelines.cli import BAD_INPUT
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked
+from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.support.local_server import said, served
+
+RUNS = (*QUICK, "measures.retention.budgets=[]")
+
+
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("judge")]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the sample, a third over other data, and the sample's own judgements as files."""
+    folder = tmp_path_factory.mktemp("judged")
+    controls = [one for one in RUNS if one != "arms=none"]
+    of_beir = ("dataset=beir", "dataset.directory=sample")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LCM_CACHE_DIR", str(folder / "cache"))
+        patch.chdir(folder)
+        assert cli.run(["evaluate", *controls, "hydra.run.dir=first"]) == 0
+        assert cli.run(["evaluate", *RUNS, "fusion=reciprocal_rank", "hydra.run.dir=second"]) == 0
+        assert cli.run(["datasets", "write", "first", "to=sample"]) == 0
+        assert cli.run(["evaluate", *RUNS, *of_beir, "hydra.run.dir=other"]) == 0
+    return folder
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    """A copy of them, in which `lcm` works."""
+    return copytree(made, tmp_path / "here")
+
+
+def judge(lcm: Lcm, *arguments: str) -> Finished:
+    return lcm("judge", "first", "second", "into=qrels", *arguments)
+
+
+def judgements(place: Path) -> list[dict]:
+    return [json.loads(line) for line in (place / "qrels" / "judgements.jsonl").read_text().splitlines()]
+
+
+def test_a_file_is_taken_over_and_evaluated_by(lcm: Lcm, runs: Path) -> None:
+    done = judge(lcm, "from=sample/qrels.trec", "judge=author")
+    assert done.code == 0, done.stderr
+    held, total = map(int, re.findall(r"(\d+) of (\d+) pooled messages of 102 queries are judged", done.stdout)[0])
+    assert 0 < held < total  # the rest of the pool nobody judged: not even the sample's author said so
+    taken = judgements(runs)
+    assert len(taken) == 228
+    assert {(one["judge"], one["kind"], one["relevance"]) for one in taken} == {("author", "file", 1)}
+    assert ir_measures_of(runs / "qrels" / "qrels.trec") == ir_measures_of(runs / "sample" / "qrels.trec")
+    again = judge(lcm, "from=sample/qrels.trec", "judge=author")
+    assert again.stdout == done.stdout
+    assert len(judgements(runs)) == 228  # what is known is not written again
+    questions = [json.loads(line) for line in (runs / "qrels" / "questions.jsonl").read_text().splitlines()]
+    assert len(questions) == 91
+    assert all(one["evidence"] and one["asked_at"] and one["workspace"] for one in questions)
+    evaluated = lcm("evaluate", *RUNS, "judgements=qrels/qrels.trec", "hydra.run.dir=again")
+    assert evaluated.code == 0, evaluated.stderr
+    mine, first = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "first"))
+    assert mine["measures"] == first["measures"]
+
+
+def ir_measures_of(path: Path) -> set[tuple[str, str, int]]:
+    return {(one.query_id, one.doc_id, one.relevance) for one in ir_measures.read_trec_qrels(str(path))}
+
+
+def test_a_model_judges_and_with_people_it_gives_a_powered_interval(lcm: Lcm, runs: Path) -> None:
+    """The model calls relevant what shares a long word with the question; a person agreed on 4 of 12 queries."""
+
+    def answer(asked: Asked) -> Answer:
+        prompt = asked.body["messages"][-1]["content"]
+        question, excerpt = prompt.split("Excerpt:")
+        marked = next(line for line in excerpt.splitlines() if line.startswith(">>> "))
+        words = {word.lower() for word in re.findall(r"\w{5,}", question)}
+        return said(json.dumps({"relevance": 2 if any(word in marked.lower() for word in words) else 0}))
+
+    with served(answer) as asked:
+        model = ("language_model=openai_compatible", "language_model.model.base_url=${oc.env:LCM_TEST_SERVER}/v1")
+        part = ("queries=12", "depth=4")
+        done = judge(lcm, *part, *model, "language_model.model.model=tiny")
+        assert done.code == 0, done.stderr
+        pooled = len(asked)
+        assert f"{pooled} of {pooled} pooled messages of 12 queries are judged" in done.stdout
+        assert {(one["judge"], one["kind"]) for one in judgements(runs)} == {("tiny", "model")}
+        again = judge(lcm, *part, *model, "language_model.model.model=tiny")
+        assert again.code == 0
+        assert len(asked) == pooled  # nothing is asked twice
+    mine = judgements(runs)
+    queries = list(dict.fromkeys(one["query_id"] for one in mine))[:4]
+    rows = [
+        f"{one['query_id']} 0 {one['document_id']} {one['relevance'] if i % 5 else 0}"
+        for i, one in enumerate(mine)
+        if one["query_id"] in queries
+    ]
+    (runs / "person.trec").write_text("\n".join(rows))
+    done = judge(lcm, *part, "from=person.trec")
+    assert done.code == 0, done.stderr
+    assert re.search(rf"tiny and person +│ +{len(rows)} ", done.stdout)
+    row = next(line for line in done.stdout.splitlines() if line.startswith("│ first system"))
+    _, _, people, by_model, both, weight, _ = (cell.strip() for cell in row.split("│"))
+    assert people.endswith("n=4")
+    assert both.endswith("n=4+8")
+    assert 0 <= float(by_model) <= 1
+    assert 0 <= float(weight) <= 1
+
+
+def test_a_judge_who_is_killed_goes_on_where_it_was(lcm: Lcm, runs: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pipelines.cli",
+        "judge",
+        "first",
+        "into=qrels",
+        "queries=3",
+        "depth=3",
+        "judge=ada",
+    ]
+
+    def begun() -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(command, cwd=runs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        return process, re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)[0]
+
+    def say(address: str, grade: str) -> dict:
+        task = requests.get(f"{address}state", timeout=20).json()["task"]
+        body = {key: task[key] for key in ("query_id", "document_id")} | {"grade": grade}
+        return requests.post(f"{address}say", json=body, timeout=20).json()
+
+    process, address = begun()
+    for grade in ("relevant", "not", "partly"):
+        state = say(address, grade)
+    process.send_signal(signal.SIGKILL)
+    process.wait(20)
+    with (runs / "qrels" / "judgements.jsonl").open("a") as file:
+        file.write('{"query_id":"q001","docum')  # a line that it was writing
+    process, address = begun()
+    assert requests.get(f"{address}state", timeout=20).json() == state
+    assert state["done"] == 3
+    say(address, "not")
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert "4 of 9 pooled messages of 3 queries are judged" in out
+    assert [one["relevance"] for one in judgements(runs)] == [2, 0, 1, 0]
+    grades = sorted(one.relevance for one in ir_measures.read_trec_qrels(str(runs / "qrels" / "qrels.trec")))
+    assert grades == [0, 0, 1, 2]
+
+
+def test_a_judged_pool_says_what_nobody_judged(lcm: Lcm, runs: Path) -> None:
+    """The first five of the system are judged by the sample's judgements, all others as not relevant."""
+    relevant = ir_measures_of(runs / "sample" / "qrels.trec")
+    found = list(ir_measures.read_trec_run(str(runs / "sample" / "runs" / "first.system.trec")))
+    ranked: dict[str, list] = {}
+    for one in sorted(found, key=lambda one: -one.score):
+        ranked.setdefault(one.query_id, []).append(one.doc_id)
+    pairs = {(query, name) for query, names in ranked.items() for name in names[:5]}
+    rows = [f"{query} 0 {name} {int((query, name, 1) in relevant)}" for query, name in sorted(pairs)]
+    (runs / "pool.trec").write_text("\n".join(rows))
+    assert judge(lcm, "from=pool.trec", "depth=5").code == 0
+    done = lcm("evaluate", *RUNS, "judgements=qrels/qrels.trec", "hydra.run.dir=pooled")
+    assert done.code == 0, done.stderr
+    values = pl.read_parquet(runs / "pooled" / "per_query.parquet").filter(arm="system")
+    measured = {
+        name: dict(values.filter(measure=name).select("query_id", "value").iter_rows())
+        for name in values["measure"].unique()
+    }
+    assert set(measured["judged@5"].values()) == {1.0}
+    assert all(value == 5 / min(10, len(ranked[query])) for query, value in measured["judged@10"].items())
+    assert "nobody judged" in done.stdout
+    assert "judged@10" in done.stdout
+    theirs = {
+        one.query_id: one.value
+        for one in ir_measures.iter_calc([nDCG @ 10], list(ir_measures.read_trec_qrels(str(runs / "pool.trec"))), found)
+    }
+    assert measured["nDCG@10"] == pytest.approx({query: theirs[query] for query in measured["nDCG@10"]})
+
+
+def test_what_cannot_be_judged_is_told_in_one_line(lcm: Lcm, runs: Path) -> None:
+    (runs / "foreign.trec").write_text("nobody 0 asked 1\n")
+    cases = {
+        ("first",): "into=FOLDER is missing",
+        ("into=qrels",): "name the runs whose rankings are to be judged",
+        ("first", "other", "into=qrels"): "other is a run over other data than first",
+        ("nowhere", "into=qrels"): "nowhere is not a complete run",
+        ("first", "into=qrels", "arms=best"): "no run has the arm 'best'; arms may be some of: system, bm25",
+        ("first", "into=qrels", "dept=4"): "no such key: 'dept'; did you mean depth?",
+        ("first", "into=qrels", "fusion=unified"): "no such key: 'fusion'; choose from: into, depth",
+        ("first", "into=qrels", "depth=0"): "depth must be a whole number >= 1, got '0'",
+        ("first", "into=qrels", "report=true", "measure=best"): "unknown measure 'best'",
+        ("first", "into=qrels", "from=foreign.trec"): "judges no message of this dataset",
+        ("first", "into=qrels", "language_model=none"): "no language model is configured",
+    }
+    for arguments, told in cases.items():
+        done = lcm("judge", *arguments)
+        assert (done.code, told in done.stderr, done.stderr.count("\n")) == (BAD_INPUT, True, 1), done.stderr
+    assert judge(lcm, "from=sample/qrels.trec", "judge=ada").code == 0
+    refused = judge(lcm, "judge=ada")
+    assert "judge 'ada' of qrels/judgements.jsonl is a file: name another, judge=NAME" in refused.stderr
