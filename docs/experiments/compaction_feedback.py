@@ -119,9 +119,7 @@ def main(overrides: Sequence[str]) -> None:
         common = [*COMMON, f"compaction.rules={rules}", *overrides]
         arms = {
             (fusion, delta): cached(
-                building.build(
-                    composition.composed([*common, *chosen, f"fusion.summary_delta={delta}"]), "memory"
-                )
+                building.build(composition.composed([*common, *chosen, f"fusion.summary_delta={delta}"]), "memory")
             )
             for fusion, chosen in FUSIONS.items()
             for delta in DELTAS
