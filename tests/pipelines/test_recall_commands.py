@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lcm.records.conversation import Message, Part
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
-from tests.lcm.context.recall.dags import fold, talk
+from tests.lcm.context.recall.dags import START, TOKENS, fold, talk
 from tests.pipelines.conftest import Lcm
 
 COMMANDS = ("grep", "describe", "expand", "expand-query")
@@ -127,3 +128,26 @@ def test_help_has_an_example(lcm: Lcm, command: str) -> None:
     finished = lcm(command, "--help")
     assert finished.code == 0
     assert f"\n  lcm {command} " in finished.stdout
+
+
+def test_whatever_id_a_command_prints_every_command_takes(lcm: Lcm, tmp_path: Path) -> None:
+    path = tmp_path / "calls.db"
+    call = Part("tool", tool_name="write", tool_input='{"path": "kettle.py", "content": "' + "x " * 20_000 + '"}')
+    with Store(path) as made:
+        talk(made, "talk", ["Look at the kettle."])
+        made.append("talk", [Message("wrote", "assistant", "", "s", START, parts=(call,))], TOKENS)
+        summary_id = fold(made, "talk", 0, 2, "A blue thing.")
+    store = f"store={path}"
+    for named in ("msg#2", "wrote"):
+        assert "[tool write] path: kettle.py" in lcm("grep", named, store).stdout
+        described = lcm("describe", named, store).stdout
+        assert "LCM_MESSAGE msg#2\nid wrote\n" in described
+        assert "tokens left out]" in described
+        assert lcm("describe", named, store, "content=true").stdout.rstrip().endswith("x x x x")
+        assert "[tool write] path: kettle.py" in lcm("expand", named, store).stdout
+        assert "msg#2" in lcm("expand-query", "Which kettle.py?", store, f"ids={named}").stdout
+    assert "[tool write] path: kettle.py" in lcm("expand", summary_id, store).stdout
+    for conversation in ("talk", "1"):
+        assert "msg#2" in lcm("grep", "kettle.py", store, f"conversation={conversation}").stdout
+        assert "LCM_SUMMARY" in lcm("describe", summary_id, store, f"conversation={conversation}").stdout
+    assert "there is no conversation '7'" in lcm("grep", "x", store, "conversation=7").stderr

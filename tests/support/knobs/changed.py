@@ -229,6 +229,7 @@ CHANGED: Mapping[str, Any] = {
     "embedder/onnx:pooling": "cls",
     "embedder/onnx:threads": 1,
     "embedder/onnx:truncate_dim": 8,
+    **{f"extraction/{name}:passages": ["words"] for name in ("verbatim", "window")},
     "extraction/llm:max_chars": 300,
     "extraction/llm:min_messages": 20,
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
