@@ -59,7 +59,8 @@ class Beam:
         title="BEAM: long conversations of four sizes with twenty probing questions each; 38 in the development part",
         licence="CC BY-SA 4.0 on the data card, none in the repository: for measuring only, not shipped",
         origin="mohammadtavakoli78/BEAM commit b2a3ee8ba12d; Hugging Face Mohammadta/BEAM and BEAM-10M",
-        how_to_get="`lcm datasets get beam`, or chats/<size> of the repository, or <size>-*.parquet; one size will do",
+        how_to_get="`lcm datasets get beam release=parquet_100K`, or by hand <size>-*.parquet, or the repository's "
+        "chats/<size>; one size is enough",
         releases=RELEASES,
     )
 

@@ -267,10 +267,11 @@ def _said(chat: list[Any], place: str) -> Iterator[Said]:
             for number, messages in _batches(batches, f"{place}: {plan}".rstrip(": "))
             for record in messages
         ]
-        numbers = [one.number for one in said]
-        if len(set(numbers)) < len(numbers):
-            doubled = next(one for index, one in enumerate(said) if one.number in numbers[:index])
-            raise doubled.record.wrong("id", f"{doubled.number} stands twice in the conversation")
+        numbers = set[int]()
+        for one in said:
+            if one.number in numbers:
+                raise one.record.wrong("id", f"{one.number} stands twice in the conversation")
+            numbers.add(one.number)
         offset = last + 1 if numbers and min(numbers) <= last else 0
         for one in said:
             yield one._replace(number=one.number + offset)

@@ -74,8 +74,8 @@ class Dialogsum:
         title="DialogSum: short dialogues with reference summaries, no questions; 500 in the development part",
         licence="CC BY-NC-SA 4.0: for measuring only, not shipped",
         origin=_COMMIT,
-        how_to_get="`lcm datasets get dialogsum`, or by hand a file of DialogSum_Data or a CSV file of Hugging Face "
-        "knkarthick/dialogsum",
+        how_to_get="`lcm datasets get dialogsum release=dev`, or by hand a file of DialogSum_Data, "
+        "or a CSV file of Hugging Face knkarthick/dialogsum",
         releases=RELEASES,
     )
 

@@ -6,8 +6,9 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from lcm.encoding import well_formed
 from lcm.errors import DatasetError
 
 Value = TypeVar("Value")
@@ -18,6 +19,7 @@ _NAMES: Mapping[type, str] = {
     list: "a list",
     dict: "an object",
 }
+_DIGITS = 18
 _SHOWN = 60  # characters of a wrong value
 
 
@@ -50,9 +52,9 @@ class Record:
         return [self.checked(f"{key}[{n}]", value, str) for n, value in enumerate(self.get(key, list))]
 
     def checked(self, key: str, value: object, kind: type[Value]) -> Value:
-        """The value, if it is of that kind; a truth value is no number."""
+        """The value, if it is of that kind; a truth value is no number, and half a surrogate pair becomes U+FFFD."""
         if isinstance(value, kind) and not isinstance(value, bool):
-            return value
+            return cast(Value, well_formed(value)) if isinstance(value, str) else value
         raise self.wrong(key, f"must be {_NAMES[kind]}, got {_shown(value)}")
 
     def wrong(self, key: str, what: str) -> DatasetError:
@@ -153,6 +155,11 @@ def csv_rows(lines: Iterable[str], path: str, columns: Sequence[str]) -> Iterato
         raise DatasetError(f"{path}: record {number + 1}: is not CSV ({err}); the file is damaged") from err
     if not number:
         raise DatasetError(f"{path}: holds no record; get the file again")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that digits spell; None where it is something else, or has more digits than anything counts."""
+    return int(text) if len(text) <= _DIGITS and text.isdecimal() else None
 
 
 def _shown(value: object) -> str:

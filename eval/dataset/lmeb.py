@@ -11,7 +11,7 @@ import polars as pl
 
 from eval.dataset.card import Card, dataset_digest, folder
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
-from eval.dataset.fields import Record, json_lines
+from eval.dataset.fields import Record, json_lines, whole_number
 from eval.dataset.published import (
     check_only,
     check_part,
@@ -205,8 +205,8 @@ def _qrels(subset: _Subset) -> Iterator[tuple[str, str]]:
     """Query id and document id of each relevant document: three columns with tabs between, without a header."""
     for number, line in enumerate(text_lines(subset.qrels), start=1):
         match line.rstrip("\r\n").split("\t"):
-            case [query_id, document_id, score] if score.strip().isdecimal():
-                if int(score) > 0:
+            case [query_id, document_id, score] if (relevance := whole_number(score.strip())) is not None:
+                if relevance > 0:
                     yield f"{subset.name}/{query_id}", document_id
             case [""]:
                 continue

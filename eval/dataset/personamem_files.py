@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.dataset.fields import Record, csv_rows, json_lines
+from eval.dataset.fields import Record, csv_rows, json_lines, whole_number
 from eval.dataset.published import any_of, csv_table, json_records, text_lines, unpacked_lines
 from lcm.errors import DatasetError
 from lcm.records.conversation import Role
@@ -130,16 +130,17 @@ def _published(row: Record) -> Question:
     correct = _LETTER.fullmatch(row.get("correct_answer", str).strip())
     if correct is None:
         raise row.wrong("correct_answer", f"must be a letter as (c), got {row.fields['correct_answer']!r}")
-    end = row.get("end_index_in_shared_context", str)
-    if not end.isdecimal() or int(end) < 1:
-        raise row.wrong("end_index_in_shared_context", f"must be a whole number >= 1, got {end!r}")
+    end = whole_number(row.get("end_index_in_shared_context", str))
+    if not end:
+        found = row.fields["end_index_in_shared_context"]
+        raise row.wrong("end_index_in_shared_context", f"must be a whole number >= 1, got {found!r:.60}")
     return Question(
         question_id=row.get("question_id", str),
         text=row.get("user_question_or_message", str),
         category=row.get("question_type", str),
         context=row.get("shared_context_id", str),
         options=_options(written, correct[1], row, "all_options"),
-        end=int(end),
+        end=end,
         place=row,
     )
 

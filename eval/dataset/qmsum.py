@@ -10,7 +10,7 @@ import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, Release, dataset_digest
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
-from eval.dataset.fields import Record, json_lines
+from eval.dataset.fields import Record, json_lines, whole_number
 from eval.dataset.published import check_only, check_part, find_file, json_records, part_words, unpacked_lines
 from lcm.checks import check_choice
 from lcm.clock import EPOCH
@@ -71,7 +71,8 @@ class Qmsum:
         title="QMSum: transcribed meetings, questions with reference summaries; 35 with 272 in the development part",
         licence="MIT",
         origin=_COMMIT,
-        how_to_get="`lcm datasets get qmsum`, or val.jsonl, test.jsonl or train.jsonl of data/ALL/jsonl by hand",
+        how_to_get="`lcm datasets get qmsum release=val`, or by hand val.jsonl, test.jsonl or "
+        "train.jsonl of data/ALL/jsonl",
         releases=RELEASES,
     )
 
@@ -94,15 +95,14 @@ class Qmsum:
                 queries.append(Query(query_id, question.get("query", str), ASKED_AT, meeting, category))
                 answered = None if category == "general" else query_id  # general questions ask for the whole
                 references.append((transcript.conversation_id, answered, question.get("answer", str)))
-                turns = _turns(question) if category == "specific" else set()
-                known = sorted(turns & set(range(len(transcript.messages))))
-                unknown += len(turns) - len(known)
-                qrels += [(query_id, transcript.messages[turn].message_id, 1) for turn in known]
+                spans = _spans(question) if category == "specific" else []
+                qrels += [(query_id, transcript.messages[n].message_id, 1) for n in _turns(spans, transcript)]
+                unknown += sum(last >= len(transcript.messages) for _, last in spans)
         wordless = {m.message_id for t in transcripts for m in t.messages if not m.content.strip()}
         unfound = sum(message_id in wordless for _, message_id, _ in qrels)
         notes = {
             f"{len(wordless)} turns have no words; {unfound} of {len(qrels)} judgements name one of them": wordless,
-            f"{unknown} turns of spans are beyond their meeting and are left out": unknown,
+            f"{unknown} spans go beyond their meeting: what is beyond it is left out": unknown,
         }
         protocol = f"marks={self.marks} unit=turn{part_words(self.only)}"
         return Dataset(
@@ -142,13 +142,19 @@ def _questions(record: Record) -> Iterator[tuple[str, int, Record]]:
             yield category, index, question
 
 
-def _turns(question: Record) -> set[int]:
+def _spans(question: Record) -> list[tuple[int, int]]:
     """A span names its first and its last turn, counted from 0, as text."""
-    turns: set[int] = set()
+    spans = []
     for span in question.get("relevant_text_span", list):
-        match span:
-            case [str(first), str(last)] if first.isdecimal() and last.isdecimal():
-                turns |= set(range(int(first), int(last) + 1))
-            case _:
-                raise question.wrong("relevant_text_span", f"must name a first and a last turn as text, got {span!r}")
-    return turns
+        is_named = isinstance(span, list) and len(span) == 2 and all(isinstance(turn, str) for turn in span)
+        first, last = map(whole_number, span) if is_named else (None, None)
+        if first is None or last is None:
+            raise question.wrong("relevant_text_span", f"must name a first and a last turn as text, got {span!r:.60}")
+        spans.append((first, last))
+    return spans
+
+
+def _turns(spans: Sequence[tuple[int, int]], transcript: Transcript) -> list[int]:
+    """The turns of all spans, each once, in order."""
+    end = len(transcript.messages)
+    return sorted({turn for first, last in spans for turn in range(first, min(last + 1, end))})

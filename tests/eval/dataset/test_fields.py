@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval.dataset.fields import Record, csv_rows, json_lines, parsed
+from eval.dataset.fields import Record, csv_rows, json_lines, parsed, whole_number
 from lcm.errors import DatasetError
 
 RECORD = Record("val.jsonl: record 3", {"text": "words", "number": 4, "list": [{"a": 1}, {"a": 2}], "null": None})
@@ -18,6 +18,16 @@ def test_values_of_the_asked_kind_are_given() -> None:
         Record("val.jsonl: record 3: list[1]", {"a": 2}),
     ]
     assert Record("x", {"names": ["a", "b"]}).texts("names") == ["a", "b"]
+
+
+def test_half_a_surrogate_pair_is_replaced_and_a_pair_is_joined() -> None:
+    record = Record("x", {"half": "a \ud83d b", "pair": "\ud83d\ude00"})
+    assert [record.get(key, str) for key in ("half", "pair")] == ["a \ufffd b", "\U0001f600"]
+
+
+def test_a_number_has_as_many_digits_as_anything_counts() -> None:
+    found = [whole_number(text) for text in ("0", "007", "9" * 18, "9" * 19, "9" * 5000, "", "-1", "1.0", " 1", "x")]
+    assert found == [0, 7, 10**18 - 1, *[None] * 7]
 
 
 def test_what_is_wrong_is_told_by_file_record_and_key() -> None:

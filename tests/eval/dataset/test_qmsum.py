@@ -216,6 +216,9 @@ HOSTILE = {
     lines(changed(specific_query_list=[{"query": "?", "answer": "!"}])): "[0]: 'relevant_text_span' is missing",
     lines(changed(specific_query_list=[{"query": "?", "answer": "!", "relevant_text_span": [["1"]]}])): "got ['1']",
     lines(changed(specific_query_list=[{"query": "?", "answer": "!", "relevant_text_span": [[1, 2]]}])): "got [1, 2]",
+    lines(
+        changed(specific_query_list=[{"query": "?", "answer": "!", "relevant_text_span": [["1", "9" * 5000]]}])
+    ): "got",
     lines(PLANNING) + "{": "record 2: is not JSON",
     lines(PLANNING, [1]): "record 2: must be an object, got [1]",
     "": "holds no file of qmsum: expected JSON lines",
@@ -236,11 +239,12 @@ def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_turns_beyond_the_meeting_are_left_out_and_counted(tmp_path: Path) -> None:
-    asked = [{"query": "?", "answer": "!", "relevant_text_span": [["0", "0"], ["5", "7"]]}]
+    spans = [["0", "0"], ["5", "7"], ["3", "99999999999"], ["9", "9"]]
+    asked = [{"query": "?", "answer": "!", "relevant_text_span": spans}]
     (tmp_path / "train.jsonl").write_text(lines(changed(specific_query_list=asked)))
     dataset = Qmsum(str(tmp_path)).load()
-    assert len(dataset.qrels) == 2
-    assert "2 turns of spans are beyond their meeting and are left out" in dataset.notes
+    assert len(dataset.qrels) == 4  # turns 0, 3, 4, 5
+    assert "3 spans go beyond their meeting: what is beyond it is left out" in dataset.notes
 
 
 def test_a_bad_setting_is_refused() -> None:
