@@ -20,14 +20,13 @@ runs, named by their folders, the dataset is written that they were made on, and
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from eval.dataset.card import Card, PinnedFile, Release, folder, read_pinned
 from eval.dataset.published import files_of, identified
 from eval.dataset.sample import bundled_directory
 from lcm.errors import DatasetError
-from pipelines.config import building, composition, conf_folder
-from pipelines.steps.dataset_getting import get
+from pipelines.config import conf_folder
+from pipelines.steps.dataset_getting import card_of, get
 from pipelines.steps.dataset_ledger import ledger
 from pipelines.steps.dataset_writing import write
 from pipelines.views.terminal import say
@@ -38,13 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     actions = {"get": get, "ledger": ledger, "write": write}
     if arguments and arguments[0] in actions:
         return actions[arguments[0]](arguments[1:])
-    known = conf_folder.groups()["dataset"]
-    unknown = [name for name in arguments if name not in known]
-    if unknown:
-        raise DatasetError(f"no such dataset: {unknown[0]!r}; choose one of: {', '.join(known)}")
-    for choice in arguments or known:
-        loader = building.build(composition.composed([f"dataset={choice}"]), "dataset")
-        card = loader.card
+    cards = [(choice, card_of(choice)) for choice in arguments or conf_folder.groups()["dataset"]]
+    for choice, card in cards:
         lines = [
             f"dataset={choice}",
             f"  what           {card.title}",
@@ -52,25 +46,25 @@ def main(arguments: Sequence[str]) -> int:
             f"  origin         {card.origin}",
             f"  how to get it  {card.how_to_get}",
         ]
-        lines += _releases(card, loader.directory) if card.releases else _files(loader) if card.files else []
+        lines += _releases(card) if card.releases else _files(card) if card.files else []
         say("\n".join([*lines, ""]))
     return 0
 
 
-def _files(loader: Any) -> list[str]:
+def _files(card: Card) -> list[str]:
     """Where the pinned files are expected, and whether they are there."""
     try:
-        where = folder(loader.card, loader.directory or (str(bundled_directory()) if loader.card.bundled else None))
+        where = folder(card, str(bundled_directory()) if card.bundled else None)
     except DatasetError as error:
         return [f"  missing        {error}"]
-    return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in loader.card.files)]
+    return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in card.files)]
 
 
-def _releases(card: Card, directory: str | None) -> list[str]:
+def _releases(card: Card) -> list[str]:
     """The releases, where their files are expected, and which of them are there, whatever they are called."""
     told = [f"  release        {release.name}: {release.title}{_size(release)}" for release in card.releases]
     try:
-        where = folder(card, directory)
+        where = folder(card, None)
     except DatasetError as error:
         return [*told, f"  missing        {error}"]
     found = [identified(card, path) for path in files_of(where)]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import yaml
 from hydra.errors import InstantiationException
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -12,13 +13,20 @@ from omegaconf import DictConfig, OmegaConf
 from eval.measures.measure import is_timing
 from lcm.errors import LcmError
 from pipelines.config import unused
-from pipelines.config.conf_folder import EVALUATE, groups, slots
+from pipelines.config.conf_folder import EVALUATE, conf_dir, groups, slots
 from pipelines.config.explanation import explained, flat, written_as
 from pipelines.config.instantiation import RefusedError, instantiated, is_ours
 from pipelines.config.setting_types import expected, fits, misfits
 
 _BESIDE = ("tracking", "cache", "stages", "executor")
 """What changes no number; nor do measures of time."""
+
+
+def class_of(group: str, choice: str) -> type:
+    """The class of a choice, which need not be built to be asked."""
+    node = yaml.safe_load((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
+    made: type = get_object(node["_target_"])
+    return made
 
 
 def build(config: DictConfig, key: str) -> Any:

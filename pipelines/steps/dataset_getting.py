@@ -18,7 +18,7 @@ from rich.progress import (
 from eval.dataset.card import DATASETS_DIR, Card, Release
 from eval.dataset.download import address_of, download
 from lcm.errors import DatasetError
-from pipelines.config import building, composition, conf_folder
+from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import console, say
 
@@ -49,7 +49,7 @@ def card_of(name: str) -> Card:
     known = conf_folder.groups()["dataset"]
     if name not in known:
         raise DatasetError(f"no such dataset: {name!r}; choose one of: {', '.join(known)}")
-    card: Card = building.build(composition.composed([f"dataset={name}"]), "dataset").card
+    card: Card = building.class_of("dataset", name).card  # type: ignore[attr-defined]
     return card
 
 
