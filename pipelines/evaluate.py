@@ -1,4 +1,4 @@
-"""lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]
+"""lcm evaluate [PATH ... QUESTIONS] [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]
 
 Evaluate a memory system over recorded transcripts: retrieval measures with intervals beside control arms,
 logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
@@ -6,6 +6,7 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
   lcm evaluate                                  the default system on the bundled sample
   lcm evaluate dataset=locomo fusion=reciprocal_rank
   lcm evaluate fusion.dense_weight=0.5 measures.latency.queries=0
+  lcm evaluate ~/sessions questions.jsonl       your own sessions and questions: dataset=own
   lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
   --cfg job                                     show the composed configuration; --resolve: with references worked out
   --config-dir FOLDER                           look for choices in this folder too
@@ -28,7 +29,7 @@ from pipelines.views.terminal import log_and_report, progress, show_run
 
 
 def main(command: Command) -> int:
-    """`lcm evaluate [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
+    """`lcm evaluate [PATH ... QUESTIONS] [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
     if command.is_multirun:
         return sweep(command)
     refuse_unused(command.config, command.overrides)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from eval.questions.quotation import Place, places_of
 from eval.questions.sessions import SessionFile, Sessions
-from lcm.errors import DatasetError
 from lcm.records.conversation import Message
-from lcm.store.store import Store
+from lcm.store.message_numbers import message_ids_by_number
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
-MESSAGE_NUMBER = re.compile(r"msg#(\d+)")
+MESSAGE_NUMBER = re.compile(r"msg#(\d{1,18})")
 """How `lcm grep` names a message: its number in the store."""
 
 _LINE = re.compile(r"(?s)(.+):(\d{1,9})")
@@ -32,7 +31,7 @@ class Names:
         self._sessions = sessions
         self._lines: dict[str, list[Place]] = {}
         numbers = [int(match[1]) for name in wanted if (match := MESSAGE_NUMBER.fullmatch(name))]
-        self.numbers: Mapping[int, str] = _numbered(store, numbers)
+        self.numbers: Mapping[int, str] = {} if store is None or not numbers else message_ids_by_number(store, numbers)
         """Number in the store -> message id."""
         sought = {*wanted, *self.numbers.values()}
         self._whole: dict[str, list[Place]] = {}
@@ -91,15 +90,6 @@ def _shorter(place: Place) -> Iterator[str]:
     for at, character in enumerate(conversation):
         if character == "/":
             yield name[at + 1 :]
-
-
-def _numbered(store: Path | None, numbers: Collection[int]) -> Mapping[int, str]:
-    if store is None or not numbers:
-        return {}
-    if not store.is_file():
-        raise DatasetError(f"dataset.store={store}: there is no such store; `lcm ingest` makes one")
-    with Store(store) as opened:
-        return opened.message_ids_by_number(numbers)
 
 
 def _on_line(file: SessionFile, path: Path, line: int) -> Iterator[Place]:

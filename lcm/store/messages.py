@@ -1,7 +1,7 @@
 """Messages in and out of the store, and the law that a stored transcript only ever grows."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -151,13 +151,6 @@ def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict
                 for row in read_rows(connection, conversation, first, last):
                     found[row.message_key] = decode_message(row)
     return found
-
-
-def keys_by_number(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, str]:
-    """The ids of messages by their integer keys; an unknown one is left out."""
-    sought = "SELECT message_key FROM messages WHERE message_id = ?"
-    rows = ((number, connection.execute(sought, (number,)).fetchone()) for number in numbers)
-    return {number: row[0] for number, row in rows if row is not None}
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -41,7 +41,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import Rendering, add_pieces, append, keys_by_number, messages_by_key, read_messages
+from lcm.store.messages import Rendering, add_pieces, append, messages_by_key, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -122,10 +122,6 @@ class Store(StoreFile):
         """Read records by id; an unknown one is left out."""
         with self.reading() as connection:
             return messages_by_key(connection, message_ids)
-
-    def message_ids_by_number(self, numbers: Collection[int]) -> dict[int, str]:
-        """The ids of messages by the numbers that `lcm grep` tells; a number that no message has is missing."""
-        return keys_by_number(self._connection, numbers)
 
     def last_said(self, conversation_id: str) -> datetime:
         """When the last message of a conversation was said.

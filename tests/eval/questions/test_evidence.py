@@ -74,6 +74,7 @@ def test_a_number_is_that_of_the_store(sessions: Sessions, tmp_path: Path) -> No
     first = sessions.transcripts[-1].messages
     assert ids(sessions, Evidence("msg#3"), store=path) == [first[2].message_id]
     assert "there is no message msg#999" in refusal(sessions, Evidence("msg#999"), store=path)
+    assert "stands in no message" in refusal(sessions, Evidence("msg#12345678901234567890"), store=path)
 
 
 def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
