@@ -45,7 +45,7 @@ def test_a_run_tells_it_in_summary_tables_and_tags(run: Path, capsys: pytest.Cap
     summary = read_summary(run)
     assert summary["dataset"]["generated"] == HOW
     assert entry.tags(summary)["generated_questions"] == HOW
-    show_run(summary, run)
+    show_run(summary, run, {})
     said = capsys.readouterr().out
     assert f"mean over judged queries; {LABEL} [95% bootstrap interval]" in said
     assert f"the system, by category; {LABEL}" in said
