@@ -16,7 +16,7 @@ from eval.dataset.card import PinnedFile, Release
 from eval.dataset.published import PARTIAL
 from lcm.errors import DatasetError
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16  # what a broken connection loses at most
 _TIMEOUT_SECONDS = (10.0, 60.0)
 """To connect, and between two pieces."""
 _BROKEN = (
