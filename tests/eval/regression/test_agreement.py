@@ -100,6 +100,19 @@ def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
         read_side(folder, "run")
 
 
+def test_which_way_a_measure_is_better_is_told_by_one_of_the_runs(tmp_path: Path) -> None:
+    """A run of an older lcm does not tell."""
+    for name in ("older", "old"):
+        path = write_run_folder(tmp_path / name, **SAME) / "per_query.parquet"
+        pl.read_parquet(path).drop("direction").write_parquet(path)
+    older, old = read_side(tmp_path / "older", "older"), read_side(tmp_path / "old", "old")
+    with pytest.raises(
+        LcmError, match=r"^neither run says whether more or less of recall@10 is better: evaluate one of"
+    ):
+        require_comparable(older, old, ["recall@10"])
+    assert require_comparable(older, side(tmp_path / "new", **SAME), ["recall@10"]) == ["recall@10"]
+
+
 MEASURES: dict[str, dict[str, Any]] = {
     "retrieval": {
         "_target_": "eval.measures.retrieval.Retrieval",
