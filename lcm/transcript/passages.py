@@ -135,6 +135,8 @@ def _call(message: Message, part: Part, raw: object) -> str:
 def _result(part: Part, raw: object, unsaid: _Unsaid) -> str:
     """What a tool gave back, where the words of the message lack some of it."""
     text = part.text if part.tool_output is None else part.tool_output
+    if text is not None and "\\" not in text and not unsaid.told(text):
+        return ""  # nothing is escaped in it: its words are those of the message
     value = _decoded(text) if text is not None and (part.tool_output or text.lstrip()[:1] in ("{", "[")) else text
     if value is None and isinstance(raw, dict) and block_type(raw) in RESULT_TYPES:
         value = next((raw[key] for key in _RESULT_KEYS if raw.get(key) is not None), None)
