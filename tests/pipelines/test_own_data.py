@@ -88,6 +88,7 @@ def test_words_are_written_out_as_overrides(tmp_path: Path) -> None:
     assert f'dataset.questions="{damaged}"' in written_out([SESSIONS, str(damaged)])
 
 
+@pytest.mark.full
 def test_the_short_form_evaluates_and_a_sweep_pairs_its_points(lcm: Lcm) -> None:
     done = lcm("evaluate", SESSIONS, QUESTIONS, *QUICK, "-m", "fusion=weighted_sum,reciprocal_rank")
     assert done.code == 0, done.stderr
