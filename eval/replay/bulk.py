@@ -22,8 +22,7 @@ class Bulk(Haystack):
         Queries between the same two messages come together. Every query is yielded once.
         """
         for ingested, asked in self.steps(transcripts, queries):
-            for transcript in ingested:
-                memory.ingest(transcript)
+            memory.ingest_all(ingested)
             memory.compact([transcript.conversation_id for transcript in ingested])
             yield asked
 

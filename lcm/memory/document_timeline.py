@@ -15,14 +15,34 @@ _MOST_CHUNKS = 32
 
 
 class DocumentTimeline:
-    """The rows of documents by `valid_from`, ties in the order of adding."""
+    """The rows of documents by `valid_from`, ties in the order of adding.
+
+    What is taken in waits until somebody reads: then it is put among the others, once for many changes.
+    """
 
     def __init__(self, documents: pl.DataFrame) -> None:
         """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
-        self.frame, self.sanitised = _sanitised(documents)
+        self._settled, self.sanitised = _sanitised(documents)
+        self._waiting: list[pl.DataFrame] = []
+        self._is_sorted = True
+        """Whether what waits stands behind what is settled, and in order."""
         self.ids: set[str] = set(documents["document_id"])
         self._starts: list[datetime] = documents["valid_from"].to_list()
-        self._ends: list[datetime] = self._ended()
+        self._latest = self._starts[-1] if self._starts else None
+        self._ends: list[datetime] = self._ended(documents)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Every row."""
+        if self._waiting:
+            frame = pl.concat([self._settled, *self._waiting])
+            self._waiting.clear()
+            if not self._is_sorted:
+                frame = frame.sort("valid_from", maintain_order=True)
+                self._starts.sort()
+                self._is_sorted = True
+            self._settled = frame.rechunk() if frame.n_chunks() > _MOST_CHUNKS else frame
+        return self._settled
 
     def take_in(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         """Take in rows that were stored or have ended since: the result is what the whole store would give.
@@ -37,23 +57,22 @@ class DocumentTimeline:
         new, known = changed.filter(is_new), changed.filter(~is_new)
         if not known.is_empty():
             ended = known.select("document_id", "invalidated_at")
-            self.frame = self.frame.update(ended, on="document_id", include_nulls=True)
+            self._settled = self.frame.update(ended, on="document_id", include_nulls=True)
         starts: list[datetime] = new["valid_from"].to_list()
-        is_behind = not starts or not self._starts or starts[0] >= self._starts[-1]
-        self.frame = pl.concat([self.frame, new])
-        self._starts += starts
-        if not is_behind:
-            self.frame = self.frame.sort("valid_from", maintain_order=True)
-            self._starts.sort()
-        if self.frame.n_chunks() > _MOST_CHUNKS:
-            self.frame = self.frame.rechunk()
+        is_behind = not starts or self._latest is None or starts[0] >= self._latest
+        if starts:
+            self._waiting.append(new)
+            self._starts += starts
+            self._latest = starts[-1] if self._latest is None else max(self._latest, starts[-1])
+        self._is_sorted = self._is_sorted and is_behind
         self.ids.update(new["document_id"])
         if changed["invalidated_at"].null_count() < len(changed):
-            self._ends = self._ended()
+            self._ends = self._ended(self.frame)
         return new, is_behind
 
     def moment(self, at: datetime) -> tuple[int, int]:
         """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
+        _ = self.frame  # else the starts may not be in order
         return bisect_right(self._starts, at), bisect_right(self._ends, at)
 
     def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
@@ -83,10 +102,11 @@ class DocumentTimeline:
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self.frame = self.frame.update(use, on="document_id", include_nulls=True)
+        self._settled = self.frame.update(use, on="document_id", include_nulls=True)
 
-    def _ended(self) -> list[datetime]:
-        ends: list[datetime] = self.frame["invalidated_at"].drop_nulls().sort().to_list()
+    @staticmethod
+    def _ended(documents: pl.DataFrame) -> list[datetime]:
+        ends: list[datetime] = documents["invalidated_at"].drop_nulls().sort().to_list()
         return ends
 
 

@@ -127,6 +127,9 @@ class LiveDocuments:
         with self.store.transaction():
             self.follow()
             yield changes
+        if len(changes) > 1 and all(change.use is None for change in changes):
+            self._take_in_together(changes)
+            return
         for change in changes:
             self.apply(change)
 
@@ -168,3 +171,12 @@ class LiveDocuments:
             if windows:
                 self._comparison[1].add_stored(new, np.concatenate([mean_vector(one) for one in windows]))
             self._comparison[1].reread(change.changed_ids)
+
+    def _take_in_together(self, changes: Sequence[DocumentChange]) -> None:
+        """Take in several changes: what one after another would leave, read from the store at once."""
+        ids = [name for change in changes for name in (*change.windows, *change.changed_ids)]
+        new, _ = self._timeline.take_in(self.store.documents(ids))
+        self._comparison = None
+        for change in changes:
+            part = new.filter(pl.col("document_id").is_in(list(change.windows)))
+            self.indexes.add(part, [change.windows[document_id] for document_id in part["document_id"]])

@@ -38,6 +38,8 @@ from lcm.store.store import Store
 from lcm.writing.dream.promotion import Promotion, promote
 
 _log = logging.getLogger(__name__)
+_MESSAGES_A_TRANSACTION = 4096
+"""Where transcripts are taken in together: about as many, for none is cut."""
 
 
 class Memory:
@@ -117,16 +119,37 @@ class Memory:
         if it is a session key; admission and deduplication compare them with what that agent may read. Of a session
         that the session rules leave out nothing is taken in.
         """
-        system = self.system
-        if not system.session.writes(transcript.conversation_id, transcript.conversation_id):
+        return self.ingest_all([transcript])
+
+    def ingest_all(self, transcripts: Sequence[Transcript]) -> int:
+        """`ingest` of transcripts, one after another; returns how many messages were new.
+
+        Where no document is compared with another, many are one transaction: what is there afterwards is the same.
+        """
+        is_compared = not (self.system.admission.is_off and self.system.deduplication.is_off)
+        added, batch, held = 0, list[Transcript](), 0
+        for transcript in transcripts:
+            if self.system.session.writes(transcript.conversation_id, transcript.conversation_id):
+                batch.append(transcript)
+                held += len(transcript.messages)
+            if is_compared or held >= _MESSAGES_A_TRANSACTION:
+                added += self._ingest(batch)
+                batch, held = [], 0
+        return added + self._ingest(batch)
+
+    def _ingest(self, transcripts: Sequence[Transcript]) -> int:
+        if not transcripts:
             return 0
-        transcript = replace(transcript, messages=tuple(map(self._preparer.prepared, transcript.messages)))
+        system, total = self.system, 0
         with self.live.writing() as changes:
-            added = self.store.ingest(transcript, system.token_estimator, system.assembly.rendered)
-            if added:  # before the commit: what cannot be embedded is not taken in
-                extracted = self.store.extracted()[transcript.conversation_id]
-                changes.append(self._of_messages.make(transcript.conversation_id, extracted))
-        return added
+            for transcript in transcripts:
+                heard = replace(transcript, messages=tuple(map(self._preparer.prepared, transcript.messages)))
+                added = self.store.ingest(heard, system.token_estimator, system.assembly.rendered)
+                if added:  # before the commit: what cannot be embedded is not taken in
+                    name = transcript.conversation_id
+                    changes.append(self._of_messages.make(name, self.store.extracted(name)[name]))
+                total += added
+        return total
 
     def dream(self, diary: str, source: str, user_id: str, promoted_at: datetime, scope: str) -> Promotion:
         """Keep what a dream diary holds, in the place of what it held before; see `lcm.writing.dream.promotion`."""
@@ -165,7 +188,7 @@ class Memory:
         """Make documents of what has been said, folded and protected since they were last made."""
         for conversation_id in self.store.extracted():
             with self.live.writing() as changes:
-                extracted = self.store.extracted().get(conversation_id)
+                extracted = self.store.extracted(conversation_id).get(conversation_id)
                 if extracted is not None:  # else another process was faster
                     changes.append(self._of_messages.make(conversation_id, extracted))
         self._of_folded.make()

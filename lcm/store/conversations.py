@@ -224,15 +224,18 @@ def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[E
     return [Event(kind, json.loads(native), after) for kind, native, after in rows]
 
 
-def read_extracted(connection: sqlite3.Connection) -> dict[str, int]:
-    """The last seq that extraction was given, of conversations where messages stand behind that."""
+def read_extracted(connection: sqlite3.Connection, conversation_id: str | None = None) -> dict[str, int]:
+    """The last seq that extraction was given, of conversations where messages stand behind that; of one, None = all."""
+    one = "TRUE" if conversation_id is None else "c.session_key = ?"
     rows = connection.execute(
-        """
+        f"""
         SELECT c.session_key, coalesce(e.extracted_seq, 0) AS extracted
         FROM conversations c LEFT JOIN extraction_state e USING (conversation_id)
-        WHERE extracted < (SELECT max(m.seq) FROM messages m WHERE m.conversation_id = c.conversation_id)
+        WHERE {one}
+          AND extracted < (SELECT max(m.seq) FROM messages m WHERE m.conversation_id = c.conversation_id)
         ORDER BY c.conversation_id
-        """
+        """,  # noqa: S608 (our own constants)
+        () if conversation_id is None else (conversation_id,),
     )
     return dict(rows.fetchall())
 

@@ -266,9 +266,13 @@ class Store(StoreFile):
         """
         return conversation_row(self._connection, conversation_id)
 
-    def extracted(self) -> dict[str, int]:
-        """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw."""
-        return read_extracted(self._connection)
+    def extracted(self, conversation_id: str | None = None) -> dict[str, int]:
+        """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw.
+
+        Args:
+            conversation_id: the only one that is looked at; None = all are.
+        """
+        return read_extracted(self._connection, conversation_id)
 
     def set_extracted(self, conversation_id: str, seq: int) -> None:
         """Note that extraction was given the messages up to `seq`."""

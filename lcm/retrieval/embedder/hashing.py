@@ -46,11 +46,13 @@ class Hashing:
         return [[text] for text in texts]
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        rows = np.zeros((len(texts), self.dim))
+        rows = np.empty((len(texts), self.dim))
         for row, text in zip(rows, texts, strict=True):
+            sums = [0.0] * self.dim  # a list: numbers of an array are reached in many times the time
             for feature, weight in _features(text).items():
                 place, sign = _place(feature, self.dim, self.seed)
-                row[place] += sign * weight
+                sums[place] += sign * weight
+            row[:] = sums
             length = math.sqrt(np.square(row).sum())
             if length > 0:
                 row /= length
