@@ -196,7 +196,8 @@ class _RecentValues:
 
 
 def _sum_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _touch(path: Path) -> None:

@@ -40,6 +40,8 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "score": pl.Float64(),
     "index_tier": pl.Int64(),
 }
+_TEXTS_AT_ONCE = 1 << 14
+"""Of the documents whose tokens are counted: no second copy of all words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,9 @@ def _fact(name: str, checkpoint: ReplayCheckpoint) -> Callable[[], Made]:
 
 def _documents(memory: Memory) -> pl.DataFrame:
     documents = memory.documents
-    tokens = pl.Series("tokens", REPORT_TOKENS.count(documents["text"].to_list()), dtype=pl.Int64)
+    parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
+    counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
+    tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
     columns = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
     return documents.select(*columns).with_columns(tokens)
 

@@ -119,6 +119,7 @@ class Retrieval:
         )
         covers = (
             reading.documents.select("workspace_id", "document_id", message_id="source_message_ids")
+            .join(ranked, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
             .explode("message_id")
             .join(sessions, on=of_message, how="left", maintain_order="left")
         )
@@ -241,15 +242,20 @@ def workspace_of_query(dataset: Dataset) -> pl.DataFrame:
 
 def session_of_message(dataset: Dataset) -> pl.DataFrame:
     """Columns workspace_id, message_id, session_id."""
-    return pl.DataFrame(
-        [
-            (transcript.workspace_id, message.message_id, message.session_id)
-            for transcript in dataset.transcripts
-            for message in transcript.messages
-        ],
-        schema={"workspace_id": pl.String, "message_id": pl.String, "session_id": pl.String},
-        orient="row",
-    )
+    frames = [
+        pl.DataFrame(
+            {
+                "workspace_id": pl.repeat(
+                    transcript.workspace_id, len(transcript.messages), dtype=pl.String, eager=True
+                ),
+                "message_id": pl.Series([message.message_id for message in transcript.messages], dtype=pl.String),
+                "session_id": pl.Series([message.session_id for message in transcript.messages], dtype=pl.String),
+            }
+        )
+        for transcript in dataset.transcripts
+    ]
+    schema = {"workspace_id": pl.String, "message_id": pl.String, "session_id": pl.String}
+    return pl.concat([pl.DataFrame(schema=schema), *frames], rechunk=True)
 
 
 def _units(covered: pl.DataFrame, level: Level, judged: pl.DataFrame) -> pl.DataFrame:

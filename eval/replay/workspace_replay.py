@@ -21,6 +21,8 @@ from lcm.records.query import Query
 _log = logging.getLogger(__name__)
 _MOST_CHECKPOINTS = 16
 """Checkpoints of a workspace that are kept; where questions lie between more, it is played each time."""
+_TEMPORARY = ""
+"""A workspace that lies in memory until it is large."""
 _INDEX = "checkpoints.json"
 _BYTES_A_DOCUMENT = 20_000
 """What a document takes in memory, roughly: its vectors, its words in an index, its row."""
@@ -104,7 +106,7 @@ class WorkspaceReplay:
 
     def _played_to(self, place: int) -> Memory:
         """A memory as it was at a checkpoint, or at the end where there were fewer."""
-        memory = Memory.open(self.system)
+        memory = Memory.open(self.system, _TEMPORARY)
         for at, _ in enumerate(self.replay.play(memory, self.transcripts, self.queries)):
             if at == place:
                 break
@@ -112,7 +114,7 @@ class WorkspaceReplay:
 
     def _played(self) -> Iterator[ReplayCheckpoint]:
         with ExitStack() as until_done:
-            memory = until_done.enter_context(Memory.open(self.system))
+            memory = until_done.enter_context(Memory.open(self.system, _TEMPORARY))
             states = _SavedCheckpoints(None, memory)
             if self.cache is not None and self.key is not None:
                 states.folder = until_done.enter_context(self.cache.written_folder("checkpoints", self.key))

@@ -83,12 +83,12 @@ class Memory:
 
     @classmethod
     def open(cls, system: System, path: Path | str = ":memory:") -> Self:
-        """Open the workspace in the SQLite file `path`, made if missing.
+        """Open the workspace in the SQLite file `path`, made if missing; "" is a temporary file of this process.
 
         Its indexes are rebuilt from it; the vectors come from the file that `close` left beside it, where that still
         fits.
         """
-        return cls(system, Store(path), None if str(path) == ":memory:" else Path(path))
+        return cls(system, Store(path), None if str(path) in (":memory:", "") else Path(path))
 
     @classmethod
     def open_copy(cls, system: System, path: Path) -> Self:

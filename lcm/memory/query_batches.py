@@ -97,8 +97,10 @@ def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, erro
         hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0
         documents = documents.filter(~hidden | (pl.col("source_message_ids").list.len() == 0))
     # Behind a summary, or another session's: no answer, but turns that recovery may fetch.
-    has_ended = pl.col("invalidated_at").fill_null(END_OF_CLOCKS) <= first.asked_at
-    turns, documents = documents.filter(has_ended), documents.filter(~has_ended)
+    turns = documents.clear()
+    if documents["invalidated_at"].null_count() < len(documents):  # else no row need be copied
+        has_ended = pl.col("invalidated_at").fill_null(END_OF_CLOCKS) <= first.asked_at
+        turns, documents = documents.filter(has_ended), documents.filter(~has_ended)
     if not documents["is_durable"].all():
         own = (
             pl.col("session_id") == first.session_id

@@ -109,7 +109,8 @@ class Indexes:
     def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:
         """Named by what it must hold, so that a stale one is simply not found."""
         content = hashlib.sha256(self.embedder.name.encode())
-        for document, text in zip(documents["document_id"], embedded_texts(documents), strict=True):
+        for document, *said in documents.select("document_id", "text", "content").iter_rows():
+            text = embedded_text(*said)
             content.update(f"{len(document)} {len(text)} {document}{text}".encode())
         return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
 

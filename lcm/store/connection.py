@@ -11,23 +11,30 @@ from lcm.javascript import utf16_length
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""
+TEMPORARY = ""
+"""The path of a temporary database."""
+TEMPORARY_KIB = 128 * 1024
+"""Of a temporary database in memory; the rest is in a file, where SQLite puts such (`SQLITE_TMPDIR`)."""
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
-    """Open or create the database; its folder is created too.
+    """Open or create the database; its folder is created too. An empty path is a temporary file that nobody else sees:
+    in memory until it is large, and gone when it is closed.
 
     Raises:
         StoreError: if the path cannot be opened or is not a SQLite database.
     """
-    in_memory = str(path) == ":memory:"
+    in_memory, is_temporary = str(path) == ":memory:", not str(path)
     try:
-        if not in_memory:
+        if not (in_memory or is_temporary):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     except (OSError, sqlite3.Error) as err:
         raise StoreError(f"cannot open the store {str(path)!r}: {err}") from err
     try:
-        if not in_memory:
+        if is_temporary:
+            spill(connection)
+        elif not in_memory:
             _use_write_ahead_log(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -38,6 +45,12 @@ def connect(path: Path | str) -> sqlite3.Connection:
         connection.close()
         raise StoreError(f"cannot use {str(path)!r} as a store: {err}") from err
     return connection
+
+
+def spill(connection: sqlite3.Connection) -> None:
+    """Let a temporary database leave memory when it is large; nobody needs it after a crash."""
+    connection.execute(f"PRAGMA cache_size = -{TEMPORARY_KIB}")
+    connection.execute("PRAGMA journal_mode = MEMORY")
 
 
 @contextmanager

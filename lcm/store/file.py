@@ -12,7 +12,7 @@ from typing import Self
 from filelock import FileLock
 
 from lcm.errors import StoreError
-from lcm.store.connection import connect, transaction
+from lcm.store.connection import TEMPORARY, connect, transaction
 from lcm.store.migrations import migrate
 
 _LOCKS = 64
@@ -26,14 +26,14 @@ class StoreFile:
         """Open or create the file and bring its schema up to date.
 
         Args:
-            path: a file, or ":memory:".
+            path: a file, ":memory:", or "" for a temporary file of this process.
             opened_at: dates the migrations that this opening applies; None reads the clock.
 
         Raises:
             StoreError: if the path cannot be opened as a SQLite database.
             MigrationError: if the file is newer than this program, or a migration failed.
         """
-        self._locks = None if str(path) == ":memory:" else Path(f"{path}-locks")
+        self._locks = None if str(path) in (":memory:", TEMPORARY) else Path(f"{path}-locks")
         with ExitStack() as closed_on_error:
             self._connection = closed_on_error.enter_context(closing(connect(path)))
             migrate(self._connection, opened_at or datetime.now(UTC))
@@ -74,7 +74,7 @@ class StoreFile:
         Raises:
             StoreError: if there is no such file, or it is no SQLite database.
         """
-        store = cls()
+        store = cls(TEMPORARY)
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as original:
                 original.backup(store._connection)

@@ -49,9 +49,13 @@ class Hashing:
         rows = np.empty((len(texts), self.dim))
         for row, text in zip(rows, texts, strict=True):
             sums = [0.0] * self.dim  # a list: numbers of an array are reached in many times the time
-            for feature, weight in _features(text).items():
-                place, sign = _place(feature, self.dim, self.seed)
-                sums[place] += sign * weight
+            words, ngrams = _features(text)
+            for word, count in words.items():
+                place, sign = _place("word", word, self.dim, self.seed)
+                sums[place] += sign * math.sqrt(count)
+            for ngram, count in ngrams.items():
+                place, sign = _place("ngram", ngram, self.dim, self.seed)
+                sums[place] += sign * (_NGRAM_WEIGHT * math.sqrt(count))
             row[:] = sums
             length = math.sqrt(np.square(row).sum())
             if length > 0:
@@ -61,7 +65,8 @@ class Hashing:
         return rows.astype(np.float32)
 
 
-def _features(text: str) -> dict[str, float]:
+def _features(text: str) -> tuple[Counter[str], Counter[str]]:
+    """How often each word and each n-gram stands in a text."""
     words: Counter[str] = Counter()
     ngrams: Counter[str] = Counter()
     for run in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
@@ -72,15 +77,14 @@ def _features(text: str) -> dict[str, float]:
             elif part:
                 words[part] += 1
                 edged = f"<{part}>"
-                ngrams.update(edged[j : j + _NGRAM_LENGTH] for j in range(len(edged) - _NGRAM_LENGTH + 1))
-    return {f"word {word}": math.sqrt(count) for word, count in words.items()} | {
-        f"ngram {ngram}": _NGRAM_WEIGHT * math.sqrt(count) for ngram, count in ngrams.items()
-    }
+                for j in range(len(edged) - _NGRAM_LENGTH + 1):
+                    ngrams[edged[j : j + _NGRAM_LENGTH]] += 1
+    return words, ngrams
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _place(feature: str, dim: int, seed: int) -> tuple[int, int]:
+def _place(kind: str, name: str, dim: int, seed: int) -> tuple[int, int]:
     key = seed.to_bytes(8, "little")
-    digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+    digest = blake2b(f"{kind} {name}".encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
     number = int.from_bytes(digest, "little")
     return (number >> 1) % dim, 1 if number & 1 else -1

@@ -1,4 +1,4 @@
-"""SQLite's own full-text search, in memory: grows and shrinks in place.
+"""SQLite's own full-text search, in memory as far as it fits: grows and shrinks in place.
 
 Two tables, each with its own statistics. `words` holds every document's words, stemmed by Porter; `cjk` the
 CJK runs of those that have any, cut into every three characters. A query is the OR of its words and of the
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from lcm.retrieval.indexing import Ranked, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
+from lcm.store.connection import TEMPORARY, spill
 
 _SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2');
@@ -55,8 +56,9 @@ class Fts5Index:
     def __init__(self, settings: Fts5) -> None:
         self._stop_words = load_stop_words(settings.stop_words)
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(TEMPORARY, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._connection.close)
+        spill(self._connection)
         self._connection.executescript(_SCHEMA)
         self._row_ids: dict[str, int] = {}
         self._ids: dict[int, str] = {}

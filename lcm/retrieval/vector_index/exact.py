@@ -27,11 +27,14 @@ import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, best, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.vector_index.saved_file import read_index, write_index
+from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 
 _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
+_LEAST_QUERIES = 16  # of a block: every row is made float64 once a block, which takes as long as some products
+
+_ROWS_AT_ONCE = 1 << 14  # of a saved file that is read: no second copy of all
 
 _Positions = npt.NDArray[np.int64]
 
@@ -112,7 +115,7 @@ class ExactIndex:
             if k == 0 or not ids:
                 return [([], []) for _ in queries]
             firsts = np.searchsorted(owners, places)
-            queries_a_block = max(1, _BLOCK_NUMBERS // len(rows))
+            queries_a_block = max(_LEAST_QUERIES, _BLOCK_NUMBERS // len(rows))
             answers: list[Ranked] = []
             for start in range(0, len(queries), queries_a_block):
                 scores = cosines(queries[start : start + queries_a_block], rows)
@@ -168,15 +171,19 @@ class ExactIndex:
             return units
 
     def save(self, path: Path) -> None:
-        ids, vectors = self.contents()
-        write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(vectors)})
+        with self._lock:
+            self._settle()
+            ids = [self._ids[place] for place in self._owners[: self._count]]
+            write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(self._rows[: self._count])})
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._settings())
-        vectors = unpack(blobs["vectors"], self._dim)
+        vectors, ids = np.frombuffer(blobs["vectors"], "<f4").reshape(-1, self._dim), content["ids"]
         with self._lock:
             self._clear()
-            self.add(content["ids"], vectors)
+            self._reserve(len(vectors))
+            for start in range(0, len(vectors), _ROWS_AT_ONCE):
+                self.add(ids[start : start + _ROWS_AT_ONCE], vectors[start : start + _ROWS_AT_ONCE])
 
     def contents(self) -> tuple[list[str], Vectors]:
         """The id of every vector, and the vectors: by order of adding the id, then the vector."""
@@ -269,9 +276,10 @@ def cosines(queries: Vectors, rows: npt.NDArray[np.floating[Any]]) -> npt.NDArra
     return products
 
 
-def pack(vectors: Vectors) -> bytes:
-    return vectors.astype("<f4").tobytes()
+def pack(vectors: Vectors) -> Blob:
+    """The bytes of vectors; those of a contiguous array are not copied."""
+    return np.ascontiguousarray(vectors, "<f4").reshape(-1).view(np.uint8).data
 
 
-def unpack(packed: bytes, dim: int) -> Vectors:
+def unpack(packed: Blob, dim: int) -> Vectors:
     return np.frombuffer(packed, "<f4").astype(np.float32).reshape(-1, dim)

@@ -32,7 +32,7 @@ from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.exact import ExactIndex, pack, to_grid, unpack
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
-from lcm.retrieval.vector_index.saved_file import read_index, write_index
+from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 
 _log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class HnswIndex:
         with self._lock:
             ids, vectors = self._exact.contents()
             content = {"ids": ids, "graph_ids": self._graph.ids}
-            blobs = {"vectors": pack(vectors), "graph": self._graph.to_bytes()}
+            blobs: dict[str, Blob] = {"vectors": pack(vectors), "graph": self._graph.to_bytes()}
             write_index(path, self._file_settings(), content, blobs)
 
     def load(self, path: Path) -> None:
@@ -261,7 +261,7 @@ class _Graph:
             return path.read_bytes()
 
     @classmethod
-    def from_bytes(cls, settings: Hnsw, dim: int, ids: list[str | None], data: bytes) -> "_Graph":
+    def from_bytes(cls, settings: Hnsw, dim: int, ids: list[str | None], data: Blob) -> "_Graph":
         graph = cls(settings, dim)
         if ids:
             with tempfile.TemporaryDirectory() as folder:

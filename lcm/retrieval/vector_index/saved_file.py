@@ -16,10 +16,11 @@ _MAGIC = b"lcm index 1\n"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _LENGTH_BYTES = 8
 
+Blob = bytes | memoryview
+"""A large part of a file: what is read is a view of all that was read."""
 
-def write_index(
-    path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, bytes]
-) -> None:
+
+def write_index(path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, Blob]) -> None:
     """Write tmp, fsync, rename, fsync the folder.
 
     Args:
@@ -34,14 +35,18 @@ def write_index(
             "blobs": {name: len(blob) for name, blob in blobs.items()},
         }
     ).encode()
-    body = b"".join([len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
+    body = [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()]
+    digest = hashlib.sha256()
+    for part in body:
+        digest.update(part)
     with written_whole(path) as file:
         file.write(_MAGIC)
-        file.write(hashlib.sha256(body).digest())
-        file.write(body)
+        file.write(digest.digest())
+        for part in body:
+            file.write(part)
 
 
-def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Blob]]:
     """Give back the content and blobs of `write_index`.
 
     Raises:
@@ -61,9 +66,9 @@ def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
         raise StoreError(
             f"the index file {str(path)!r} was written with {header['settings']}, expected {dict(settings)}; rebuild it"
         )
-    blobs = {}
+    blobs: dict[str, Blob] = {}
     position = header_end
     for name, length in header["blobs"].items():
-        blobs[name] = bytes(body[position : position + length])
+        blobs[name] = body[position : position + length]
         position += length
     return header["content"], blobs

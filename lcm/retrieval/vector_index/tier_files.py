@@ -15,7 +15,7 @@ import numpy as np
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import pack, unpack
-from lcm.retrieval.vector_index.saved_file import read_index, write_index
+from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.tier_cache import TierCache
 from lcm.retrieval.vector_index.tier_graph import GraphSettings, TierGraph
 from lcm.retrieval.vector_index.tier_rotation import Rotation
@@ -35,9 +35,13 @@ def source_digest(ids: Sequence[str], vectors: Vectors) -> str:
 
 def write_tier(path: Path, tier: TierCache, settings: Mapping[str, Any], source: str) -> None:
     content: dict[str, Any] = {"source": source, "dirt": tier.dirt, "learnt_from": 0}
-    blobs: dict[str, bytes] = {}
+    blobs: dict[str, Blob] = {}
     if tier.dirt is None:
-        blobs = {"rows": pack(tier.rows), "graph": tier.graph.to_bytes(), "graph_rows": tier.graph.rows_bytes()}
+        blobs = {
+            "rows": pack(tier.rows),
+            "graph": tier.graph.to_bytes(),
+            "graph_rows": tier.graph.rows_bytes(),
+        }
         if tier.rotation is not None:
             content["learnt_from"] = tier.rotation.learnt_from
             blobs["axes"] = tier.rotation.axes.astype("<f8").tobytes()

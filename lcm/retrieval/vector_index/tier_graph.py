@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, GraphBuildSettings, add_rows
+from lcm.retrieval.vector_index.saved_file import Blob
 from lcm.retrieval.vector_index.tier_order import Rows
 
 _log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class TierGraph:
         return self._rows.astype("<i8").tobytes()
 
     @classmethod
-    def from_bytes(cls, settings: GraphSettings, width: int, data: bytes, rows: bytes) -> "TierGraph":
+    def from_bytes(cls, settings: GraphSettings, width: int, data: Blob, rows: Blob) -> "TierGraph":
         graph = cls(settings, width)
         graph._rows = np.frombuffer(rows, "<i8").astype(np.int64)
         if graph.size:
