@@ -16,6 +16,7 @@ from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.shared_values import SharedValues
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader
 from lcm.transcript.tau_bench import TauBenchReader
@@ -102,8 +103,10 @@ def in_pieces(
 def joined(pieces: Iterable[Transcript]) -> list[Transcript]:
     """Put the pieces of each conversation together, in the order of their beginnings."""
     found: dict[str, list[Transcript]] = {}
+    shared = SharedValues()
     for piece in pieces:
-        found.setdefault(piece.conversation_id, []).append(piece)
+        held = replace(piece, messages=tuple(map(shared.message, piece.messages)))
+        found.setdefault(piece.conversation_id, []).append(held)
     return [
         replace(
             parts[0],

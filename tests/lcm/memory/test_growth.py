@@ -164,3 +164,20 @@ def test_a_prefix_is_what_a_slice_is(count: int) -> None:
     assert [prefix[i] for i in range(-len(part), len(part))] == part * 2
     with pytest.raises(IndexError):
         prefix[len(part)]
+
+
+@pytest.mark.parametrize("base", [system(), gated()], ids=["each is a document", "gated"])
+def test_many_transcripts_at_once_are_what_they_are_one_by_one(
+    base: System, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their times overlap, one grows, and a transaction holds some of them."""
+    monkeypatch.setattr("lcm.memory.memory._MESSAGES_A_TRANSACTION", 25)
+    talks = [Transcript(f"talk {i}", said(10 + 3 * i, f"talk {i}")) for i in range(6)]
+    grown = replace(talks[0], messages=said(30, "talk 0"))
+    with Memory.open(base) as one_by_one:
+        added = [one_by_one.ingest(one) for one in (*talks, grown)]
+        expected = told(one_by_one), one_by_one.store.messages()
+    for path in ("", tmp_path / "together.db"):
+        with Memory.open(base, path) as together:
+            assert together.ingest_all(talks) + together.ingest_all([grown, talks[1]]) == sum(added)
+            assert (told(together), together.store.messages()) == expected
