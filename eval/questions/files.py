@@ -210,6 +210,8 @@ def _of_csv(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
                 yield line, _row(names, row)
             line = rows.line_num + 1
     except LineError as error:
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            line = content.count(b"\n", 0, error.__cause__.start) + 1
         yield line, error
     except csv.Error as error:
         yield line, LineError(f"not CSV from here on: {error}")
