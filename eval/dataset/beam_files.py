@@ -28,6 +28,7 @@ TRUNCATED = "chat_trunecated.json"  # as the repository spells it
 _QUESTIONS = Path("probing_questions", "probing_questions.json")
 LINES = json_records("lines", ("conversation_id",), ("size",))
 _LINE = re.compile(rb'\s*\{\s*"conversation_id"\s*:\s*"([^"\\]+)"')
+_SIZE = re.compile(r"\d+[KM](?![^\W_])")
 _PLAN = re.compile(r"plan-\d+")
 
 
@@ -188,27 +189,21 @@ def find_form(
     Raises:
         DatasetError: if there is none, or there are several and `file` names none of them.
     """
-    place = folder(card, directory)
-    named = None if file is None else place / Path(file).expanduser()
-    if named is not None and not named.exists():
-        raise DatasetError(f"dataset.file={file} means {named}, which is not there")
-    found: list[Form] = []
-    candidates = (
-        [named] if named else [*files_of(place), *place.glob(f"**/{size}"), *([place] if place.name == size else [])]
-    )
-    tables = tuple(
-        path for path in candidates if path.suffix == ".parquet" and (named or path.stem.startswith(f"{size}-"))
-    )
-    if tables:
-        found.append(Parquet(tables, size))
-    for path in candidates:
-        if path.is_dir() and next(path.glob("*/chat.json"), None):
-            found.append(Folders(path, size, is_truncated))
-        elif path.is_file() and LINES.is_held_by(path) and re.search(rf'"size"\s*:\s*"{size}"', head(path)):
-            found.append(Lines(path))
+    path = None if file is None else Path(file).expanduser()
+    place = path if path is not None and path.is_absolute() else folder(card, directory) / (path or "")
+    if not place.exists():
+        raise DatasetError(f"dataset.file={file} means {place}, which is not there")
+    candidates = [place] if path is not None or place.name == size else [*files_of(place), *place.glob(f"**/{size}")]
+    tables = tuple(one for one in candidates if one.suffix == ".parquet" and _is_of(one, size, path is not None))
+    found: list[Form] = [Parquet(tables, size)] if tables else []
+    for one in candidates:
+        if one.is_dir() and _is_of(one, size, True) and next(one.glob("*/chat.json"), None):
+            found.append(Folders(one, size, is_truncated))
+        elif one.is_file() and LINES.is_held_by(one) and re.search(rf'"size"\s*:\s*"{size}"', head(one)):
+            found.append(Lines(one))
     if not found:
         raise DatasetError(
-            f"{named or place} holds no conversations of {size}: expected chats/{size}/<n>/chat.json, "
+            f"{place} holds no conversations of {size}: expected chats/{size}/<n>/chat.json, "
             f"{size}-*.parquet, or JSON lines of that size; `lcm datasets {card.name}` tells how to get them"
         )
     if len(found) > 1:
@@ -221,6 +216,12 @@ def find_form(
             f"dataset.chats=truncated: {found[0].path} holds no truncated chats, the repository's folders do"
         )
     return found[0]
+
+
+def _is_of(path: Path, size: str, is_named: bool) -> bool:
+    """Whether the name says this size; of what was asked for by name, whether it says no other."""
+    said = _SIZE.match(path.name)
+    return is_named if said is None else said[0] == size
 
 
 def _opened(path: Path) -> Any:

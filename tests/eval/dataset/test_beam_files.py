@@ -154,6 +154,22 @@ def test_only_some_conversations_are_taken_in_every_form(tmp_path: Path) -> None
         Beam(str(tmp_path), file="other").load()
 
 
+def test_a_file_is_found_by_an_absolute_path_and_refused_under_another_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
+    write_folders(tmp_path, [RECORD])
+    table = write_parquet(tmp_path, "100K-00000-of-00001.parquet", [RECORD])
+    renamed = table.rename(table.with_name("renamed.parquet"))
+    for path in (tmp_path / "chats" / "100K", renamed):
+        assert Beam(file=str(path)).load().workspaces == ["beam-100K-1"]
+    renamed.rename(table)
+    for path in (tmp_path / "chats" / "100K", table):
+        with pytest.raises(DatasetError, match="holds no conversations of 500K"):
+            Beam(file=str(path), size="500K").load()
+    assert Beam(str(tmp_path / "chats" / "100K")).load().workspaces == ["beam-100K-1"]
+
+
 def test_a_conversation_is_read_when_it_is_its_turn(tmp_path: Path) -> None:
     """However large a size is, no more than one conversation of it is held as JSON."""
     write_folders(tmp_path, [RECORD | {"conversation_id": f"beam-100K-{n}"} for n in (1, 2)])
