@@ -44,7 +44,7 @@ from eval.judging.session import JudgingSession
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM
 from eval.questions.files import write_questions
-from eval.questions.question import Evidence, Question
+from eval.questions.question import UNANSWERABLE, Evidence, Question
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
@@ -195,7 +195,7 @@ def _export(judging: Judging) -> None:
             query.text,
             tuple(Evidence(message_ids=(message[query.workspace_id, one],)) for one in relevant[query.query_id]),
             asked_at=query.asked_at,
-            category=query.category,
+            category="all" if query.category == UNANSWERABLE else query.category,
             workspace=query.workspace_id,
             generated=judging.dataset.generated,
         )

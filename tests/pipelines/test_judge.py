@@ -14,6 +14,9 @@ import pytest
 import requests
 from ir_measures import nDCG
 
+from eval.dataset.sample import Sample
+from eval.questions.files import read_questions
+from eval.questions.question import Evidence
 from pipelines import cli
 from pipelines.cli import BAD_INPUT
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
@@ -173,9 +176,14 @@ def test_a_judged_pool_says_what_nobody_judged(lcm: Lcm, runs: Path) -> None:
     for one in sorted(found, key=lambda one: -one.score):
         ranked.setdefault(one.query_id, []).append(one.doc_id)
     pairs = {(query, name) for query, names in ranked.items() for name in names[:5]}
+    wrong = next(query.query_id for query in Sample().load().queries if query.category == "unanswerable")
+    relevant.add((wrong, ranked[wrong][0], 1))  # somebody found an answer after all
     rows = [f"{query} 0 {name} {int((query, name, 1) in relevant)}" for query, name in sorted(pairs)]
     (runs / "pool.trec").write_text("\n".join(rows))
     assert judge(lcm, "from=pool.trec", "depth=5").code == 0
+    questions = {one.question_id: one for one in read_questions(runs / "qrels" / "questions.jsonl")}
+    assert not any(one.is_unanswerable or one.category == "unanswerable" for one in questions.values())
+    assert questions[wrong].evidence == (Evidence(message_ids=(ranked[wrong][0],)),)
     done = lcm("evaluate", *RUNS, "judgements=qrels/qrels.trec", "hydra.run.dir=pooled")
     assert done.code == 0, done.stderr
     values = pl.read_parquet(runs / "pooled" / "per_query.parquet").filter(arm="system")
