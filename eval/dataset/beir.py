@@ -130,7 +130,7 @@ def _transcript(name: str, native: Mapping[str, Mapping[str, str]], documents: S
 
 
 def _message(row: Mapping[str, str], session: str) -> Message:
-    text = f"{row['title']} {row['text']}".strip()
+    text = " ".join(filter(None, (row["title"], row["text"])))
     document = {"_id": row["document_id"], "title": row["title"], "text": row["text"]}
     return Message(
         message_id=_message_id(row["document_id"]),
