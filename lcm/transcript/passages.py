@@ -51,9 +51,11 @@ def passages(message: Message) -> list[Passage]:
     unsaid = _Unsaid(words)
     files = {file.ordinal for file in message.files}
     for ordinal, part in enumerate(message.parts):
-        for passage in _of_part(message, part, unsaid):
-            is_file = ordinal in files and passage.kind != "calls"
-            found.append(Passage("files", passage.text) if is_file else passage)
+        if ordinal in files:
+            told = _of_part(message, part, _Unsaid(""))
+            found += [one if one.kind == "calls" else Passage("files", one.text) for one in told]
+        else:
+            found += _of_part(message, part, unsaid)
     native = message.envelope.get("native")
     thought = (native.get(key) for key in _REASONING_KEYS) if isinstance(native, Mapping) else ()
     if text := next(filter(None, map(unsaid.told, thought)), ""):
@@ -98,10 +100,20 @@ class _Unsaid:
         text = well_formed(text)
         if text in self._words:
             return ""
+        spelt = _WORD.findall(text)
+        return "" if spelt and self._lacks(spelt) == [] else text
+
+    def rest(self, text: str | None) -> str:
+        """What to tell of a text: of one that is mostly in the words of the message the other words, else all of it."""
+        told = self.told(text)
+        spelt = list(dict.fromkeys(_WORD.findall(told)))
+        other = self._lacks(spelt)
+        return " ".join(other) if len(other) * 2 < len(spelt) else told
+
+    def _lacks(self, spelt: list[str]) -> list[str]:
         if self._known is None:
             self._known = set(_WORD.findall(self._words))
-        spelt = _WORD.findall(text)
-        return "" if spelt and self._known.issuperset(spelt) else text
+        return [word for word in spelt if word not in self._known]
 
 
 def _of_part(message: Message, part: Part, unsaid: _Unsaid) -> Iterator[Passage]:
@@ -144,7 +156,7 @@ def _result(part: Part, raw: object, unsaid: _Unsaid) -> str:
 
 
 def _other(part: Part, raw: object, unsaid: _Unsaid) -> str:
-    if text := unsaid.told(part.text):
+    if text := unsaid.rest(part.text) if part.part_type == "text" else unsaid.told(part.text):
         return text
     if block_type(raw) in _SECRET_TYPES or not isinstance(raw, dict | list):
         return ""

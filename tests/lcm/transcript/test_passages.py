@@ -59,6 +59,12 @@ def test_what_the_words_leave_out_of_a_result_is_told() -> None:
     assert parts_text(escaped) == "[result] stdout: one\nkettle"
 
 
+def test_of_a_text_that_the_words_give_otherwise_the_other_words_are_told() -> None:
+    message = made("Hello, the port is 8443.", Part("text", "{vocalsound} Hello, the the port is {gap} 8443."))
+    assert parts_text(message) == "[text] vocalsound gap"
+    assert parts_text(made("a title", Part("text", "quite another text"))) == "[text] quite another text"
+
+
 def test_pictures_and_secrets_say_nothing_but_their_names() -> None:
     data = "iVBORw0KGgo" * 400
     picture = {"type": "image", "source": {"type": "base64", "data": data}, "caption": "a red kettle"}
