@@ -40,6 +40,7 @@ def drawn(rng: np.random.Generator, n: int, m: int, noise: float, bias: float) -
     return truth[:n], model[:n], model[n:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bias", [0.0, 0.2])
 @pytest.mark.parametrize("noise", [0.1, 10.0])
 def test_95_of_100_intervals_hold_the_mean_however_wrong_the_model_is(bias: float, noise: float) -> None:
