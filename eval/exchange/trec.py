@@ -75,7 +75,8 @@ def read_trec_run(path: Path) -> pl.DataFrame:
 def write_trec_run(path: Path, run: pl.DataFrame, tag: str) -> bool:
     """Write rows of `TREC_RUN_SCHEMA` so that trec_eval finds each document at the rank that it has.
 
-    Its own scores stand in the file where they give that order; else 1 / rank stands in place of all.
+    Its own scores stand in the file. One that equals the score before it, where that would turn both around, is lowered
+    by the least step of single precision. Where a later score is higher, 1 / rank stands in place of all.
 
     Returns:
         Whether its own scores are written.
@@ -88,20 +89,34 @@ def write_trec_run(path: Path, run: pl.DataFrame, tag: str) -> bool:
     ranked: dict[str, list[tuple[str, float]]] = {}
     for topic, docno, score in run.sort("rank", maintain_order=True).select("query_id", "document_id", "score").rows():
         ranked.setdefault(topic, []).append((docno, score))
-    is_ordered = all(
-        all(score is not None and np.isfinite(score) for _, score in documents)
-        and trec_order(dict(documents)) == [docno for docno, _ in documents]
-        for documents in ranked.values()
-    )
+    scores = [_falling(documents) for documents in ranked.values()]
+    has_own = None not in scores
     _write(
         path,
         (
-            f"{topic} Q0 {docno} {rank} {score if is_ordered else 1 / rank!r} {tag}"
-            for topic, documents in ranked.items()
-            for rank, (docno, score) in enumerate(documents, start=1)
+            f"{topic} Q0 {docno} {rank} {own[rank - 1] if has_own and own else 1 / rank!r} {tag}"
+            for (topic, documents), own in zip(ranked.items(), scores, strict=True)
+            for rank, (docno, _) in enumerate(documents, start=1)
         ),
     )
-    return is_ordered
+    return has_own
+
+
+def _falling(documents: Sequence[tuple[str, float | None]]) -> list[float] | None:
+    """Scores by which trec_eval finds the documents in this order; None where their own rise, or are no numbers."""
+    told: list[float] = []
+    own, last, before = np.float32(np.inf), np.float32(np.inf), b""
+    for docno, score in documents:
+        single = np.float32(np.nan if score is None else score)
+        if score is None or not np.isfinite(single) or single > own:
+            return None
+        own = single
+        if told and (single > last or (single == last and docno.encode() > before)):
+            single = np.nextafter(last, np.float32(-np.inf))
+            score = float(single)
+        told.append(score)
+        last, before = single, docno.encode()
+    return told
 
 
 def trec_order(scores: dict[str, float]) -> list[str]:

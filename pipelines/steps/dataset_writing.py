@@ -63,4 +63,4 @@ def _write_run(run: KeptRun, dataset: Dataset, to: Path) -> None:
         named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
         path = to / f"{run.name}.{arm}.trec"
         if not write_trec_run(path, named, tag=f"{run.name}.{arm}".replace(" ", "_")):
-            say(f"note: {path.name}: its own scores do not give its order, so 1 / rank stands in their place")
+            say(f"note: {path.name}: its own scores do not fall with its ranks, so 1 / rank stands in their place")
