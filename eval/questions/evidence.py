@@ -248,7 +248,7 @@ class _Search:
         return bool(text) and not known and not text.isdecimal() and not looks_like_an_id(text)
 
     def _is_like(self, found: Likeness) -> bool:
-        return found.percent >= 100 * self.similarity and found.has_numbers
+        return found.percent >= 100 * self.similarity and found.keeps_its_sense
 
     def _nearest_ids(self, name: str, scope: set[str] | None) -> list[Place]:
         places = _within(self.names.places(), scope)
@@ -282,10 +282,6 @@ def _scope(question: Question, sessions: Sessions) -> set[str] | None:
             )
     named = question.conversations or (None,)
     return {one for one, file in ids.items() for name in named if _ends_in(one, name) or _ends_in(file, name)}
-
-
-def _is_in(file: Path, source: str | None) -> bool:
-    return _ends_in(str(file), source) or _ends_in(str(file.resolve()), source)
 
 
 def _ends_in(path: str, end: str | None) -> bool:

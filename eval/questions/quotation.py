@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from rapidfuzz import fuzz
+from rapidfuzz.distance import LCSseq
 
 from eval.questions.searched_text import folded, searched_texts
 from lcm.records.conversation import Message, Transcript
@@ -23,8 +24,11 @@ NEAREST = 3
 _LEAST_LIKE = 60.0
 """In per cent: a message less like is not told."""
 _AROUND = 16
-"""How many characters beside a likeness are looked at for the ends of its numbers."""
-_NUMBER = re.compile(r"\d+")
+"""How many characters beside a likeness may belong to it, as words are longer or shorter there."""
+_TOKEN = re.compile(r"\d+|[^\W\d]+(?:'[^\W\d]+)*")
+_NEGATION = re.compile(
+    r"not?|never|none|nothing|nobody|nowhere|neither|nor|without|cannot|\w+n't|nicht|kein\w*|nie|ohne"
+)
 
 
 class Place(NamedTuple):
@@ -51,8 +55,8 @@ class Likeness(NamedTuple):
     place: Place
     percent: float
     """Of the quotation's characters, as rapidfuzz's `partial_ratio`."""
-    has_numbers: bool
-    """Whether it also holds every number of the quotation."""
+    keeps_its_sense: bool
+    """Whether it also has every number of the quotation in its place, and the same negations."""
 
 
 def copies(places: Iterable[Place]) -> bool:
@@ -121,8 +125,8 @@ def may_be_alike(quote: str) -> bool:
 
 
 def _likest(words: str, texts: Iterable[str], place: Place) -> Likeness:
-    percent, has_numbers = max((_likeness(words, text) for text in texts), default=(0.0, False))
-    return Likeness(place, percent, has_numbers)
+    percent, keeps_its_sense = max((_likeness(words, text) for text in texts), default=(0.0, False))
+    return Likeness(place, percent, keeps_its_sense)
 
 
 def _likeness(words: str, text: str) -> tuple[float, bool]:
@@ -131,8 +135,26 @@ def _likeness(words: str, text: str) -> tuple[float, bool]:
     found = fuzz.partial_ratio_alignment(words, text, score_cutoff=_LEAST_LIKE)
     if found is None:
         return 0.0, False
-    around = text[max(0, found.dest_start - _AROUND) : found.dest_end + _AROUND]
-    return found.score, set(_NUMBER.findall(words)) <= set(_NUMBER.findall(around))
+    start = text.rfind(" ", 0, max(0, found.dest_start - _AROUND)) + 1
+    end = text.find(" ", found.dest_end + _AROUND)
+    around = text[start : None if end < 0 else end]
+    return found.score, _keeps_its_sense(_TOKEN.findall(words), _TOKEN.findall(around))
+
+
+def _keeps_its_sense(quoted: list[str], around: list[str]) -> bool:
+    """Whether, word held against word, no number is another one and no negation came or went."""
+    changes = list(LCSseq.opcodes(quoted, around))
+    equal = [number for number, one in enumerate(changes) if one.tag == "equal"]
+    if not equal:
+        return not any(map(_is_telling, quoted))
+    lost = (word for one in changes if one.tag != "equal" for word in quoted[one.src_start : one.src_end])
+    within = (one for one in changes[equal[0] : equal[-1]] if one.tag != "equal")
+    added = (word for one in within for word in around[one.dest_start : one.dest_end])
+    return not any(map(_is_telling, lost)) and not any(map(_NEGATION.fullmatch, added))
+
+
+def _is_telling(word: str) -> bool:
+    return word.isdecimal() or _NEGATION.fullmatch(word) is not None
 
 
 def places_of(transcripts: Iterable[Transcript]) -> Iterator[Place]:

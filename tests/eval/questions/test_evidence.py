@@ -99,6 +99,26 @@ def test_likeness_keeps_every_number_and_says_how_like(sessions: Sessions) -> No
     assert "stands in no message" in refusal(sessions, Evidence("the captain's dog is called Bosun and barks"))
 
 
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("We paid 40 dollars for the lamp, 30 cents for the bulb.", "We paid 30 dollars for the lamp"),
+        ("The meeting grew from 20 to 10 people, they say.", "The meeting grew from 10 to 20 people, they say."),
+        ("The staging server is not working again since dawn.", "The staging server is now working again since dawn."),
+        ("The staging server is not working again since dawn.", "The staging server is working again since dawn."),
+        ("The staging server is now working again since dawn.", "The staging server isn’t working again since dawn."),
+        ("I never recommended blue paint for the kitchen wall.", "I ever recommended blue paint for the kitchen wall."),
+    ],
+)
+def test_likeness_swaps_no_number_and_no_negation(tmp_path: Path, said: str, quoted: str) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"role": "user", "content": said}) + "\n")
+    sessions = Own([str(tmp_path)]).sessions()
+    found = located(sessions, Evidence(quoted))
+    assert "stands in no message" in str(found.unresolved[0].problem)
+    assert found.unresolved[0].nearest[0].message.content == said
+    assert ids(sessions, Evidence(said.replace("a", "á", 1))) == ["a:1"]
+
+
 def test_what_stands_in_several_messages_is_refused_with_the_nearest(sessions: Sessions) -> None:
     (unresolved,) = located(sessions, Evidence("1,200")).unresolved
     assert str(unresolved.problem).startswith("q.jsonl:7: evidence: '1,200' stands in 3 messages; quote more of one")
