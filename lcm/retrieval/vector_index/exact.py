@@ -36,6 +36,8 @@ _LEAST_QUERIES = 16  # of a block: every row is made float64 once a block, which
 
 _ROWS_AT_ONCE = 1 << 14  # of a saved file that is read: no second copy of all
 
+_MORE_ROWS = 1 << 16  # that are made room for at most
+
 _Positions = npt.NDArray[np.int64]
 
 
@@ -64,7 +66,7 @@ class ExactIndex:
         self._ids: list[str] = []  # in the order of adding
         self._positions: dict[str, int] = {}  # id -> place in _ids
         self._removed: set[int] = set()  # places in _ids whose rows wait for _settle
-        self._rows = np.empty((0, self._dim), np.float32)  # grown by doubling: only the first _count rows are in use
+        self._rows = np.empty((0, self._dim), np.float32)  # grown ahead: only the first _count rows are in use
         self._owners = np.empty(0, np.int64)  # row -> place in _ids; ascending once settled
         self._count = 0
         self._is_sorted = True
@@ -205,12 +207,11 @@ class ExactIndex:
         capacity = len(self._owners)
         if rows <= capacity:
             return
-        capacity = max(rows, 2 * capacity)
-        grown = np.empty((capacity, self._dim), np.float32)
-        grown[: self._count] = self._rows[: self._count]
-        owners = np.empty(capacity, np.int64)
-        owners[: self._count] = self._owners[: self._count]
-        self._rows, self._owners = grown, owners
+        capacity = max(rows, min(2 * capacity, capacity + _MORE_ROWS))
+        # In place: a large block is moved by its addresses, where a new one beside it would double what is held. Nobody
+        # keeps a view of these arrays outside of the lock.
+        self._rows.resize((capacity, self._dim), refcheck=False)
+        self._owners.resize(capacity, refcheck=False)
 
     def _settle(self) -> None:
         """Drop removed rows and bring the vectors of one id together: once for many changes."""
