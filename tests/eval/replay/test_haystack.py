@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eval.arms.oracle import Oracle
+from eval.benchmark import corpus
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
@@ -194,3 +196,18 @@ def test_the_sample_pooled_is_answered_from_all_of_it_and_keeps_its_contexts() -
     assert places[0] > 0
     recall = {name: one.means.filter(group="all", measure="recall@10")["value"][0] for name, one in found.items()}
     assert recall[Bulk("pooled")] <= recall[Bulk()]
+
+
+@pytest.mark.full
+def test_ten_thousand_distractors_hide_no_evidence_from_who_knows_it() -> None:
+    talks = tuple(corpus.transcript(500, seed, f"talk {seed}") for seed in range(20))
+    invented = {"invented": replace(dataset({}), name="invented", transcripts=talks)}
+    laid = Bulk("pooled", 10_000).laid_out(Sample().load(), lambda: invented)
+    found = outcome(laid, system(), {"retrieval": Retrieval()}, arms={"oracle": Oracle()})
+    assert found.counts["messages"] == 10_414
+    assert found.counts["messages_a_query"] > 5_000
+    oracle = found.means.filter(arm="oracle", group="all", measure="recall@10")["value"].item()
+    assert oracle == 1.0
+    ours = {message.message_id for one in Sample().load().transcripts for message in one.messages}
+    named = found.documents.explode("source_message_ids")["source_message_ids"]
+    assert not named.is_in(list(ours)).all(), "some distractor is found"
