@@ -32,7 +32,7 @@ import polars as pl
 
 from eval.dataset.collected import document_ids
 from eval.dataset.dataset import Dataset
-from eval.exchange.trec import read_trec_qrels, write_trec_qrels
+from eval.exchange.trec import check_ids, read_trec_qrels, write_trec_qrels
 from eval.judging.agreement import agreements, qrels_of
 from eval.judging.estimate import Estimate, estimated
 from eval.judging.judgement import GRADES, Judgement
@@ -54,6 +54,8 @@ from pipelines.views.terminal import progress, say, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95
+_ENOUGH = 30
+"""Queries judged by people, from which on a normal interval is as wide as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def _judging(command: CommandArguments) -> Judging:
     wanted = command.number("queries")
     if wanted is not None and wanted < len(asked):
         asked = [asked[i * len(asked) // wanted] for i in range(wanted)]
+    check_ids(asked, "query id")  # before anybody judges
+    check_ids(list(names.values()), "document id")
     pool = pooled(rankings, command.number("depth") or 10, asked)
     if pool.is_empty():
         raise LcmError("there is nothing to judge: the runs answered no query")
@@ -124,7 +128,7 @@ def _on_a_page(judging: Judging, command: CommandArguments) -> None:
     port = command.number("port") or 0
     try:
         page = JudgingPage(session, port)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
     state = session.state()
     say(f"{state['done']} of {state['total']} messages are judged by {judge}; judge here, Ctrl-C ends: {page.address}")
@@ -236,7 +240,7 @@ def _report(judging: Judging, measure: str) -> None:
 
 def _show_estimates(judging: Judging, measure: str) -> None:
     messages = {name: place for place, name in document_ids(judging.dataset).items()}
-    rows = []
+    rows, fewest = [], _ENOUGH
     for run in judging.runs:
         for arm in judging.arms:
             ranked = run.run.filter(arm=arm)
@@ -245,10 +249,13 @@ def _show_estimates(judging: Judging, measure: str) -> None:
             reading = RunReading(arm, ranked, run.documents, judging.dataset)
             found = estimated(measure, reading, messages, judging.pool, list(judging.file), _CONFIDENCE)
             rows.append((f"{run.name} {arm}", *_cells(found)))
+            fewest = min([fewest, *(one.n for one in (found.people, found.both) if one is not None)])
     if any(cell != "-" for row in rows for cell in row[1:]):
         say(f"{measure} over the queries whose whole pool is judged [95% interval]")
         columns = ("by people", "by the model", "by both (prediction-powered)", "the model's weight")
         show_table(("run", *columns), rows, columns)
+        if fewest < _ENOUGH:
+            say(f"note: people judged {fewest} queries whole; below {_ENOUGH} these intervals are too narrow")
 
 
 def _cells(found: Estimate) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """A dataset as a collection of documents and queries, for tools that know nothing of conversations."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import polars as pl
 
@@ -14,23 +16,30 @@ from lcm.writing.extraction.wording import words_of
 
 CORPUS_ID = "corpus_id"
 """The key of an envelope that holds the id of the document which a message was made of."""
+_BLANK, _BLANK_OR_PERCENT = re.compile(r"\s"), re.compile(r"[\s%]")
 
 
 def document_ids(dataset: Dataset) -> dict[tuple[str, str], str]:
     """(workspace, message id) -> the id of the message as a document.
 
     That is the id of the document that it was made of, else the message's own; where one id names different messages
-    of two workspaces, `WORKSPACE/ID` stands for each.
+    of two workspaces, `WORKSPACE/ID` stands for each. Where a message's own holds a blank, as the name of a file may,
+    each blank of any is written %20, and % is %25.
     """
     named: dict[tuple[str, str], str] = {}
     words: dict[str, tuple[str, str]] = {}
-    is_shared = False
+    is_shared = is_own = False
     for workspace, message in _messages(dataset):
         document_id = str(message.envelope.get(CORPUS_ID) or message.message_id)
         said = _title_and_text(message)
+        is_own |= CORPUS_ID not in message.envelope
         is_shared |= words.setdefault(document_id, said) != said
         named[workspace, message.message_id] = document_id
-    return {place: f"{place[0]}/{name}" for place, name in named.items()} if is_shared else named
+    if is_shared:
+        named = {place: f"{place[0]}/{name}" for place, name in named.items()}
+    if is_own and any(_BLANK.search(name) for name in named.values()):
+        named = {place: _BLANK_OR_PERCENT.sub(lambda one: quote(one[0]), name) for place, name in named.items()}
+    return named
 
 
 def collection_of(dataset: Dataset) -> tuple[Collection, tuple[str, ...]]:

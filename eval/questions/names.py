@@ -1,6 +1,7 @@
 """The names by which people call messages: ids, numbers in a store, lines of files."""
 
 import bisect
+import gzip
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -106,9 +107,15 @@ def _on_line(file: SessionFile, path: Path, line: int) -> Iterator[Place]:
 
 
 def _begin(path: Path, line: int) -> int:
-    """The line on which what stands on a line begins: in one JSON value over many lines, above it."""
+    """The line on which what stands on a line begins: in one JSON value over many lines, above it; 0 = nothing does."""
     file = RecordedFile(path)
     if file.magic == b"PAR1" or file.shape == "lines":
         return line
     begins = sorted({member.line for member in file.members()})
-    return begins[max(0, bisect.bisect_right(begins, line) - 1)] if begins else line
+    above = bisect.bisect_right(begins, line)
+    return begins[above - 1] if above and line <= _lines(file) else 0
+
+
+def _lines(file: RecordedFile) -> int:
+    with gzip.open(file.path) if file.magic.startswith(b"\x1f\x8b") else file.path.open("rb") as content:
+        return sum(1 for _ in content)

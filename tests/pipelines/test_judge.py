@@ -120,6 +120,7 @@ def test_a_model_judges_and_with_people_it_gives_a_powered_interval(lcm: Lcm, ru
     _, _, people, by_model, both, weight, _ = (cell.strip() for cell in row.split("│"))
     assert people.endswith("n=4")
     assert both.endswith("n=4+8")
+    assert "people judged 4 queries whole; below 30 these intervals are too narrow" in done.stdout
     assert 0 <= float(by_model) <= 1
     assert 0 <= float(weight) <= 1
 
@@ -213,6 +214,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(lcm: Lcm, runs: Path) -> None
         ("first", "into=qrels", "dept=4"): "no such key: 'dept'; did you mean depth?",
         ("first", "into=qrels", "fusion=unified"): "no such key: 'fusion'; choose from: into, depth",
         ("first", "into=qrels", "depth=0"): "depth must be a whole number >= 1, got '0'",
+        ("first", "into=qrels", "port=99999"): "port=99999 cannot be had",
         ("first", "into=qrels", "report=true", "measure=best"): "unknown measure 'best'",
         ("first", "into=qrels", "from=foreign.trec"): "judges no message of this dataset",
         ("first", "into=qrels", "language_model=none"): "no language model is configured",

@@ -128,3 +128,16 @@ def test_ids_that_two_workspaces_give_to_different_messages_are_told_apart() -> 
     talks = tuple(transcript([words], "talk", place) for words, place in (("one", "w1"), ("two", "w2")))
     dataset = Dataset("two", "as is", "0" * 64, talks, (), pl.DataFrame(schema=QRELS_SCHEMA))
     assert document_ids(dataset) == {("w1", "talk:0"): "w1/talk:0", ("w2", "talk:0"): "w2/talk:0"}
+
+
+def test_ids_with_blanks_are_written_without() -> None:
+    from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+    from tests.support.workspaces import transcript
+
+    talks = tuple(transcript(["one"], name, "w") for name in ("my talk", "my%20talk", "talk"))
+    dataset = Dataset("blanks", "as is", "0" * 64, talks, (), pl.DataFrame(schema=QRELS_SCHEMA))
+    assert document_ids(dataset) == {
+        ("w", "my talk:0"): "my%20talk:0",
+        ("w", "my%20talk:0"): "my%2520talk:0",
+        ("w", "talk:0"): "talk:0",
+    }

@@ -77,6 +77,17 @@ def test_a_number_is_that_of_the_store(sessions: Sessions, tmp_path: Path) -> No
     assert "stands in no message" in refusal(sessions, Evidence("msg#12345678901234567890"), store=path)
 
 
+def test_no_message_stands_above_or_below_a_file(tmp_path: Path) -> None:
+    said = {"messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]}
+    (tmp_path / "a.json").write_text(json.dumps(said, indent=1))
+    sessions = Own([str(tmp_path)]).sessions()
+    lines = (tmp_path / "a.json").read_text().count("\n") + 1
+    assert ids(sessions, Evidence("a.json:6")) == ["a:1"]
+    assert ids(sessions, Evidence(f"a.json:{lines}")) == ["a:2"]
+    for line in (0, 1, lines + 1, 9999):
+        assert f"'a.json:{line}' holds no message" in refusal(sessions, Evidence(f"a.json:{line}"))
+
+
 def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
     for quote, role in {
         'select = ["E", "F", "DTZ"]': "assistant",  # within the JSON of an argument
