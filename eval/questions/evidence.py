@@ -1,7 +1,8 @@
 """The messages that the evidence of questions names, or why it names none: nothing is guessed."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from rapidfuzz import fuzz, process
@@ -12,7 +13,7 @@ from eval.questions.names import MESSAGE_NUMBER, Names, looks_like_an_id
 from eval.questions.question import Evidence, Question
 from eval.questions.quotation import NEAREST, Likeness, Place, alike, copies, holding, likeness, may_be_alike
 from eval.questions.sessions import Sessions
-from lcm.clock import format_instant
+from lcm.clock import EPOCH, format_instant
 
 _TOLD = 60
 
@@ -99,6 +100,8 @@ class _Search:
     names: Names = field(init=False)
     exact: dict[str, list[Place]] = field(init=False)
     like: dict[str, list[Likeness]] = field(init=False)
+    instants: dict[str, dict[str, datetime]] = field(init=False, default_factory=dict)
+    """Conversation -> message -> when it was said."""
 
     def __post_init__(self) -> None:
         entries = [(question, one) for question in self.questions for one in question.evidence]
@@ -125,16 +128,33 @@ class _Search:
             except _NotFoundError as error:
                 told = f"evidence {number}: {error}" if len(question.evidence) > 1 else f"evidence: {error}"
                 raise _NotFoundError(told, error.nearest) from error
+        if question.asked_at is not None:
+            located = [self._before(one, question.asked_at) for one in located]
         workspace = self._workspace(question, scope, located)
-        for place in (place for one in located for place in one.places):
-            said = place.message.created_at
-            if question.asked_at is not None and said is not None and said > question.asked_at:
-                raise _NotFoundError(
-                    f"asked at {format_instant(question.asked_at)}, but {place.message_id} was said at "
-                    f"{format_instant(said)}, later; correct asked_at or leave it out",
-                    [place],
-                )
         return LocatedQuestion(question, workspace, tuple(located))
+
+    def _before(self, one: Located, asked_at: datetime) -> Located:
+        """Evidence as it stood when a question was asked: of copies that a quotation names, those said by then."""
+        said = [(place, self._said_at(place)) for place in one.places]
+        late = [(place, at) for place, at in said if at > asked_at]
+        if late and (one.evidence.message_ids or len(late) == len(said)):
+            place, at = late[0]
+            raise _NotFoundError(
+                f"asked at {format_instant(asked_at)}, but {place.message_id} was said at {format_instant(at)}, later; "
+                "correct asked_at or leave it out",
+                [place],
+            )
+        return replace(one, places=tuple(place for place, at in said if at <= asked_at))
+
+    def _said_at(self, place: Place) -> datetime:
+        """As a replay has it: a message without an instant was said with the one before it."""
+        known = self.instants.get(place.transcript.conversation_id)
+        if known is None:
+            known, latest = {}, EPOCH
+            for message in place.transcript.messages:
+                known[message.message_id] = latest = max(latest, message.created_at or latest)
+            self.instants[place.transcript.conversation_id] = known
+        return known[place.message_id]
 
     def _one(self, evidence: Evidence, scope: set[str] | None) -> Located:
         if evidence.text:

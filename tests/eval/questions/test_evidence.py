@@ -1,6 +1,7 @@
 """What evidence names: ids, lines, quotations, and what is refused."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,27 @@ def test_byte_equal_copies_all_count(tmp_path: Path) -> None:
     assert copies(holding(["dawn"], sessions.transcripts)["dawn"])
     (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in [*said, said[0]]))
     assert "stands in 3 messages" in refusal(Own([str(tmp_path)]).sessions(), Evidence("We sail at dawn"))
+
+
+def test_evidence_stands_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Undated messages and those dated before their forerunners are said with these, as a replay has them."""
+    said = [
+        ("We sail at dawn.", "2026-03-01T10:00:00Z"),
+        ("At noon we land.", None),
+        ("We anchor.", "2026-02-01T10:00:00Z"),
+        ("We sail at dawn.", "2026-03-09T10:00:00Z"),
+    ]
+    records = ({"role": "user", "content": words, "timestamp": at} for words, at in said)
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    sessions = Own([str(tmp_path)]).sessions()
+    for day, words, found in ((5, "We sail at dawn.", ["a:1"]), (9, "We sail at dawn.", ["a:1", "a:4"]),
+                              (1, "At noon we land", ["a:2"]), (1, "We anchor.", ["a:3"])):  # fmt: skip
+        assert ids(sessions, Evidence(words), asked_at=datetime(2026, 3, day, 12, tzinfo=UTC)) == found
+    for words in ("We sail at dawn.", "At noon we land", "We anchor."):
+        early = refusal(sessions, Evidence(words), asked_at=datetime(2026, 2, 20, tzinfo=UTC))
+        assert "was said at 2026-03-01T10:00:00" in early
+    both = Evidence(message_ids=("a:1", "a:4"))
+    assert "a:4 was said at" in refusal(sessions, both, asked_at=datetime(2026, 3, 5, tzinfo=UTC))
 
 
 def test_what_a_model_thought_is_no_evidence(tmp_path: Path) -> None:
