@@ -25,8 +25,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from eval.questions.files import ENDINGS, write_questions
+from eval.questions.files import write_questions
 from eval.questions.making.question_set import KindReport, make_questions
+from eval.questions.question import ENDINGS
 from eval.questions.sessions import WorkspaceRule, read_sessions, workspace_names
 from lcm.errors import LcmError
 from pipelines.config import building, command_line

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from eval.questions.line import LISTS, LineError, is_question, question_of
-from eval.questions.question import Question
+from eval.questions.question import ENDINGS, Question
 from lcm.encoding import to_json, well_formed
 from lcm.errors import DatasetError
 from lcm.files import written_whole
 
-ENDINGS = (".jsonl", ".csv", ".parquet")
 MAX_LINE_BYTES = 2**20
 """A longer line holds no question."""
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from lcm.clock import format_instant
 
+ENDINGS = (".jsonl", ".csv", ".parquet")
+"""Of questions files."""
 UNANSWERABLE = "unanswerable"
 """The category of questions that nothing answers."""
 

@@ -4,10 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.questions.files import ENDINGS, looks_like_questions
+from eval.questions.question import ENDINGS
 from lcm.errors import LcmError, TranscriptError
-from lcm.transcript.reading import reader_of
-from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config.composition import quoted
 
 _HOW = "`lcm evaluate PATH ... questions.jsonl`"
@@ -53,6 +51,8 @@ def _is_word(argument: str) -> bool:
 
 def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
     """The sessions, and the file of questions."""
+    from eval.questions.files import looks_like_questions
+
     found = [word for word in words if looks_like_questions(Path(word).expanduser())]
     if len(found) > 1:
         raise LcmError(
@@ -73,6 +73,9 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
 def _is_no_session(path: Path) -> bool:
     if path.suffix not in ENDINGS or not path.is_file():
         return False
+    from lcm.transcript.reading import reader_of
+    from lcm.transcript.recorded_file import RecordedFile
+
     try:
         reader_of(RecordedFile(path))
     except TranscriptError:

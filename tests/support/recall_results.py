@@ -20,7 +20,7 @@ from tests.support.local_server import said, served
 LINES = [
     *(
         f"{i}: the blue kettle of the {i % 7}. harbour broke near the garden, and the whole crew repaired it before "
-        f"noon, while the {'goats ' * (45 + 13 * i % 20)}{'kettle ' * (i % 4)}watched from the {i % 3}. house."
+        f"noon, while the {'goats ' * (25 + 13 * i % 60)}{'kettle ' * (i % 9)}watched from the {i % 3}. house."
         for i in range(130)
     ),
     "The kettle was blue once.",

@@ -4,8 +4,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.questions.files import ENDINGS, read_file, read_questions, write_questions
-from eval.questions.question import Evidence, Question
+from eval.questions.files import read_file, read_questions, write_questions
+from eval.questions.question import ENDINGS, Evidence, Question
 from lcm.errors import DatasetError
 
 QUESTIONS = (
