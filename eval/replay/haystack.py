@@ -143,8 +143,8 @@ class _NewNames:
     """Ids of haystacks into which several workspaces were put: whoever used an id first keeps it."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str, str], str] = {}
-        """Place, kind and id -> from where the first that bears it comes."""
+        self._first: dict[tuple[str, str, str], str | None] = {}
+        """Place, kind and id -> from where the first that bears it comes; None = it was given here."""
         self._new: dict[tuple[str, str, str], str] = {}
         """Kind, where it comes from and id -> what it is called now, if it is called otherwise."""
 
@@ -184,7 +184,13 @@ class _NewNames:
         first = self._first.setdefault((place, kind, name), source)
         if first == source:
             return name
-        return self._new.setdefault((kind, source, name), f"{name}@{source}")
+        if (kind, source, name) not in self._new:
+            new = f"{name}@{source}"
+            while (place, kind, new) in self._first:
+                new += f"@{source}"
+            self._new[kind, source, name] = new
+        self._first.setdefault((place, kind, self._new[kind, source, name]), None)
+        return self._new[kind, source, name]
 
     def _has_new(self, source: str, transcript: Transcript) -> bool:
         return any(("session", source, message.session_id) in self._new for message in transcript.messages)

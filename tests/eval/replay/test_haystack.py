@@ -211,3 +211,29 @@ def test_ten_thousand_distractors_hide_no_evidence_from_who_knows_it() -> None:
     ours = {message.message_id for one in Sample().load().transcripts for message in one.messages}
     named = found.documents.explode("source_message_ids")["source_message_ids"]
     assert not named.is_in(list(ours)).all(), "some distractor is found"
+
+
+def test_a_new_id_is_none_that_another_message_bears() -> None:
+    """The second workspace's m0 becomes m0@b; what the third calls so already becomes another."""
+    parts = dataset({"a": (0, 2), "b": (0, 2), "c": (0, 2)})
+    named = tuple(
+        replace(
+            one,
+            conversation_id="talk@b" if one.workspace_id == "c" else "talk",
+            messages=tuple(
+                replace(m, message_id=f"{m.message_id}@b" if one.workspace_id == "c" else m.message_id)
+                for m in one.messages
+            ),
+        )
+        for one in parts.transcripts
+    )
+    renamed = pl.col("message_id") + pl.when(pl.col("query_id").str.starts_with("c/")).then(pl.lit("@b")).otherwise(
+        pl.lit("")
+    )
+    whole = replace(parts, transcripts=named, qrels=parts.qrels.with_columns(message_id=renamed))
+    laid = Bulk(haystack="pooled").laid_out(whole, dict)
+    words = {message.message_id: message.content for one in laid.transcripts for message in one.messages}
+    assert len(words) == 6
+    assert len({one.conversation_id for one in laid.transcripts}) == 3
+    asked = {query.query_id: query.text for query in laid.queries}
+    assert all(words[message] == asked[query] for query, message, _ in laid.qrels.iter_rows())
