@@ -26,7 +26,11 @@ class JudgementFile:
         self._judgements: list[Judgement] = []
         content = self.path.read_bytes() if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
+        if _is_whole(content[len(whole) :]):  # an editor left out the end of the line
+            whole = content + b"\n"
+            with self.path.open("ab") as file:
+                file.write(b"\n")
+        elif len(whole) < len(content):
             os.truncate(self.path, len(whole))
         for number, line in enumerate(whole.splitlines(), start=1):
             self._judgements.append(self._read(number, line))
@@ -67,3 +71,11 @@ class JudgementFile:
             return Judgement(**{key: record[key] for key in KEYS})
         except (ValueError, KeyError, TypeError) as error:
             raise LcmError(f"{self.path} line {number} is no judgement ({error}): mend it, or take it out") from error
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,7 @@
 """Tool results: what a tool gave back, asked for by what it was called with."""
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,26 +58,24 @@ class ToolResult:
 
 def _answered_calls(talk: Talk) -> Iterator[tuple[int, Part, int]]:
     """Where a tool was called, the call, and where its result stands: the first message after it that has its id."""
+    named: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, turn in enumerate(talk.turns):
+        for call_id in dict.fromkeys(part.tool_call_id for part in turn.message.parts if part.tool_call_id):
+            named[turn.conversation_id, call_id].append(place)
     for place, turn in enumerate(talk.turns):
         for part in turn.message.parts:
             if part.part_type == "tool" and part.tool_call_id and part.tool_input is not None:
-                result = _result(talk, place, part.tool_call_id)
-                if result is not None:
-                    yield place, part, result
+                places = named[turn.conversation_id, part.tool_call_id]
+                after = bisect_right(places, place)
+                if after < len(places) and _is_result(talk, places[after], part.tool_call_id):
+                    yield place, part, places[after]
 
 
-def _result(talk: Talk, place: int, call_id: str) -> int | None:
-    conversation = talk.turns[place].conversation_id
-    for other in range(place + 1, len(talk.turns)):
-        turn = talk.turns[other]
-        if turn.conversation_id != conversation:
-            return None
-        of_call = [part for part in turn.message.parts if part.tool_call_id == call_id]
-        if any(part.tool_input is not None for part in of_call):  # another call, under the same id
-            return None
-        if of_call:
-            return other if content_words(turn.text) else None
-    return None
+def _is_result(talk: Talk, place: int, call_id: str) -> bool:
+    """Whether a turn that has the id of a call holds its result, and not another call under the same id."""
+    turn = talk.turns[place]
+    is_call = any(part.tool_call_id == call_id and part.tool_input is not None for part in turn.message.parts)
+    return not is_call and bool(content_words(turn.text))
 
 
 def _leaves(node: Any) -> Iterator[str]:
