@@ -1,7 +1,7 @@
 """Files: written whole or not at all; and where derived ones are kept between runs."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,17 +12,20 @@ import platformdirs
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there."""
+    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there.
+
+    Who may read it is up to the umask, as of any file that is opened for writing.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with made.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).replace(path)
+        made.replace(path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
