@@ -144,7 +144,11 @@ def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
 def _lines(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except FileNotFoundError as error:
+        raise DatasetError(f"{path}: no such file") from error
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise DatasetError(f"{path} cannot be read as UTF-8 text: {error}") from error
     for number, line in enumerate(text.split("\n"), start=1):
         row = line.split()

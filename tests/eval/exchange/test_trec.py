@@ -115,3 +115,7 @@ def test_a_line_that_is_no_judgement_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DatasetError, match="cannot be read as UTF-8 text"):
         read_trec_qrels(path)
+    with pytest.raises(DatasetError, match=f"^{tmp_path / 'nofile'}: no such file$"):
+        read_trec_qrels(tmp_path / "nofile")
+    with pytest.raises(DatasetError, match="cannot be read: Is a directory"):
+        read_trec_qrels(tmp_path)
