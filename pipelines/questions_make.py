@@ -28,7 +28,7 @@ from typing import Any, get_args
 from eval.questions.files import write_questions
 from eval.questions.making.question_set import KindReport, make_questions
 from eval.questions.question import ENDINGS
-from eval.questions.sessions import WorkspaceRule, read_sessions, workspace_names
+from eval.questions.sessions import WorkspaceRule, read_workspaces
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.views.terminal import say, show_config, show_table, warn
@@ -54,8 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     }
     if not command.words:
         raise LcmError("name the sessions to make questions of: files or folders")
-    names = workspace_names(command.words, rule, "own")  # type: ignore[arg-type]  # checked above
-    sessions = read_sessions(command.words, ours["format"], strict == "true", names)
+    sessions = read_workspaces(command.words, ours["format"], strict == "true", rule, "own")  # type: ignore[arg-type]
     made = make_questions(sessions.transcripts, kinds, seed)
     if not made.questions:
         raise LcmError(

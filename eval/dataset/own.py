@@ -15,7 +15,7 @@ from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import QuestionsFile, read_file, refuse
 from eval.questions.overlap import overlap
 from eval.questions.question import Question
-from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions, workspace_names
+from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
@@ -106,8 +106,7 @@ class Own:
 
     def sessions(self) -> Sessions:
         """The sessions in their workspaces."""
-        names = workspace_names(self.paths, self.workspace, self.card.name)
-        return read_sessions(self.paths, self.format, self.strict, names)
+        return read_workspaces(self.paths, self.format, self.strict, self.workspace, self.card.name)
 
     def located(
         self, file: QuestionsFile, sessions: Sessions

@@ -100,7 +100,30 @@ def read_sessions(
     return Sessions(tuple(files), tuple(digests), notes)
 
 
-def workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:
+def read_workspaces(
+    paths: Sequence[str],
+    format: str,  # noqa: A002  # the word of the configuration
+    strict: bool,
+    rule: WorkspaceRule,
+    whole: str,
+) -> Sessions:
+    """Read files and folders that something is asked about, as `read_sessions` does, into workspaces by a rule.
+
+    Raises:
+        DatasetError: as `read_sessions`; or if none of them holds a transcript.
+    """
+    sessions = read_sessions(paths, format, strict, _workspace_names(paths, rule, whole))
+    if not any(file.transcripts for file in sessions.files):
+        holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
+        first = f" ({sessions.notes[0]:.300})" if sessions.notes else ""
+        raise DatasetError(
+            f"{holds} no transcript that lcm reads{first}; name recorded sessions, or folders that hold them "
+            "(docs/transcripts.md lists the formats)"
+        )
+    return sessions
+
+
+def _workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:
     """How files are told to workspaces: by the shortest ends of their paths that tell them apart.
 
     Args:
