@@ -20,10 +20,15 @@ def written_out(arguments: Sequence[str]) -> list[str]:
     words = [one for one in arguments if _is_word(one)]
     if not words:
         return list(arguments)
+    if any(map(_is_there, words)):
+        words = [one for one in arguments if one in words or not _is_override(one)]
     overrides = [one for one in arguments if one not in words]
     for word in words:
-        if not Path(word).expanduser().exists():
-            raise LcmError(f"{word}: no such file or folder; sessions and questions are named by their paths, {_HOW}")
+        if not _is_there(word):
+            raise LcmError(
+                f"{word}: no such file or folder; sessions and questions are named by their paths, settings as "
+                f"KEY=VALUE: {_HOW}"
+            )
     keys = {one.lstrip("+~").partition("=")[0]: one for one in overrides}
     if keys.get("dataset", "dataset=own").partition("=")[2] != "own":
         raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
@@ -36,17 +41,23 @@ def written_out(arguments: Sequence[str]) -> list[str]:
     return ["dataset=own", f"dataset.paths={quoted(paths)}", *named, *overrides]
 
 
-def _is_word(argument: str) -> bool:
-    """Whether an argument names a file: it is there, or it is written as a path and as no override."""
+def _is_there(argument: str) -> bool:
     path = os.path.expanduser(argument)  # noqa: PTH111 - which takes any text, as exists does
-    if os.path.exists(path):  # noqa: PTH110
-        return True
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def _is_override(argument: str) -> bool:
     is_deletion = argument.startswith("~") and not argument.startswith("~/")
-    return (
-        "=" not in argument
-        and not is_deletion
-        and ("/" in argument or Path(argument).suffix in (*ENDINGS, ".json", ".gz"))
-    )
+    return "=" in argument or is_deletion
+
+
+def _is_word(argument: str) -> bool:
+    """Whether an argument names a file: it is there, or it is written as a path and as no override.
+
+    Beside one that is there, whatever is no override names a file too.
+    """
+    is_path = "/" in argument or Path(argument).suffix in (*ENDINGS, ".json", ".gz")
+    return _is_there(argument) or (is_path and not _is_override(argument))
 
 
 def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:

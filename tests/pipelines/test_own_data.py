@@ -59,6 +59,7 @@ def test_check_shows_what_is_wrong_with_its_line_and_the_nearest_messages(lcm: L
         (["evaluate", SESSIONS, QUESTIONS, "dataset=locomo"], "dataset=locomo is chosen: leave one out"),
         (["evaluate", SESSIONS, QUESTIONS, "dataset.paths=[a]"], "dataset.paths=[a]: leave one out"),
         (["evaluate", "~/no/such/folder", QUESTIONS], "~/no/such/folder: no such file or folder"),
+        (["evaluate", "sesions", QUESTIONS], "sesions: no such file or folder"),
         (["evaluate", SESSIONS, "misspelt.jsonl"], "misspelt.jsonl: no such file or folder"),
         (["evaluate", SESSIONS, QUESTIONS, "dataset.workspace=town"], "workspace must be one of: all, file, folder"),
     ],
@@ -70,6 +71,25 @@ def test_what_cannot_be_meant_is_refused_in_one_line(lcm: Lcm, arguments: list[s
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.summaries == []
+
+
+def test_sessions_without_a_transcript_are_named_before_any_question_is_blamed(lcm: Lcm, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    told = [
+        lcm(*arguments).stderr
+        for arguments in (
+            ["questions", "check", QUESTIONS, str(empty)],
+            ["evaluate", str(empty), QUESTIONS],
+            ["questions", "make", str(empty), "into=made.jsonl"],
+        )
+    ]
+    assert told[0].startswith(f"lcm: {empty} holds no transcript that lcm reads; name recorded sessions")
+    assert told == [told[0]] * 3
+    (empty / "notes.txt").write_text("Buy rope.")
+    done = lcm("questions", "check", QUESTIONS, str(empty))
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"reads (passed over: {empty / 'notes.txt'}" in done.stderr
 
 
 def test_words_are_written_out_as_overrides(tmp_path: Path) -> None:
