@@ -64,7 +64,10 @@ def download(address: str, pin: PinnedFile, folder: Path, progress: Progress) ->
         _check_room(part, pin)
         _fetch(address, pin, part, progress)
     except requests.exceptions.RequestException as error:
-        raise DatasetError(f"{address}: {type(error).__name__}: {error}; {_told(part)}") from error
+        raise DatasetError(
+            f"{address} cannot be reached ({type(error).__name__}); {_told(part)}; try again, name a mirror with "
+            f"base_url=URL or LCM_DATASETS_URL, or put the file at {path} by hand"
+        ) from error
     except OSError as error:
         raise DatasetError(f"{path}: {error.strerror or error}; {_told(part)}") from error
     found = _digest(part)

@@ -170,8 +170,8 @@ class Locomo:
             return read_ledger(path), [identified(self.card, path).pin]
         if not shaped[AUDIT]:
             raise DatasetError(
-                f"dataset.evidence={self.evidence} needs corrections, and {place} holds none: put a ledger there, or "
-                "errors.json of dial481/locomo-audit"
+                f"corrections of evidence are asked for, and {place} holds none: put a ledger there, or errors.json of "
+                "dial481/locomo-audit"
             )
         files = [identified(self.card, path, pinned=self.pinned) for path in (*shaped[FIXES], *shaped[AUDIT])]
         *fixes, findings = [list(json_array(file.path.read_bytes(), file.path.name)) for file in files]

@@ -91,29 +91,36 @@ class _Unsaid:
 
     def __init__(self, words: str) -> None:
         self._words = words
-        self._known: set[str] | None = None
+        self._spelt: str | None = None
+        """The words, one space around each."""
 
     def told(self, text: object) -> str:
-        """The text; empty where it is none, or where every word of it is among the words of the message."""
+        """The text; empty where it is none, or where its words stand one after another in those of the message."""
         if not isinstance(text, str) or not text.strip():
             return ""
         text = well_formed(text)
         if text in self._words:
             return ""
-        spelt = _WORD.findall(text)
-        return "" if spelt and self._lacks(spelt) == [] else text
+        spelt = _spelt(text)
+        return "" if spelt.strip() and spelt in self._known() else text
 
     def rest(self, text: str | None) -> str:
         """What to tell of a text: of one that is mostly in the words of the message the other words, else all of it."""
         told = self.told(text)
         spelt = list(dict.fromkeys(_WORD.findall(told)))
-        other = self._lacks(spelt)
+        known = set(self._known().split())
+        other = [word for word in spelt if word not in known]
         return " ".join(other) if len(other) * 2 < len(spelt) else told
 
-    def _lacks(self, spelt: list[str]) -> list[str]:
-        if self._known is None:
-            self._known = set(_WORD.findall(self._words))
-        return [word for word in spelt if word not in self._known]
+    def _known(self) -> str:
+        if self._spelt is None:
+            self._spelt = _spelt(self._words)
+        return self._spelt
+
+
+def _spelt(text: str) -> str:
+    """The words of a text, one space around each: white space and marks between them say nothing new."""
+    return f" {' '.join(_WORD.findall(text))} "
 
 
 def _of_part(message: Message, part: Part, unsaid: _Unsaid) -> Iterator[Passage]:

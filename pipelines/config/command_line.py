@@ -2,6 +2,7 @@
 
 import argparse
 import itertools
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from pipelines.config.short_form import written_out
 _RUN_DIR, _SWEEP_DIR, _SEARCH_PATH = "hydra.run.dir", "hydra.sweep.dir", "hydra.searchpath"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
 """The settings of Hydra's own that act here; it runs no job by itself."""
+_HOME = re.compile(r"(?<=[=\[,])~(?=/)")
+"""The user's folder within an override, where no shell puts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         )
     else:
         told = told_apart(found.arguments, own)
-    overrides: Sequence[str] = told.overrides
+    overrides: Sequence[str] = [_HOME.sub(str(Path.home()), override) for override in told.overrides]
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:

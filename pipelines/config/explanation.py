@@ -49,7 +49,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     text = str(error)
     if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
         return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"
-    if isinstance(error, MissingConfigException) and error.options is not None:
+    if isinstance(error, MissingConfigException) and "/" in str(error.missing_cfg_file):
         return _choice(error)
     if isinstance(error, ConfigCompositionException):
         cause = error.__cause__ or error
@@ -65,7 +65,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
 
 def _choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
-    options = ", ".join(sorted(str(option) for option in error.options or ()))
+    options = ", ".join(sorted(map(str, error.options or groups().get(group, ()))))
     return f"{group}={choice}: no such choice; choose one of: {options}"
 
 

@@ -186,10 +186,9 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
     names = _shown(summary["measures"])
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
-    out.print(
+    say(
         f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
-        f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged",
-        highlight=False,
+        f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged"
     )
     if counts["judged_queries"]:
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}

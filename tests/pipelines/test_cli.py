@@ -52,6 +52,10 @@ MISTAKES = {
         ["evaluate", "deduplication=model"],
         ["deduplication asks a language model", "language_model=openai_compatible"],
     ),
+    "a misspelt choice of a list": (
+        ["evaluate", "measures=[nothing]"],
+        ["measures=nothing: no such choice", "choose one of: compression, "],
+    ),
     "half-life of nothing": (
         ["evaluate", "decay=weibull", "decay.recency_half_life_days=0"],
         ["decay.recency_half_life_days", "must be > 0, got 0"],
@@ -211,6 +215,12 @@ def test_options_and_overrides_come_in_any_order() -> None:
         ("embedder=hashing", "fusion=weighted_sum", "arms=none"),
         ("embedder=hashing", "fusion=reciprocal_rank", "arms=none"),
     ]
+
+
+def test_the_users_folder_is_found_where_no_shell_puts_it(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    shown = lcm("evaluate", "dataset=transcripts", "dataset.paths=[~/a,~/d]", "--cfg", "job").stdout
+    assert all(path in shown for path in ("- /home/somebody/a\n", "- /home/somebody/d\n"))
 
 
 def test_debug_shows_the_traceback() -> None:

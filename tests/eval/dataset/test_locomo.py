@@ -187,7 +187,7 @@ def test_a_ledger_of_other_evidence_is_refused(small: str) -> None:
 
 def test_without_corrections_repaired_evidence_is_refused(small: str) -> None:
     (Path(small) / AUDIT_FILE).unlink()
-    with pytest.raises(DatasetError, match=r"dataset.evidence=both needs corrections, and .* holds none"):
+    with pytest.raises(DatasetError, match=r"corrections of evidence are asked for, and .* holds none"):
         Locomo(small, evidence="both").load()
     assert len(Locomo(small).load().queries) == 4
 

@@ -55,6 +55,8 @@ def test_what_the_words_leave_out_of_a_result_is_told() -> None:
     message = recorded({"role": "user", "content": [result]})
     assert message.content == "ok"
     assert parts_text(message) == "[result] message: ok\ncode: 7\nrows: [a b]"
+    same_words = made("The key is 7 not 5.", Part("reasoning", "The key is 5 not 7."))
+    assert parts_text(same_words) == "[reasoning] The key is 5 not 7."
     escaped = recorded({"role": "tool", "content": '{"stdout": "one\\nkettle"}'})
     assert parts_text(escaped) == "[result] stdout: one\nkettle"
 
