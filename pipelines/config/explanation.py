@@ -65,7 +65,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
 
 def _choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
-    options = ", ".join(sorted(map(str, error.options or groups().get(group, ()))))
+    options = ", ".join(sorted(str(option) for option in error.options or groups().get(group) or ()))
     return f"{group}={choice}: no such choice; choose one of: {options}"
 
 
