@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from eval.questions.line import LISTS, LineError, is_question, question_of
+from eval.questions.line import LISTS, LineError, asks, is_id_made, is_question, question_of
 from eval.questions.question import ENDINGS, Question
 from lcm.encoding import to_json, well_formed
 from lcm.errors import DatasetError
@@ -125,6 +125,10 @@ def _question(record: object, line: int, others: Mapping[str, Question]) -> tupl
         raise record
     question, unused = question_of(record, line)
     if other := others.get(question.question_id):
+        if is_id_made(question):
+            raise LineError(
+                f"the same question as line {other.line}; give one a question_id of its own, or leave it out"
+            )
         raise LineError(f"question_id {question.question_id!r} is also that of line {other.line}; rename one")
     return question, unused
 
@@ -220,6 +224,11 @@ def _header(names: Sequence[str]) -> list[str]:
     stripped = [name.strip() for name in names]
     if repeated := [name for name in stripped if stripped.count(name) > 1]:
         raise LineError(f"the column {repeated[0]!r} stands twice")
+    if any(stripped) and not asks(stripped):
+        raise LineError(
+            "line 1 must be the header, which names the columns (question, evidence, ...); no column of it is "
+            f"question: {', '.join(stripped):.100}"
+        )
     return stripped
 
 

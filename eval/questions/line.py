@@ -35,6 +35,11 @@ def is_question(keys: Collection[str]) -> bool:
     return "question" in names and bool(names & {"evidence", "unanswerable", "message_ids"})
 
 
+def asks(keys: Collection[str]) -> bool:
+    """Whether one of the keys is that of a question's words."""
+    return any(_OTHER_NAMES.get(key, key) == "question" for key in keys)
+
+
 def question_of(record: object, line: int) -> tuple[Question, list[str]]:
     """The question that a line holds, and the keys of it that say nothing to lcm.
 
@@ -61,9 +66,8 @@ def question_of(record: object, line: int) -> tuple[Question, list[str]]:
         )
     asked_at = _instant(named)
     workspace = _text(named, "workspace") or None
-    told = (question, workspace or "", "" if asked_at is None else format_instant(asked_at))
     found = Question(
-        question_id=_text(named, "question_id") or hashlib.sha256("\x00".join(told).encode()).hexdigest()[:16],
+        question_id=_text(named, "question_id") or _made_id(question, workspace, asked_at),
         question=question,
         evidence=evidence,
         asked_at=asked_at,
@@ -76,6 +80,16 @@ def question_of(record: object, line: int) -> tuple[Question, list[str]]:
         line=line,
     )
     return found, unused
+
+
+def is_id_made(question: Question) -> bool:
+    """Whether its id was made from what it asks, for its line gave none."""
+    return question.question_id == _made_id(question.question, question.workspace, question.asked_at)
+
+
+def _made_id(question: str, workspace: str | None, asked_at: datetime | None) -> str:
+    told = (question, workspace or "", "" if asked_at is None else format_instant(asked_at))
+    return hashlib.sha256("\x00".join(told).encode()).hexdigest()[:16]
 
 
 def _named(record: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:

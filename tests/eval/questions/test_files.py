@@ -77,3 +77,24 @@ def test_one_wrong_line_refuses_the_file_and_says_how_many_are_wrong(tmp_path: P
     path.write_text('{"question": "Where?", "evidence": ["x"]}\nnonsense\n{"question": "", "evidence": ["x"]}\n')
     with pytest.raises(DatasetError, match=r"questions.jsonl:2: not JSON: .* \(and 1 more: `lcm questions check`"):
         read_questions(path)
+
+
+def test_the_same_question_twice_is_told_as_such_unless_its_ids_were_given(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    line = '{"question": "Where?", "evidence": ["x"]}\n'
+    path.write_text(line * 2)
+    with pytest.raises(DatasetError, match=r"questions.jsonl:2: the same question as line 1; give one a question_id"):
+        read_questions(path)
+    path.write_text(line.replace("{", '{"id": "q", ') + line.replace("{", '{"id": "q", ').replace("Where", "Who"))
+    with pytest.raises(DatasetError, match=r":2: question_id 'q' is also that of line 1; rename one"):
+        read_questions(path)
+
+
+def test_a_table_without_a_header_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text("Where?,dawn\nWho?,Ann\nWhen?,noon\n")
+    (problem,) = read_file(path).problems
+    assert (problem.line, "line 1 must be the header" in problem.text) == (1, True)
+    assert problem.text.endswith("no column of it is question: Where?, dawn")
+    path.write_text("query,evidence\nWhere?,dawn\n")
+    assert [one.question for one in read_questions(path)] == ["Where?"]
