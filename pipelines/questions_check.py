@@ -1,8 +1,9 @@
 """lcm questions check FILE PATH ... [KEY=VALUE ...]
 
 Show each question of a file with the text of its evidence in the sessions that it is about; then every line that is
-wrong, and the evidence that was not found or stands in several messages, with the nearest ones. Exit code 2 if there is
-any: `lcm evaluate PATH ... FILE` would refuse the file.
+wrong, and the evidence that was not found or stands in several messages, with the nearest ones; then lines of sessions
+that were put aside and files that were passed over. Exit code 2 if a question is wrong: `lcm evaluate PATH ... FILE`
+would refuse the file.
 
   lcm questions check questions.jsonl ~/sessions
   lcm questions check questions.csv ~/.claude/projects workspace=folder
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.dataset.own import Own
+from eval.dataset.own import Own, problems_of, unused_keys
 from eval.questions.evidence import LocatedQuestion, Unresolved
 from eval.questions.files import looks_like_questions
 from eval.questions.quotation import Place
@@ -48,12 +49,14 @@ def main(arguments: Sequence[str]) -> int:
     located, unresolved = own.located(read, sessions)
     for one in located:
         _show(one)
-    problems = sorted([*read.problems, *(one.problem for one in unresolved)], key=lambda one: one.line)
+    problems = problems_of(read, unresolved)
     near = {one.problem: one for one in unresolved}
     for problem in problems:
         say(f"wrong: {problem}")
         if problem in near:
             _show_nearest(near[problem])
+    for note in (*sessions.notes, *unused_keys(read)):
+        say(f"note: {note}")
     unanswerable = sum(one.question.is_unanswerable for one in located)
     messages = sum(len(transcript.messages) for transcript in sessions.transcripts)
     workspaces = len({file.workspace_id for file in sessions.files})

@@ -12,7 +12,7 @@ import polars as pl
 from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
-from eval.questions.files import QuestionsFile, read_file, refuse
+from eval.questions.files import Problem, QuestionsFile, read_file, refuse
 from eval.questions.overlap import overlap
 from eval.questions.question import Question
 from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
@@ -72,9 +72,8 @@ class Own:
                 "`lcm questions make PATHS into=questions.jsonl` make some"
             )
         file, sessions = self.read()
-        refuse(file.problems)
         located, unresolved = self.located(file, sessions)
-        refuse([one.problem for one in unresolved])
+        refuse(problems_of(file, unresolved))
         ends = _ends(sessions)
         qrels = [(one.question.question_id, message_id, 1) for one in located for message_id in one.message_ids]
         protocol = f"workspace={self.workspace} format={self.format}"
@@ -117,6 +116,16 @@ class Own:
         return found.questions, found.unresolved
 
 
+def problems_of(file: QuestionsFile, unresolved: Sequence[Unresolved]) -> list[Problem]:
+    """All that is wrong with a questions file, by its lines."""
+    return sorted([*file.problems, *(one.problem for one in unresolved)], key=lambda one: one.line)
+
+
+def unused_keys(file: QuestionsFile) -> list[str]:
+    """A note of the keys of a questions file that say nothing, if it has any."""
+    return [f"keys of {file.path.name} that say nothing here: {', '.join(file.unused)}"] if file.unused else []
+
+
 def _ends(sessions: Sessions) -> dict[str, datetime]:
     """When the last message of each workspace had been said."""
     ends: dict[str, datetime] = {}
@@ -146,6 +155,4 @@ def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]
     notes = [f"questions: {file.path.name}, sha256 {file.sha256}"]
     if alike:
         notes.append(f"{alike} questions quote words that are not the same; `lcm questions check` shows them")
-    if file.unused:
-        notes.append(f"keys of {file.path.name} that say nothing here: {', '.join(file.unused)}")
-    return notes
+    return notes + unused_keys(file)

@@ -44,6 +44,24 @@ def test_check_shows_what_is_wrong_with_its_line_and_the_nearest_messages(lcm: L
     assert lcm("questions", "check", str(path), SESSIONS, "similarity=2").code == 2
 
 
+def test_check_tells_what_was_left_out_and_counts_as_evaluate_does(lcm: Lcm, tmp_path: Path) -> None:
+    sessions = Path(shutil.copytree(SESSIONS, tmp_path / "sessions"))
+    (sessions / "notes.txt").write_text("Buy rope.")
+    (cut,) = (sessions / "pi").iterdir()
+    cut.write_text(cut.read_text() + '{"role": "us\n')
+    path = tmp_path / "questions.jsonl"
+    wrong = {"question": "How many?", "evidence": ["Keep forty"], "difficulty": 3}
+    path.write_text(f"{Path(QUESTIONS).read_text()}{json.dumps(wrong)}\nnonsense\n{{}}\n")
+    done = lcm("questions", "check", str(path), str(sessions))
+    notes = [line for line in done.stdout.splitlines() if line.startswith("note: ")]
+    assert notes[0].startswith(f"note: put aside: {cut}:30: not JSON")
+    assert notes[1].startswith(f"note: passed over: {sessions / 'notes.txt'}: ")
+    assert notes[2:] == ["note: keys of questions.jsonl that say nothing here: difficulty"]
+    assert done.stdout.splitlines()[-1].endswith("19 with evidence, 1 unanswerable, 3 wrong")
+    assert "questions.jsonl:21: evidence" in (told := lcm("evaluate", str(sessions), str(path)).stderr)
+    assert told.endswith("(and 2 more: `lcm questions check` shows them)\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
