@@ -9,9 +9,9 @@ from rapidfuzz import fuzz, process
 
 from eval.questions.files import Problem, QuestionsFile
 from eval.questions.line import LineError
-from eval.questions.names import MESSAGE_NUMBER, Names, looks_like_an_id
+from eval.questions.names import MESSAGE_NUMBER, Names, looks_like_a_line, looks_like_an_id
 from eval.questions.question import Evidence, Question
-from eval.questions.quotation import NEAREST, Likeness, Place, alike, copies, holding, likeness, may_be_alike
+from eval.questions.quotation import NEAREST, Likeness, Place, alike, copies, holding, likeness, may_be_alike, thinking
 from eval.questions.sessions import Sessions
 from lcm.clock import EPOCH, format_instant
 
@@ -181,6 +181,13 @@ class _Search:
             return Located(evidence, (self._on_line(text, scope),), "line")
         if text.isdecimal():
             raise _NotFoundError(f'{text} is a number; write {{"message_id": "{text}"}}, or more of the words')
+        if looks_like_a_line(text):
+            near = " or ".join(map(repr, self.names.nearest_files(text)))
+            meant = f"; did you mean {near}" if near else ""
+            raise _NotFoundError(
+                f"no file of these sessions is called {_told(text.rpartition(':')[0])}{meant}; correct it, or write "
+                '{"quote": ...} if it is a quotation'
+            )
         if looks_like_an_id(text):
             raise _NotFoundError(
                 f'no message has the id {_told(text)}; correct it, or write {{"quote": ...}} if it is a quotation',
@@ -211,6 +218,8 @@ class _Search:
         found = _within(self.names.on_line(text), scope)
         if len(found) != 1:
             holds = f"holds {len(found)} messages" if found else "holds no message"
+            if not found and (lines := self.names.lines(text)) is not None and lines < int(text.rpartition(":")[2]):
+                holds += f", for the file has {lines:,} lines"
             raise _NotFoundError(f"{_told(text)} {holds}; name one by its id or by a quotation", found)
         return found[0]
 
@@ -222,6 +231,11 @@ class _Search:
         ]
         close = [one for one in near if may_be_alike(quote) and self._is_like(one)]
         if not close:
+            if thought := _within(thinking(quote, self.sessions.transcripts), scope):
+                raise _NotFoundError(
+                    f"{_told(quote)} stands only in what a model thought, which is no evidence; quote what was said",
+                    thought,
+                )
             raise _NotFoundError(f"{_told(quote)} stands in no message", [one.place for one in near])
         places = self._one_message(quote, [one.place for one in close])
         return Located(evidence, places, f"like, {close[0].percent:.0f} %")

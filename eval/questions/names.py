@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from eval.questions.quotation import Place, places_of
+from rapidfuzz import fuzz, process
+
+from eval.questions.quotation import NEAREST, Place, places_of
 from eval.questions.sessions import SessionFile, Sessions
 from lcm.records.conversation import Message
 from lcm.store.message_numbers import message_ids_by_number
@@ -17,12 +19,20 @@ MESSAGE_NUMBER = re.compile(r"msg#(\d{1,18})")
 """How `lcm grep` names a message: its number in the store."""
 
 _LINE = re.compile(r"(?s)(.+):(\d{1,9})")
+_LEAST_LIKE = 60.0
+"""In per cent: a file name less like is not told."""
+_FILE_NAME = re.compile(r"\S+\.(jsonl?|gz|parquet|csv|te?xt|md|log)", re.IGNORECASE)
 _ID = re.compile(r"\S+:\d+(#\d+)?|(\S+:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(#\d+)?", re.IGNORECASE)
 
 
 def looks_like_an_id(text: str) -> bool:
     """Whether nobody would quote this: a place in a conversation, or an id of 32 digits."""
     return _ID.fullmatch(text) is not None
+
+
+def looks_like_a_line(text: str) -> bool:
+    """Whether this is a line of a file, rather than a place in a conversation."""
+    return (match := _LINE.fullmatch(text)) is not None and _FILE_NAME.fullmatch(match[1]) is not None
 
 
 class Names:
@@ -65,6 +75,20 @@ class Names:
             files = self._files(name)
             self._lines[name] = [place for file, path in files for place in _on_line(file, path, _line(name))]
         return self._lines[name]
+
+    def lines(self, name: str) -> int | None:
+        """How many lines the file of a line has; None = several files have that name, or it has no lines."""
+        files = self._files(name)
+        recorded = RecordedFile(files[0][1])
+        return None if len(files) > 1 or recorded.magic == b"PAR1" else _lines(recorded)
+
+    def nearest_files(self, name: str) -> list[str]:
+        """The files whose names are most like that of `file:line`, as much of their paths as it has."""
+        wanted = Path(name.rpartition(":")[0])
+        paths = (path for file in self._sessions.files for path in (file.path, *file.read_along))
+        ends = dict.fromkeys("/".join(path.parts[-len(wanted.parts) :]) for path in paths)
+        found = process.extract(str(wanted), ends.keys(), scorer=fuzz.ratio, limit=NEAREST, score_cutoff=_LEAST_LIKE)
+        return [end for end, _, _ in found]
 
     def _files(self, name: str) -> list[tuple[SessionFile, Path]]:
         match = _LINE.fullmatch(name)

@@ -83,6 +83,19 @@ def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[
     return found
 
 
+def thinking(quote: str, transcripts: Iterable[Transcript]) -> list[Place]:
+    """The messages in which a model thought the words of a quotation, which is no evidence."""
+
+    def holds(text: str | None) -> bool:
+        return text is not None and quote in text and _cuts_nothing(quote, text)
+
+    return [
+        place
+        for place in places_of(transcripts)
+        if any(part.part_type == "reasoning" and holds(part.text) for part in place.message.parts)
+    ]
+
+
 def _cuts_nothing(quote: str, text: str) -> bool:
     """Whether a number at an end of a quotation is whole where it stands, and a single word too: nobody quotes 3 from
     30, or cat from concatenate."""

@@ -86,7 +86,16 @@ def test_no_message_stands_above_or_below_a_file(tmp_path: Path) -> None:
     assert ids(sessions, Evidence("a.json:6")) == ["a:1"]
     assert ids(sessions, Evidence(f"a.json:{lines}")) == ["a:2"]
     for line in (0, 1, lines + 1, 9999):
-        assert f"'a.json:{line}' holds no message" in refusal(sessions, Evidence(f"a.json:{line}"))
+        told = refusal(sessions, Evidence(f"a.json:{line}"))
+        assert f"'a.json:{line}' holds no message" in told
+        assert (f"for the file has {lines} lines" in told) == (line > lines)
+
+
+def test_the_line_of_an_unknown_file_is_refused_with_the_nearest_files(sessions: Sessions) -> None:
+    told = refusal(sessions, Evidence(f"claud/{CLAUDE}.jsonl:14"))
+    assert f"is called 'claud/{CLAUDE}.jsonl'; did you mean 'claude/{CLAUDE}.jsonl'" in told
+    assert "is called 'x.jsonl'; correct it" in refusal(sessions, Evidence("x.jsonl:14"))
+    assert "no message has the id" in refusal(sessions, Evidence(f"{CLAUDE}:999"))
 
 
 def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
@@ -181,6 +190,11 @@ def test_what_a_model_thought_is_no_evidence(tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text(f"{json.dumps(record)}\n")
     (transcript,) = read_transcripts(tmp_path / "s.jsonl")
     assert searched_texts(transcript.messages[0]) == ["dusk"]
+    thoughtful = Own([str(tmp_path / "s.jsonl")]).sessions()
+    told = refusal(thoughtful, Evidence("dawn"))
+    assert "'dawn' stands only in what a model thought, which is no evidence" in told
+    assert "'daw' stands in no message" in refusal(thoughtful, Evidence("daw"))
+    assert ids(thoughtful, Evidence("dusk")) == ["s:u"]
 
 
 def test_a_question_is_asked_where_its_evidence_lies() -> None:
