@@ -21,6 +21,7 @@ FOLDER holds judgements.jsonl (every judgement, a line each), qrels.trec (for ot
 judgements=FOLDER/qrels.trec) and questions.jsonl (for dataset=own). Where people judged some queries and a model many,
 the report gives a prediction-powered interval: people's own, narrower by as much as the model deserves."""
 
+import shlex
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -49,6 +50,8 @@ from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.config.composition import quoted
+from pipelines.config.repeated import repeated
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
 from pipelines.views.terminal import progress, say, show_table, warn
 
@@ -212,7 +215,7 @@ def _export(judging: Judging) -> None:
 
 def _report(judging: Judging, measure: str) -> None:
     file, pool = judging.file, judging.pool
-    judged = qrels_of(file).select("query_id", "document_id")
+    judged = qrels_of(file)
     held = len(pool.join(judged, on=["query_id", "document_id"], how="semi"))
     say(f"{held} of {len(pool)} pooled messages of {pool['query_id'].n_unique()} queries are judged")
     rows = []
@@ -235,7 +238,14 @@ def _report(judging: Judging, measure: str) -> None:
         show_table(("judges", "n", "equal", "Cohen's kappa"), both, ("n", "equal", "Cohen's kappa"))
     _show_estimates(judging, measure)
     if held:
-        say(f"Kept: {file.path.parent}; evaluate by it: lcm evaluate judgements={file.path.parent / 'qrels.trec'}")
+        say(f"Kept: {file.path.parent}")
+    if held and any(judged["relevance"]):
+        by_it = f"judgements={quoted(str(file.path.parent / 'qrels.trec'))}"
+        dataset = repeated(judging.runs[0].config, "dataset")
+        if dataset is None:
+            say(f"Evaluate by it: {shlex.quote(by_it)} beside what chose the dataset of {judging.runs[0].folder}")
+        else:
+            say(f"Evaluate by it: {shlex.join(['lcm', 'evaluate', *dataset, by_it])}")
 
 
 def _show_estimates(judging: Judging, measure: str) -> None:

@@ -43,7 +43,7 @@ def _composed_once(overrides: tuple[str, ...], pipeline: str) -> dict[str, Any]:
 def restored_choices(config: Mapping[str, Any]) -> tuple[RestoredConfig, Choices]:
     """A resolved configuration as its choices made it, and the choices that were looked at."""
     groups = [group for group in config if group in conf_folder.groups() and group not in _NO_PART]
-    wanted = {group: _like(group, config[group]) for group in groups}
+    wanted = {group: choices_like(group, config[group]) for group in groups}
     for table in TABLES.values():
         for group, known in table.choices.items():
             wanted[group] = list(dict.fromkeys([*wanted.get(group, ()), *(choice.name for choice in known)]))
@@ -105,7 +105,7 @@ def override(key: str, value: Any) -> str:
     return f"{adds}{key}={composition.quoted(value)}"
 
 
-def _like(group: str, node: Any) -> list[str]:
+def choices_like(group: str, node: Any) -> list[str]:
     """The choices that may be of the same class: the only ones that a node can come from."""
     target = node.get("_target_") if isinstance(node, Mapping) else None
     like = []

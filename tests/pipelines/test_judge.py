@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -74,10 +75,30 @@ def test_a_file_is_taken_over_and_evaluated_by(lcm: Lcm, runs: Path) -> None:
     questions = [json.loads(line) for line in (runs / "qrels" / "questions.jsonl").read_text().splitlines()]
     assert len(questions) == 91
     assert all(one["evidence"] and one["asked_at"] and one["workspace"] for one in questions)
-    evaluated = lcm("evaluate", *RUNS, "judgements=qrels/qrels.trec", "hydra.run.dir=again")
+    command = told_command(done.stdout)
+    assert command == ["dataset=sample", 'judgements="qrels/qrels.trec"']
+    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
     assert evaluated.code == 0, evaluated.stderr
     mine, first = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "first"))
     assert mine["measures"] == first["measures"]
+
+
+def test_the_command_that_it_ends_with_loads_the_dataset_of_the_runs(lcm: Lcm, runs: Path) -> None:
+    done = lcm("judge", "other", "into=its own", "from=sample/qrels.trec")
+    assert done.code == 0, done.stderr
+    command = told_command(done.stdout)
+    assert command == ["dataset=beir", 'dataset.directory="sample"', 'judgements="its own/qrels.trec"']
+    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
+    assert evaluated.code == 0, evaluated.stderr
+    mine, before = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "other"))
+    assert mine["measures"] == before["measures"]
+
+
+def told_command(out: str) -> list[str]:
+    """The overrides of the evaluation that a judgement ends with."""
+    found = re.search(r"^Evaluate by it: lcm evaluate (.+)$", out, re.MULTILINE)
+    assert found is not None
+    return shlex.split(found[1])
 
 
 def ir_measures_of(path: Path) -> set[tuple[str, str, int]]:
