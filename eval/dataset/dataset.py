@@ -75,6 +75,8 @@ class Dataset:
     """What the loader left out or repaired, counted."""
     generated: str | None = None
     """How its questions were generated, `known_item, successor`; None: people asked them."""
+    generated_by_query: Mapping[str, str] = field(default_factory=dict)
+    """Query id -> how that question was generated, where each says it of itself; people asked the missing ones."""
     layout: Layout | None = None
     """Where everything comes from, if it was laid into other haystacks than the loader's; None: it was not."""
 

@@ -13,7 +13,7 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
-from eval.questions.overlap import overlap
+from eval.questions.overlap import OF_OVERLAP, overlap
 from eval.questions.question import Question
 from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
 from lcm.checks import check_choice, check_range
@@ -96,6 +96,9 @@ class Own:
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
             notes=(*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
             generated=_generated([one.question for one in located]),
+            generated_by_query={
+                one.question.question_id: one.question.generated for one in located if one.question.generated
+            },
         )
 
     def read(self) -> tuple[QuestionsFile, Sessions]:
@@ -147,7 +150,7 @@ def _overlap(located: Sequence[LocatedQuestion], sessions: Sequence[Transcript])
     found = (overlap(one.question.question, [texts[name] for name in one.message_ids]) for one in located)
     shares = [share for share in found if share is not None]
     mean = sum(shares) / len(shares) if shares else None
-    return [] if mean is None else [f"questions share {mean:.2f} of their content words with their evidence"]
+    return [] if mean is None else [f"questions share {mean:.2f} {OF_OVERLAP}"]
 
 
 def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]:

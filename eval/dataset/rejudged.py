@@ -10,6 +10,7 @@ from eval.dataset.card import Card
 from eval.dataset.collected import document_ids
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, DatasetLoader
 from eval.exchange.trec import read_trec_qrels
+from eval.questions.overlap import OF_OVERLAP
 from lcm.errors import DatasetError
 
 
@@ -50,6 +51,7 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
         rows.append((query_id, message[workspace[query_id], docno], max(relevance, 0)))
     if not any(relevance for _, _, relevance in rows):
         raise DatasetError(f"{path} judges nothing relevant: there is nothing to measure retrieval by")
+    kept = [note for note in dataset.notes if not note.endswith(OF_OVERLAP)]
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     protocol = f"{dataset.protocol} judgements={sha256[:12]}"
     return replace(
@@ -59,5 +61,5 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
         qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
         session_qrels=pl.DataFrame(schema=SESSION_QRELS_SCHEMA),
         repaired_qrels=None,
-        notes=(*dataset.notes, f"judged by {path} in place of the dataset's own judgements"),
+        notes=(*kept, f"judged by {path} in place of the dataset's own judgements"),
     )

@@ -24,3 +24,8 @@ REPAIRED = "repaired."
 def kind_of(measure: str) -> str:
     """`recall` of `session.recall@5` and `repaired.session.recall@5`."""
     return measure.removeprefix(REPAIRED).removeprefix("session.").partition("@")[0]
+
+
+def is_share(measure: str) -> bool:
+    """Whether a measure of rankings lies in [0, 1]: all do but the tokens that a reader pays."""
+    return kind_of(measure) != "tokens"

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from lcm.retrieval.ranking.evidence.haystack import content_words
 
+OF_OVERLAP = "of their content words with their evidence"
+"""What a note of the mean overlap ends with: it is true of the evidence that the questions came with, and no other."""
+
 
 def overlap(question: str, evidence: Sequence[str]) -> float | None:
     """The share of a question's distinct content words that a text of its evidence holds, mean over these texts.

@@ -74,6 +74,7 @@ def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Pat
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     dataset = Own([str(tmp_path / "a.jsonl")], str(path)).load()
     assert dataset.generated == "known_item; 1 asked by people"
+    assert dataset.generated_by_query == {dataset.queries[0].query_id: "known_item"}
     assert dataset.notes[0].startswith("questions: questions.jsonl, sha256 ")
     assert dataset.notes[1].startswith("1 questions quote words that are not the same")
     assert dataset.notes[2] == "keys of questions.jsonl that say nothing here: difficulty"

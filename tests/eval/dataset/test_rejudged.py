@@ -1,5 +1,6 @@
 """A file's judgements in place of a dataset's own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,8 @@ from tests.support.small_talk import dataset
 
 def test_the_file_alone_says_what_is_relevant(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q0 0 m3 2\nq0 0 m4 0\nq1 0 m5 -1\n")
-    before = dataset()
+    overlap = "questions share 0.50 of their content words with their evidence"
+    before = replace(dataset(), notes=("read in 3 parts", overlap))
     found = rejudged(before, tmp_path / "qrels")
     assert found.qrels.rows() == [("q0", "m3", 2), ("q0", "m4", 0), ("q1", "m5", 0)]
     assert found.session_qrels.equals(pl.DataFrame(schema=SESSION_QRELS_SCHEMA))
@@ -21,6 +23,8 @@ def test_the_file_alone_says_what_is_relevant(tmp_path: Path) -> None:
     assert found.digest != before.digest
     assert found.protocol.startswith(f"{before.protocol} judgements=")
     assert found.transcripts == before.transcripts
+    judged_by = f"judged by {tmp_path / 'qrels'} in place of the dataset's own judgements"
+    assert found.notes == ("read in 3 parts", judged_by)  # the overlap was that with other evidence
 
 
 @pytest.mark.parametrize(
