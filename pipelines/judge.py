@@ -43,7 +43,7 @@ from eval.judging.pool import pooled
 from eval.judging.ppi import PoweredMean
 from eval.judging.session import JudgingSession
 from eval.measures.measure import RunReading
-from eval.measures.names import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM, is_share
 from eval.questions.files import write_questions
 from eval.questions.question import UNANSWERABLE, Evidence, Question
 from lcm.clock import format_instant
@@ -57,8 +57,9 @@ from pipelines.views.terminal import progress, say, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95
-_ENOUGH = 30
-"""Queries judged by people, from which on a normal interval is as wide as it should be."""
+_FEWEST, _ENOUGH = 20, 30
+"""Queries judged by people: with fewer than the first no interval is shown, from the second on it is as wide as it
+should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,7 @@ def _export(judging: Judging) -> None:
     for query, document, relevance in qrels.iter_rows():
         if relevance:
             relevant.setdefault(query, []).append(document)
+    ways = judging.dataset.generated_by_query or dict.fromkeys(relevant, judging.dataset.generated)
     questions = [
         Question(
             query.query_id,
@@ -204,7 +206,7 @@ def _export(judging: Judging) -> None:
             asked_at=query.asked_at,
             category="all" if query.category == UNANSWERABLE else query.category,
             workspace=query.workspace_id,
-            generated=judging.dataset.generated,
+            generated=ways.get(query.query_id),
         )
         for query in judging.dataset.queries
         if query.query_id in relevant
@@ -258,31 +260,39 @@ def _show_estimates(judging: Judging, measure: str) -> None:
                 continue
             reading = RunReading(arm, ranked, run.documents, judging.dataset)
             found = estimated(measure, reading, messages, judging.pool, list(judging.file), _CONFIDENCE)
-            rows.append((f"{run.name} {arm}", *_cells(found)))
+            rows.append((f"{run.name} {arm}", *_cells(found, is_share(measure))))
             fewest = min([fewest, *(one.n for one in (found.people, found.both) if one is not None)])
     if any(cell != "-" for row in rows for cell in row[1:]):
         say(f"{measure} over the queries whose whole pool is judged [95% interval]")
         columns = ("by people", "by the model", "by both (prediction-powered)", "the model's weight")
         show_table(("run", *columns), rows, columns)
-        if fewest < _ENOUGH:
+        if fewest < _FEWEST:
+            say(
+                f"note: people judged {fewest} queries whole; of fewer than {_FEWEST} an interval would hold the true "
+                "mean much less often than it says, so none is shown: [-]"
+            )
+        elif fewest < _ENOUGH:
             say(f"note: people judged {fewest} queries whole; below {_ENOUGH} these intervals are too narrow")
 
 
-def _cells(found: Estimate) -> tuple[str, ...]:
+def _cells(found: Estimate, is_share: bool) -> tuple[str, ...]:
     both = found.both
     return (
-        _cell(found.people),
+        _cell(found.people, is_share),
         "-" if found.model is None else f"{found.model:.3f}",
-        _cell(both),
+        _cell(both, is_share),
         "-" if both is None else f"{both.weight:.2f}",
     )
 
 
-def _cell(mean: PoweredMean | None) -> str:
+def _cell(mean: PoweredMean | None, is_share: bool) -> str:
+    """A mean with its interval, which of a share lies in [0, 1]; `[-]` where too few queries were judged for one."""
     if mean is None:
         return "-"
+    low, high = (max(mean.low, 0.0), min(mean.high, 1.0)) if is_share else (mean.low, mean.high)
+    interval = "-" if mean.n < _FEWEST else f"{low:.3f} {high:.3f}"
     others = f"+{mean.others}" if mean.others else ""
-    return f"{mean.value:.3f} [{mean.low:.3f} {mean.high:.3f}] n={mean.n}{others}"
+    return f"{mean.value:.3f} [{interval}] n={mean.n}{others}"
 
 
 def _now() -> str:

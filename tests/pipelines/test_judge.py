@@ -139,11 +139,54 @@ def test_a_model_judges_and_with_people_it_gives_a_powered_interval(lcm: Lcm, ru
     assert re.search(rf"tiny and person +│ +{len(rows)} ", done.stdout)
     row = next(line for line in done.stdout.splitlines() if line.startswith("│ first system"))
     _, _, people, by_model, both, weight, _ = (cell.strip() for cell in row.split("│"))
-    assert people.endswith("n=4")
-    assert both.endswith("n=4+8")
-    assert "people judged 4 queries whole; below 30 these intervals are too narrow" in done.stdout
+    assert re.fullmatch(r"[01]\.\d{3} \[-\] n=4", people)
+    assert re.fullmatch(r"-?[01]\.\d{3} \[-\] n=4\+8", both)
+    assert "people judged 4 queries whole; of fewer than 20 an interval would hold" in done.stdout
     assert 0 <= float(by_model) <= 1
     assert 0 <= float(weight) <= 1
+
+
+def test_an_interval_is_shown_from_20_judged_queries_on_and_of_a_share_lies_in_0_to_1(lcm: Lcm, runs: Path) -> None:
+    found = list(ir_measures.read_trec_run(str(runs / "sample" / "runs" / "first.system.trec")))
+    queries = [one.query_id for one in Sample().load().queries]
+    shown = {}
+    for n in (19, 20):
+        part = [queries[i * len(queries) // n] for i in range(n)]
+        rows = [
+            f"{one.query_id} 0 {one.doc_id} {int(one.query_id != part[0])}" for one in found if one.query_id in part
+        ]
+        (runs / f"people{n}.trec").write_text("\n".join(rows))
+        done = lcm("judge", "first", f"into=qrels{n}", f"from=people{n}.trec", f"queries={n}", "depth=1")
+        assert done.code == 0, done.stderr
+        row = next(line for line in done.stdout.splitlines() if line.startswith("│ first system"))
+        shown[n] = row.split("│")[2].strip()
+        notes = ("of fewer than 20 an interval would hold", "below 30 these intervals are too narrow")
+        assert [note in done.stdout for note in notes] == [n < 20, n >= 20]
+    assert re.fullmatch(r"0\.9\d\d \[-\] n=19", shown[19])
+    assert re.fullmatch(r"0\.950 \[0\.\d{3} 1\.000\] n=20", shown[20])  # half a width further it would end at 1.048
+
+
+def test_exported_questions_say_of_themselves_alone_how_they_were_generated(lcm: Lcm, runs: Path) -> None:
+    (runs / "talk.jsonl").write_text(
+        "".join(
+            json.dumps({"role": "user", "content": content}) + "\n"
+            for content in ("We sail at dawn.", "Bring the kettle.")
+        )
+    )
+    asked = [
+        {"question_id": "made", "question": "When do we sail?", "evidence": "at dawn", "generated": "known_item"},
+        {"question_id": "asked", "question": "Bring what?", "evidence": "the kettle"},
+    ]
+    (runs / "asked.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in asked))
+    assert lcm("evaluate", "talk.jsonl", "asked.jsonl", *RUNS, "hydra.run.dir=mixed").code == 0
+    assert lcm("datasets", "write", "mixed", "to=mixed_files").code == 0
+    done = lcm("judge", "mixed", "into=judged", "from=mixed_files/qrels.trec")
+    assert done.code == 0, done.stderr
+    questions = {one.question_id: one.generated for one in read_questions(runs / "judged" / "questions.jsonl")}
+    assert questions == {"made": "known_item", "asked": None}
+    command = told_command(done.stdout)
+    assert command[:3] == ["dataset=own", 'dataset.paths=["talk.jsonl"]', 'dataset.questions="asked.jsonl"']
+    assert lcm("evaluate", *RUNS, *command, "hydra.run.dir=again").code == 0
 
 
 def test_a_judge_who_is_killed_goes_on_where_it_was(lcm: Lcm, runs: Path) -> None:
