@@ -51,17 +51,18 @@ class Talk:
     """Text -> the turns that say just that, byte by byte."""
     names: frozenset[str]
     """The words of the names of those who speak."""
-
-    @property
-    def end(self) -> datetime | None:
-        """When all has been said; None where no message names a time."""
-        latest = max((turn.said_at for turn in self.turns), default=EPOCH)
-        return None if latest == EPOCH else latest
+    end: datetime | None
+    """When all has been said; None where no message names a time."""
 
     def holding(self, words: Iterable[str]) -> frozenset[int]:
         """The turns that hold every one of some content words."""
         sets = sorted((self.holders.get(word, frozenset()) for word in set(words)), key=len)
         return frozenset.intersection(*sets) if sets else frozenset()
+
+    def with_copies(self, places: Iterable[int]) -> tuple[int, ...]:
+        """Some turns and all that say just what one of them says, in order."""
+        texts = {self.turns[place].text for place in places}
+        return tuple(sorted(place for text in texts for place in self.copies[text]))
 
     def rarity(self, words: Iterable[str]) -> float:
         """The mean of ln(turns / turns that hold the word), over distinct content words."""
@@ -106,12 +107,14 @@ def _talk(workspace_id: str, transcripts: Sequence[Transcript]) -> Talk:
         for word in set(content_words(turn.text)):
             holders[word].add(place)
     authors = {turn.message.author for turn in turns if turn.message.author}
+    latest = max((turn.said_at for turn in turns), default=EPOCH)
     return Talk(
         workspace_id=workspace_id,
         turns=turns,
         holders={word: frozenset(places) for word, places in holders.items()},
         copies={text: tuple(places) for text, places in copies.items()},
         names=frozenset(word for author in authors for word in split_words(author)[0]),
+        end=None if latest == EPOCH else latest,
     )
 
 

@@ -1,8 +1,9 @@
 """Known items: somebody looks for a statement again, of whose words only some come to mind."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 from eval.questions.making.kind import Draft, drawing
 from eval.questions.making.statements import Statement, content_units, statements
@@ -44,25 +45,25 @@ class KnownItem:
         check_range(self, "least_words", "most_words", ge=1)
 
     def drafts(self, talk: Talk, seed: str) -> Iterator[Draft]:
+        fits_another = cache(partial(_fits_another, talk))  # byte-equal messages ask the same again
         for statement in statements(talk, self.least_words, self.most_words, self.rarest):
             turn = talk.turns[statement.place]
-            words = self._words(talk, statement, seed)
+            words = self._words(talk, statement, seed, fits_another)
             if words is None:
                 continue
             author = turn.message.author
             text = f"What did {author} say about {words}?" if author else words
             yield Draft(statement.place, text, talk.copies[turn.text], talk.end)
 
-    def _words(self, talk: Talk, statement: Statement, seed: str) -> str | None:
+    def _words(self, talk: Talk, statement: Statement, seed: str, fits_another: Callable[..., bool]) -> str | None:
         """As few words as tell the statement from all other messages; None where all of them do not."""
-        copies = set(talk.copies[talk.turns[statement.place].text])
+        text = talk.turns[statement.place].text
         around = self._around(talk, statement, seed)
-        told = {word for unit in around for word in unit.words}
+        told = frozenset(word for unit in around for word in unit.words)
         by_rarity = sorted(range(len(statement.units)), key=lambda i: (talk.rarity(statement.units[i].words), i))
         for count in range(math.ceil(self.kept * len(by_rarity)), len(by_rarity) + 1):
             kept = [statement.units[number] for number in sorted(by_rarity[:count])]
-            others = talk.holding(word for unit in kept for word in unit.words) - copies
-            if not any(_stands_among(talk, other, told) for other in others):
+            if not fits_another(text, frozenset(word for unit in kept for word in unit.words), told):
                 return " ".join(unit.surface for unit in (*kept, *around))
         return None
 
@@ -89,6 +90,19 @@ def _beside(talk: Talk, place: int) -> list[int]:
         and talk.turns[other].conversation_id == conversation
         and talk.turns[other].is_spoken
     ]
+
+
+def _fits_another(talk: Talk, text: str, words: frozenset[str], around: frozenset[str]) -> bool:
+    """Whether a turn of another text holds all of some words, and all of those around are said beside it."""
+    held = sorted((talk.holders.get(word, frozenset()) for word in words), key=len)
+    candidates: Iterable[int] = held[0]
+    rarest = min((talk.holders.get(word, frozenset()) for word in around), key=len, default=None)
+    if rarest is not None and 2 * len(rarest) < len(held[0]):  # in repetitive talk, what is rare stands around
+        candidates = (beside for other in rarest for beside in (other - 1, other + 1) if beside in held[0])
+    return any(
+        talk.turns[other].text != text and all(other in turns for turns in held) and _stands_among(talk, other, around)
+        for other in candidates
+    )
 
 
 def _stands_among(talk: Talk, place: int, words: Collection[str]) -> bool:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice, takewhile
 
 from eval.questions.making.kind import Draft
 from eval.questions.making.statements import sentences
@@ -56,19 +57,20 @@ class LaterMention:
             if len(units(sentence)) > self.most_words or len(set(content_words(sentence))) < self.least_words:
                 continue
             for thing in _things(talk, sentence):
-                before = [other for other in mentions[thing] if talk.turns[other].said_at < turn.said_at]
+                earlier = takewhile(lambda other: talk.turns[other].said_at < turn.said_at, mentions.get(thing, ()))
+                before = sorted(islice(earlier, self.most_mentions + 1))
                 if 1 <= len(before) <= self.most_mentions and (best is None or (len(before), -len(thing)) < best[:2]):
                     best = (len(before), -len(thing), sentence, before)
         return None if best is None else Draft(place, best[2], tuple(best[3]), turn.said_at - _INSTANT)
 
 
 def _mentions(talk: Talk) -> Mapping[str, list[int]]:
-    """Rare thing -> the turns that name it, in order; tools name things too."""
+    """Rare thing -> the turns that name it, the earliest first; tools name things too."""
     found: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(talk.turns):
         for thing in _things(talk, turn.text):
             found[thing].append(place)
-    return found
+    return {thing: sorted(places, key=lambda place: talk.turns[place].said_at) for thing, places in found.items()}
 
 
 def _things(talk: Talk, text: str) -> list[str]:

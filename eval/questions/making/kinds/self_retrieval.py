@@ -25,6 +25,7 @@ class SelfRetrieval:
             raise ValueError(f"least_content must be <= words, got {self.least_content} and {self.words}")
 
     def drafts(self, talk: Talk, seed: str) -> Iterator[Draft]:
+        asked: set[str] = set()
         for place, turn in enumerate(talk.turns):
             if not turn.is_spoken:
                 continue
@@ -36,6 +37,9 @@ class SelfRetrieval:
                 continue
             piece = drawing(seed, talk, place).choice(pieces)
             text = " ".join(turn.text[piece[0].start : piece[-1].end].split())
+            if text in asked:  # its evidence would be the same, and costs a look at every message that holds it
+                continue
+            asked.add(text)
             found = talk.holding(word for unit in piece for word in unit.words)
             holders = {other for other in found if text in " ".join(talk.turns[other].text.split())}
             yield Draft(place, text, tuple(sorted(holders | {*talk.copies[turn.text]})), talk.end)

@@ -34,9 +34,9 @@ class Successor:
             if text is None or len(content_units(talk, text)) < self.least_words:
                 continue
             replies = [reply for copy in talk.copies[turn.text] if (reply := self._reply(talk, copy)) is not None]
-            evidence = {same for reply in replies for same in talk.copies[talk.turns[reply].text]}
+            evidence = talk.with_copies(replies)
             if evidence:
-                yield Draft(place, text, tuple(sorted(evidence)), talk.end)
+                yield Draft(place, text, evidence, talk.end)
 
     def _asked(self, text: str) -> str | None:
         """The last question of a message, or its last words."""

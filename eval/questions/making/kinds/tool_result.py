@@ -42,8 +42,7 @@ class ToolResult:
             if text is None or place in taken:
                 continue
             taken.add(place)
-            evidence = {same for _, result in answered for same in talk.copies[talk.turns[result].text]}
-            yield Draft(place, text, tuple(sorted(evidence)), talk.end)
+            yield Draft(place, text, talk.with_copies(result for _, result in answered), talk.end)
 
     def _asked(self, name: str, arguments: str) -> str | None:
         try:

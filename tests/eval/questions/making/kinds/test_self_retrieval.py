@@ -30,3 +30,13 @@ def test_what_is_short_or_says_little_has_no_piece() -> None:
 def test_more_content_than_words_is_refused() -> None:
     with pytest.raises(ValueError, match="least_content must be <= words, got 5 and 4"):
         SelfRetrieval(words=4, least_content=5)
+
+
+def test_a_piece_that_many_messages_hold_is_asked_once() -> None:
+    lines = [
+        ("user", f"{number} walnut trees shade twelve wooden benches near harbour walls.", 0) for number in range(50)
+    ]
+    found = drafts(SelfRetrieval(), recorded(lines))
+    texts = [draft.text for draft in found]
+    assert len(set(texts)) == len(texts)
+    assert (tuple(range(50)) in [draft.evidence for draft in found]) and len(found) < 50
