@@ -103,7 +103,7 @@ OFFLINE = (
     ),
     *("source", "summarizer", "summary_documents", "summary_expansion", "text_index", "token_estimator"),
 )
-"""Groups whose every choice runs without a file or a foreign server."""
+"""Groups whose every choice runs without a foreign server, and without a file but a run that is recorded."""
 AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
     "fusion": {"ranking": "unified"},
@@ -119,10 +119,11 @@ AROUND: Mapping[str, Mapping[str, Any]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("group", OFFLINE)
-def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
+def test_no_two_choices_of_a_group_give_the_same(group: str, tmp_path: Path) -> None:
     around = {**SMALL, **AROUND.get(group, {})}
+    own = {**AROUND, "arms/recorded_run": {"arms.recorded.file": recorded_run(tmp_path)}}
     results = [
-        _result(group, around | AROUND.get(f"{group}/{choice}", {}) | {group: choice})
+        _result(group, around | own.get(f"{group}/{choice}", {}) | {group: choice})
         for choice in conf_folder.groups()[group]
     ]
     assert len(set(results)) == len(results)
@@ -131,6 +132,12 @@ def test_no_two_choices_of_a_group_give_the_same(group: str) -> None:
 @pytest.mark.parametrize("table", [REASONS, CHANGED, FRAMES], ids=["reasons", "changed", "frames"])
 def test_a_table_names_only_what_exists(table: Mapping[str, object]) -> None:
     assert set(table) <= {str(knob) for knob in KNOBS} | set(PLACES)
+
+
+def recorded_run(folder: Path) -> str:
+    """Of another system."""
+    (folder / "first").write_text("q0 Q0 m1 1 2.5 theirs\n")
+    return str(folder / "first")
 
 
 @pytest.fixture
@@ -152,8 +159,7 @@ def place(request: pytest.FixtureRequest, yaml: str, tmp_path: Path, monkeypatch
         return {"dataset.directory": SMALL_DATASETS[choice](tmp_path / choice, monkeypatch)}
     match yaml:
         case "arms/recorded_run":
-            (tmp_path / "first").write_text("q0 Q0 m1 1 2.5 theirs\n")
-            return {"arms.recorded.file": str(tmp_path / "first")}
+            return {"arms.recorded.file": recorded_run(tmp_path)}
         case "dataset/own":
             (tmp_path / "said").mkdir()
             for name, asked in (("rope", "What to buy?"), ("tar", "What else?")):
