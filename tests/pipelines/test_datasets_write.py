@@ -47,7 +47,7 @@ def test_judgements_of_a_file_stand_in_place_of_the_datasets_own(lcm: Lcm, tmp_p
     assert "judgements=" in done.summary["dataset"]["protocol"]
     refused = lcm("evaluate", *QUICK, "judgements=nowhere.qrels")
     assert refused.code == BAD_INPUT
-    assert "nowhere.qrels cannot be read" in refused.stderr
+    assert "nowhere.qrels: no such file" in refused.stderr
 
 
 def test_what_cannot_be_written_is_told_in_one_line(lcm: Lcm, tmp_path: Path) -> None:
