@@ -67,7 +67,7 @@ def scope_of(memory: Memory) -> dict[str, str]:
     return dict(memory.store.documents().select("document_id", "scope").iter_rows())
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+@pytest.mark.parametrize("mode", ["hybrid", pytest.param("vector", marks=pytest.mark.full)])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(agent_access=access, conversations=written)
 def test_answers_and_traces_are_those_of_a_memory_without_the_scopes_that_may_not_be_read(

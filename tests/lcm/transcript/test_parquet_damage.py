@@ -48,6 +48,7 @@ def put_zeros(content: bytes, rng: random.Random) -> bytes:
     return content[:at] + b"\x00" * len(content[at : at + length]) + content[at + length :]
 
 
+@pytest.mark.full
 def test_damaged_parquet_is_refused_or_read_up_to_the_damage(tmp_path: Path) -> None:
     rng = random.Random("parquet")
     reader = ParquetReader()
