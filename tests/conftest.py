@@ -22,17 +22,3 @@ ROOT = Path(__file__).parent.parent
 def root() -> Path:
     """The checkout."""
     return ROOT
-
-
-COSTLY = ("[minilm", "[t5")
-"""Models that a process makes once: their tests lie on one worker."""
-MODULES = ("test_evaluate.py", "test_sweep.py")
-"""Modules whose tests share a run of seconds."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            shared = [name for name in COSTLY if name in item.name] or [one for one in MODULES if item.path.name == one]
-            if shared:
-                item.add_marker(pytest.mark.xdist_group(shared[0].strip("[")))
