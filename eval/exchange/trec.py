@@ -132,12 +132,12 @@ def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
     Raises:
         DatasetError: naming the first, and how many there are.
     """
-    bad = [one for one in dict.fromkeys(ids) if len(one.split()) != 1 or one != one.strip()]
+    bad = [one for one in dict.fromkeys(ids) if one.startswith(_BYTE_ORDER_MARK) or one.split() != [one]]
     if bad:
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
         raise DatasetError(
-            f"a TREC file keeps its fields between blanks, and the {what} {bad[0]!r}{more} holds one, or is empty: "
-            "give it an id without blanks, or write formats=beir alone"
+            f"a TREC file keeps its fields between blanks, and the {what} {bad[0]!r}{more} holds one, begins with a byte "
+            "order mark, or is empty: give it an id without them, or write formats=beir alone"
         )
 
 

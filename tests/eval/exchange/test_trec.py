@@ -23,7 +23,7 @@ from eval.exchange.trec import (
 from lcm.errors import DatasetError
 
 IDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), min_size=1, max_size=6).filter(
-    lambda one: len(one.split()) == 1
+    lambda one: len(one.split()) == 1 and not one.startswith("\ufeff")
 )
 SCORES = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0, 1.0, 1.0 + 1e-12])
 
