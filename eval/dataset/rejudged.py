@@ -1,46 +1,36 @@
 """A dataset with the judgements of a file in place of its own."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from eval.dataset.card import Card
 from eval.dataset.collected import document_ids
-from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, DatasetLoader
+from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.exchange.trec import read_trec_qrels
 from eval.questions.overlap import OF_OVERLAP
 from lcm.errors import DatasetError
 
 
-@dataclass(frozen=True, slots=True)
-class Rejudged:
-    """Loads what another loader loads, and judges it as a file of TREC qrels says."""
-
-    loader: DatasetLoader
-    judgements: str
-
-    @property
-    def card(self) -> Card:
-        return self.loader.card
-
-    def load(self) -> Dataset:
-        return rejudged(self.loader.load(), Path(self.judgements).expanduser())
-
-
 def rejudged(dataset: Dataset, path: Path) -> Dataset:
     """The same transcripts and queries, judged as a file of TREC qrels says.
 
-    Topics are query ids, and docnos the ids that `lcm datasets write` gives messages. Relevance below 0 counts as 0.
+    Topics are query ids, and docnos the ids that `lcm datasets write` gives messages. Relevance below 0 counts as 0. A
+    dataset that is judged by the file already stays as it is.
 
     Raises:
         DatasetError: if a row names what is not in the dataset, or nothing is judged relevant.
     """
+    rows_of_file = read_trec_qrels(path)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    judged = f" judgements={sha256[:12]}"
+    if dataset.protocol.endswith(judged):
+        return dataset
     workspace = {query.query_id: query.workspace_id for query in dataset.queries}
     message = {(place[0], name): place[1] for place, name in document_ids(dataset).items()}
     rows = []
-    for query_id, docno, relevance in read_trec_qrels(path).iter_rows():
+    for query_id, docno, relevance in rows_of_file.iter_rows():
         if query_id not in workspace:
             raise DatasetError(f"{path} judges query {query_id!r}, which dataset {dataset.name!r} does not ask")
         if (workspace[query_id], docno) not in message:
@@ -52,11 +42,9 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
     if not any(relevance for _, _, relevance in rows):
         raise DatasetError(f"{path} judges nothing relevant: there is nothing to measure retrieval by")
     kept = [note for note in dataset.notes if not note.endswith(OF_OVERLAP)]
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    protocol = f"{dataset.protocol} judgements={sha256[:12]}"
     return replace(
         dataset,
-        protocol=protocol,
+        protocol=f"{dataset.protocol}{judged}",
         digest=hashlib.sha256(f"{dataset.digest}\n{sha256}".encode()).hexdigest(),
         qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
         session_qrels=pl.DataFrame(schema=SESSION_QRELS_SCHEMA),

@@ -13,7 +13,7 @@ from lcm.errors import LcmError
 from pipelines.config import composition
 from pipelines.config.arguments import told_apart
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
-from pipelines.steps.point import loader_of
+from pipelines.steps.point import dataset_described
 from pipelines.views.terminal import say
 
 FORMATS = ("beir", "trec")
@@ -33,7 +33,7 @@ def write(arguments: Sequence[str]) -> int:
     runs = kept_runs([Path(word) for word in command.words]) if command.words else []
     if runs and command.overrides:
         raise LcmError(f"a run says which dataset it was made on: leave {command.overrides[0]} out, or the run")
-    dataset = dataset_of_runs(runs) if runs else loader_of(composition.composed(command.overrides)).load()
+    dataset = dataset_of_runs(runs) if runs else dataset_described(composition.composed(command.overrides))
     collection, notes = collection_of(dataset)
     if "trec" in formats:  # before anything is written
         check_ids(collection.queries["query_id"], "query id")

@@ -12,8 +12,7 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import CONFIG, read_summary
 from eval.measures.ranked_messages import ranked_messages
 from lcm.errors import LcmError
-from pipelines.config import building
-from pipelines.steps.point import dataset_of, loader_of
+from pipelines.steps.point import dataset_described
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,7 @@ def dataset_of_runs(runs: Sequence[KeptRun]) -> Dataset:
         LcmError: if its files have changed since.
     """
     config, told = runs[0].config, runs[0].summary["dataset"]
-    parts = {"dataset": loader_of(config), "replay": building.build(config, "replay")}
-    parts["distractors"] = building.build(config, "distractors") if "distractors" in config else {}
-    dataset = dataset_of(parts)
+    dataset = dataset_described(config)
     if dataset.digest != told["digest"]:
         raise LcmError(f"dataset {told['name']!r} has changed since {runs[0].folder}: run `lcm evaluate` again")
     return dataset

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset, DatasetLoader
-from eval.dataset.rejudged import Rejudged
+from eval.dataset.rejudged import rejudged
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
@@ -26,14 +26,13 @@ PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arm
 
 
 def parts_of(config: DictConfig) -> dict[str, Any]:
-    """The components that a configuration describes, by the names of `PARTS`.
+    """The components that a configuration describes, by the names of `PARTS`, and what `dataset_of` needs besides.
 
     Raises:
         LcmError: if one of them refuses its settings.
     """
     building.flag(config, "cache")
-    parts = {part: building.build(config, part) for part in PARTS if part != "dataset"}
-    parts["dataset"] = loader_of(config)
+    parts = {part: building.build(config, part) for part in PARTS} | _judgements(config)
     parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
     refuse_unmeasured(parts["measures"])
     return parts
@@ -71,7 +70,7 @@ def experiment_of(
 
     Args:
         config: composed.
-        dataset: loaded before; None = as the configuration says. It is laid into the haystacks of the configuration.
+        dataset: loaded before; None = as the configuration says. It is laid out and judged as the configuration says.
         parts: built before; None = as the configuration says.
     """
     parts = parts or parts_of(config)
@@ -87,15 +86,19 @@ def experiment_of(
     return Experiment(evaluator, parts["means"], parts["executor"])
 
 
-def loader_of(config: DictConfig) -> DatasetLoader:
-    """The loader of the dataset that a configuration describes, with other judgements where it names some."""
-    loader: DatasetLoader = building.build(config, "dataset")
+def dataset_described(config: DictConfig) -> Dataset:
+    """The dataset that a configuration describes, where nothing else of it is wanted; as `dataset_of`."""
+    parts = {part: building.build(config, part) for part in ("dataset", "replay", "distractors") if part in config}
+    return dataset_of({"distractors": {}} | parts | _judgements(config))
+
+
+def _judgements(config: DictConfig) -> dict[str, Path | None]:
     named = config.get("judgements")
-    return loader if named is None else Rejudged(loader, str(named))
+    return {"judgements": None if named is None else Path(str(named)).expanduser()}
 
 
 def dataset_of(parts: Mapping[str, Any], stages: StageCache | None = None, dataset: Dataset | None = None) -> Dataset:
-    """The dataset that a configuration describes, laid into its haystacks.
+    """The dataset that a configuration describes: laid into its haystacks, then judged by the file that it names.
 
     Args:
         parts: built of the configuration.
@@ -105,9 +108,11 @@ def dataset_of(parts: Mapping[str, Any], stages: StageCache | None = None, datas
     if dataset is None:
         dataset = loaded(parts["dataset"], stages)
     replay, loaders = parts["replay"], parts["distractors"]
-    if not isinstance(replay, Haystack):  # another's own replay: the workspaces stay as they are
-        return dataset
-    return replay.laid_out(dataset, lambda: {name: loaded(one, stages) for name, one in loaders.items() if _names(one)})
+    if isinstance(replay, Haystack):  # under another's own replay the workspaces stay as they are
+        dataset = replay.laid_out(
+            dataset, lambda: {name: loaded(one, stages) for name, one in loaders.items() if _names(one)}
+        )
+    return dataset if parts["judgements"] is None else rejudged(dataset, parts["judgements"])
 
 
 def _names(loader: DatasetLoader) -> bool:

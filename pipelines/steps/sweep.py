@@ -159,7 +159,7 @@ class _Origins:
     def of(self, point: Point) -> tuple[Origin, Dataset]:
         built = self._checked[point]
         resolved = building.resolved(built.config)
-        key = config_hash({name: resolved[name] for name in ("dataset", "judgements")})
+        key = config_hash({"dataset": resolved["dataset"]})
         if key not in self._datasets:
             self._datasets[key] = built.parts["dataset"].load()
         return origin_of(resolved, self._datasets[key].digest), self._datasets[key]
