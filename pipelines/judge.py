@@ -51,7 +51,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import quoted
-from pipelines.config.repeated import repeated
+from pipelines.config.repeated import repeated_dataset
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
 from pipelines.views.terminal import progress, say, show_table, warn
 
@@ -243,7 +243,7 @@ def _report(judging: Judging, measure: str) -> None:
         say(f"Kept: {file.path.parent}")
     if held and any(judged["relevance"]):
         by_it = f"judgements={quoted(str(file.path.parent / 'qrels.trec'))}"
-        dataset = repeated(judging.runs[0].config, "dataset")
+        dataset = repeated_dataset(judging.runs[0].config)
         if dataset is None:
             say(f"Evaluate by it: {shlex.quote(by_it)} beside what chose the dataset of {judging.runs[0].folder}")
         else:

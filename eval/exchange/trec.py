@@ -20,6 +20,7 @@ TREC_RUN_SCHEMA: dict[str, pl.DataType] = {
     "rank": pl.Int64(),
     "score": pl.Float64(),
 }
+_BYTE_ORDER_MARK = "\ufeff"  # at the start of a file it is no part of the text
 _QREL, _RUN = ("topic", "iteration", "docno", "relevance"), ("topic", "Q0", "docno", "rank", "score", "tag")
 
 
@@ -136,8 +137,8 @@ def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
     if bad:
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
         raise DatasetError(
-            f"a TREC file keeps its fields between blanks, and the {what} {bad[0]!r}{more} holds one, begins with a byte "
-            "order mark, or is empty: give it an id without them, or write formats=beir alone"
+            f"a TREC file keeps its fields between blanks, and the {what} {bad[0]!r}{more} holds one, begins with "
+            "a byte order mark, or is empty: give it an id without them, or write formats=beir alone"
         )
 
 

@@ -94,6 +94,24 @@ def test_the_command_that_it_ends_with_loads_the_dataset_of_the_runs(lcm: Lcm, r
     assert mine["measures"] == before["measures"]
 
 
+def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lcm, runs: Path) -> None:
+    pooled = [*RUNS, "replay.haystack=pooled", "hydra.run.dir=pooled"]
+    assert lcm("evaluate", *pooled).code == 0
+    assert lcm("datasets", "write", "pooled", "to=whole").code == 0
+    assert "@" in (runs / "whole" / "qrels.trec").read_text()  # the sample's workspaces give some ids twice
+    done = lcm("judge", "pooled", "into=qrels", "from=whole/qrels.trec")
+    assert done.code == 0, done.stderr
+    command = told_command(done.stdout)
+    assert 'replay.haystack="pooled"' in command
+    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
+    assert evaluated.code == 0, evaluated.stderr
+    mine, first = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "pooled"))
+    assert mine["measures"] == first["measures"]
+    written = lcm("datasets", "write", *command[:-1], "to=again whole")
+    assert written.code == 0, written.stderr
+    assert (runs / "again whole" / "qrels.trec").read_text() == (runs / "whole" / "qrels.trec").read_text()
+
+
 def told_command(out: str) -> list[str]:
     """The overrides of the evaluation that a judgement ends with."""
     found = re.search(r"^Evaluate by it: lcm evaluate (.+)$", out, re.MULTILINE)

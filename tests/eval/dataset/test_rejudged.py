@@ -25,6 +25,7 @@ def test_the_file_alone_says_what_is_relevant(tmp_path: Path) -> None:
     assert found.transcripts == before.transcripts
     judged_by = f"judged by {tmp_path / 'qrels'} in place of the dataset's own judgements"
     assert found.notes == ("read in 3 parts", judged_by)  # the overlap was that with other evidence
+    assert rejudged(found, tmp_path / "qrels") is found
 
 
 @pytest.mark.parametrize(
