@@ -34,7 +34,7 @@ def _repeated(config: DictConfig, group: str, distractors: str | None = None) ->
     if not alike:
         return None
     begin = _at(building.resolved(composition.composed([])), path)
-    if kept == begin and group != "dataset":
+    if kept == begin and path != "dataset":
         return []
     chosen = f"{group}={alike[0]}"
     if distractors is not None:

@@ -98,7 +98,6 @@ def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lc
     pooled = [*RUNS, "replay.haystack=pooled", "hydra.run.dir=pooled"]
     assert lcm("evaluate", *pooled).code == 0
     assert lcm("datasets", "write", "pooled", "to=whole").code == 0
-    assert "@" in (runs / "whole" / "qrels.trec").read_text()  # the sample's workspaces give some ids twice
     done = lcm("judge", "pooled", "into=qrels", "from=whole/qrels.trec")
     assert done.code == 0, done.stderr
     command = told_command(done.stdout)

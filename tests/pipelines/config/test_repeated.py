@@ -33,8 +33,8 @@ from pipelines.config.repeated import repeated_dataset
             [
                 "dataset=sample",
                 "replay=bulk",
-                "replay.distractors=9",
                 'replay.haystack="pooled"',
+                "replay.distractors=9",
                 "+dataset@distractors.old=beam",
                 'distractors.old.size="1M"',
             ],
