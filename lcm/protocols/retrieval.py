@@ -167,6 +167,19 @@ class Stage(Protocol):
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame: ...
 
 
+@runtime_checkable
+class Slot(Protocol):
+    """A stage or expansion that learns from the steps around it whether it has anything to do.
+
+    A stage may say of itself `gives_unit_scores = False`, where its scores may leave [0, 1], and
+    `reads_unit_scores = True`, where it reckons with scores that do not: `MinMax` stands between the two.
+    """
+
+    def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
+        """Whether nothing is left for it to do between these steps; it is then left out."""
+        ...
+
+
 class Ranker(Protocol):
     """What answers queries: one `Ranking`, or several and a rule that chooses.
 

@@ -9,6 +9,8 @@ import polars as pl
 class NoDecay:
     """A document is as alive after years as on its first day."""
 
+    is_off = True
+
     def multiplier(self) -> pl.Expr:
         return pl.lit(1.0)
 

@@ -22,6 +22,7 @@ class Learnt:
 
     weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
     """Column -> weight."""
+    gives_unit_scores = False
 
     def __post_init__(self) -> None:
         if not self.weights:

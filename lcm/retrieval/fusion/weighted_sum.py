@@ -27,6 +27,10 @@ class WeightedSum:
     floor_from: float = 0.75
     clamp: bool = True
 
+    @property
+    def gives_unit_scores(self) -> bool:
+        return self.clamp
+
     def __post_init__(self) -> None:
         check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
         check_range(self, "floor_from")

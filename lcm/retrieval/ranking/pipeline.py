@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 import polars.selectors as cs
 
-from lcm.protocols.retrieval import Batch, Expansion, Source, Stage
+from lcm.protocols.retrieval import Batch, Expansion, Slot, Source, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import describe
 
@@ -83,9 +83,12 @@ class Ranking:
         return describe(self.source.candidates(batch), batch)
 
     def _steps(self) -> Iterator[tuple[str, Stage | Expansion]]:
-        for name in self.stages if self.order is None else self.order:
-            if self.stages[name] is not None:
-                yield name, self.stages[name]
+        """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""
+        names = [name for name in (self.stages if self.order is None else self.order) if self.stages[name] is not None]
+        steps = [self.stages[name] for name in names]
+        for place, (name, step) in enumerate(zip(names, steps, strict=True)):
+            if not (isinstance(step, Slot) and step.is_idle(steps[:place], steps[place + 1 :])):
+                yield name, step
 
 
 def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

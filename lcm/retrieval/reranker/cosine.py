@@ -37,6 +37,7 @@ class Cosine:
     """How many candidates of a query are kept; None = all."""
     score_weight: float = 0.7
     cosine_weight: float = 0.3
+    reads_unit_scores = True
 
     def __post_init__(self) -> None:
         check_window(self.window)

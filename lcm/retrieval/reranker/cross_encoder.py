@@ -41,6 +41,7 @@ class CrossEncoder:
     threads: int | None = None
     """None = one a processor. Scores do not depend on it."""
     _session: LazySession = field(default_factory=LazySession, init=False, repr=False, compare=False)
+    reads_unit_scores = True
 
     def __post_init__(self) -> None:
         check_window(self.window)

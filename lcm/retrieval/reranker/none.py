@@ -11,5 +11,7 @@ from lcm.protocols.retrieval import Batch
 class NoReranker:
     """The rows as they are, all of them."""
 
+    is_off = True
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame

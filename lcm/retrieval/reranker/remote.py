@@ -54,6 +54,7 @@ class Remote:
     """
 
     is_online: ClassVar[bool] = True
+    reads_unit_scores: ClassVar[bool] = True
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"

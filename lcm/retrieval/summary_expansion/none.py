@@ -11,5 +11,7 @@ from lcm.protocols.retrieval import Batch
 class NoSummaryExpansion:
     """Nothing is added."""
 
+    is_off = True
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame

@@ -27,6 +27,7 @@ class OpenedSummaries:
     """
 
     policy: SummaryExpansion
+    reads_unit_scores = True
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         summaries = best_first(frame).filter(pl.col("kind") == "summary")

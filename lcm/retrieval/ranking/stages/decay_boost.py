@@ -1,10 +1,11 @@
 """How alive a document is, as a factor."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.protocols.retrieval import Batch, Decay
+from lcm.protocols.retrieval import Batch, Decay, Expansion, Stage
 from lcm.retrieval.ranking.stages.clamp import rescored
 
 FALLBACK_RATIO = 0.3
@@ -15,10 +16,20 @@ FALLBACK_RATIO = 0.3
 class DecayBoost:
     """score times the decay's multiplier, clamped to [0, 1].
 
+    Idle where there is no decay, and where a step before weighs one already, as a fusion does that has a `recency`:
+    an age counts once.
+
     Source: memory-lancedb-pro, applyDecayBoost.
     """
 
     decay: Decay
+
+    @property
+    def reads_unit_scores(self) -> bool:
+        return not getattr(self.decay, "is_off", False)
+
+    def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
+        return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         score = pl.col("score") * self.decay.multiplier()

@@ -1,0 +1,81 @@
+"""Slots of a ranking: empty by default, filled by their groups' choices, and with a meaning under any fusion."""
+
+from collections.abc import Mapping
+
+import polars as pl
+import pytest
+
+from lcm.memory.memory import Memory
+from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.routed import RoutedRanking
+from lcm.retrieval.ranking.stages.min_max import MinMax
+from pipelines.config import building, conf_folder
+from tests.golden.components import documents_batch
+from tests.lcm.retrieval.decay.frames import rows
+from tests.support.composing import composed
+from tests.support.workspaces import LINES, minute, transcript
+
+RANKINGS = conf_folder.groups()["ranking"]
+FUSIONS = {"unified": "unified", "neighbours": "plain_sum"}
+"""Ranking -> the fusion that it was made for, where that is not the default."""
+SLOTS = {"reranker": "cosine", "decay": "weibull", "recovery": "corrected", "summary_expansion": "bounded"}
+
+
+def opened(ranking: str, **choices: str) -> Memory:
+    chosen = {"ranking": ranking, "embedder": "hashing", "fusion": FUSIONS.get(ranking, "weighted_sum"), **choices}
+    memory = Memory.open(building.build(composed([f"{group}={choice}" for group, choice in chosen.items()]), "memory"))
+    memory.ingest(transcript(list(LINES)))
+    return memory
+
+
+def answered(memory: Memory) -> tuple[pl.DataFrame, set[str]]:
+    """What is ranked for some questions, and the names of the stages that the rows passed."""
+    asked = [Query(f"q{i}", text, minute(600)) for i, text in enumerate(("kitchen goats", "the wall"))]
+    (batch,) = memory.batches(asked, memory.system.ranking, None)
+    return memory.rank(asked), set(memory.system.ranking.trace(batch)["stage"])
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_every_ranking_has_a_place_for_each_slot(ranking: str) -> None:
+    wrong = []
+    with opened(ranking) as memory:
+        empty, steps = answered(memory)
+    assert not {"decay", "min_max"} & steps
+    for slot, choice in SLOTS.items():
+        with opened(ranking, **{slot: choice}) as memory:
+            filled, steps = answered(memory)
+        changes = slot in ("reranker", "decay") and filled.equals(empty)
+        wrong += [slot] if slot not in steps or changes else []
+        assert filled["score"].is_between(0, 1).all() or slot == "recovery"
+    assert wrong == []
+
+
+@pytest.mark.parametrize("fusion", ["two_pass", "hybrid_score"])
+def test_an_age_counts_once(fusion: str) -> None:
+    with opened("hybrid", fusion=fusion, decay="weibull") as memory:
+        _, steps = answered(memory)
+    assert "decay" not in steps
+
+
+SUMS: Mapping[str, list[float]] = {"score": [-2.0, 6.0, 1.0], "cosine": [0.1, 0.2, 0.3], "bm25": [0.0, 0.0, 0.0]}
+
+
+def test_sums_come_to_lie_between_0_and_1_in_the_same_order() -> None:
+    scored = MinMax()(rows(**SUMS), documents_batch([]))
+    assert scored["score"].to_list() == pytest.approx([0.0, 1.0, 3 / 8])
+    alike = MinMax()(rows(score=[4.0, 4.0]), documents_batch([]))
+    assert alike["score"].to_list() == [1.0, 1.0]
+
+
+def test_what_is_between_0_and_1_by_itself_stays_as_it_is() -> None:
+    for ranking in RANKINGS:
+        with opened(ranking, fusion="weighted_sum", reranker="cosine", decay="weibull") as memory:
+            _, steps = answered(memory)
+        assert "min_max" not in steps
+        assert {"reranker", "decay"} <= steps
+
+
+def test_paths_and_pipelines_are_all_the_rankings_there_are() -> None:
+    built = {type(building.build(composed([f"ranking={name}"]), "memory").ranking) for name in RANKINGS}
+    assert built == {Ranking, RoutedRanking}
