@@ -14,7 +14,7 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.flags import flags_of_haystacks, flags_of_run
+from eval.experiment.flags import contexts_compacted, flags_of_contexts, flags_of_haystacks, flags_of_run
 from eval.experiment.workspace import RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
 from eval.measures.measure import (
@@ -63,7 +63,8 @@ class Outcome:
     """workspace_id beside the store's decisions: what became of every candidate that was judged."""
     counts: Mapping[str, int]
     """workspaces, messages, documents, queries, judged and unjudged queries; of datasets laid into other haystacks also
-    the messages that stood when a query was asked, on average."""
+    the messages that stood when a query was asked, on average; where something compacts, contexts, and how many of them
+    were compacted."""
     incidents: Mapping[str, int]
     """What failed and was survived, by name and times."""
     flags: tuple[str, ...]
@@ -141,6 +142,12 @@ class Experiment:
         others = {name: rows for name, rows in frames.items() if "query_id" not in rows.columns}
         sections = self._sections(others)
         timing = [name for name, measure in evaluator.measures.items() if isinstance(measure, TimingMeasure)]
+        contexts = [
+            reading._replace(conversation_id=f"{one.workspace_id} {reading.conversation_id}")
+            for one in results
+            for reading in one.contexts
+        ]
+        compacted = contexts_compacted(contexts)
         return Outcome(
             run=run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
@@ -161,6 +168,7 @@ class Experiment:
                 "judged_queries": judged,
                 "unjudged_queries": len(dataset.queries) - judged,
                 **({} if dataset.layout is None else {"messages_a_query": dataset.layout.messages_a_query}),
+                **({"contexts": len(compacted), "contexts_compacted": sum(compacted.values())} if compacted else {}),
             },
             incidents=dict(sorted(incidents.items())),
             flags=(
@@ -169,6 +177,7 @@ class Experiment:
                 *flags_of_run(
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
                 ),
+                *flags_of_contexts(contexts),
                 *self._flags(QueryMeasure, values, documents),
             ),
             seconds={},

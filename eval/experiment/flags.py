@@ -1,12 +1,13 @@
 """What a reader of an evaluation's numbers must know, a line each."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from lcm.memory.system import System
+from lcm.records.summary import ContextReading
 
 
 def flags_of_run(
@@ -27,6 +28,37 @@ def flags_of_run(
 def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
     """What lies in the haystacks besides what the loader puts there, and how much of it a query sees."""
     return () if dataset.layout is None else tuple(dataset.layout.told)
+
+
+def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
+    """How many contexts were compacted, and how near the largest came to what triggers it; empty where compaction is
+    off.
+
+    Args:
+        contexts: of every workspace; what one context was read by comes in the order of looking.
+    """
+    if not contexts:
+        return ()
+    compacted = contexts_compacted(contexts)
+    told = []
+    for what in dict.fromkeys(one.what for one in contexts):
+        most = max((one for one in contexts if one.what == what), key=lambda one: one.tokens)
+        of = "" if most.threshold is None else f" of the {most.threshold:,}"
+        told.append(f"{most.tokens:,}{of} {what}")
+    left = {one.conversation_id for one in contexts if _is_reached(one) and not one.is_compacted}
+    why = f"; {len(left)} reached that, and all that may be folded there gave nothing shorter" if left else ""
+    return (
+        f"{sum(compacted.values())} of {len(compacted)} contexts compacted; the largest had {', and '.join(told)}{why}",
+    )
+
+
+def contexts_compacted(contexts: Sequence[ContextReading]) -> dict[str, bool]:
+    """Conversation -> whether its context was compacted, of all that compaction looked at."""
+    return {one.conversation_id: one.is_compacted for one in contexts}
+
+
+def _is_reached(reading: ContextReading) -> bool:
+    return reading.threshold is not None and reading.tokens > reading.threshold
 
 
 def _unanswered(answers: pl.DataFrame, queries: int) -> tuple[str, ...]:

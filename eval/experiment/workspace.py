@@ -29,6 +29,7 @@ from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
 from lcm.records.query import Query
+from lcm.records.summary import ContextReading
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
@@ -59,6 +60,8 @@ class WorkspaceResult:
     incidents: Counter[str]
     widths: Sequence[int]
     """Of the vector index, where it has several."""
+    contexts: Sequence[ContextReading]
+    """What the triggers of compaction saw of each context."""
     keys: Mapping[str, str]
     """Arm -> the digest of all that its rows depend on; a missing arm has none."""
 
@@ -139,6 +142,7 @@ class WorkspaceEvaluator:
             documents=facts["documents"].select(named, pl.all()),
             decisions=facts["decisions"].select(named, pl.all()),
             incidents=incidents,
+            contexts=checkpoint.contexts,
             widths=facts["widths"]["width"].to_list(),
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
         )

@@ -17,6 +17,7 @@ from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
+from lcm.records.summary import ContextReading
 
 _log = logging.getLogger(__name__)
 _MOST_CHECKPOINTS = 16
@@ -48,6 +49,8 @@ class ReplayCheckpoint:
     """The memory; until the next checkpoint, and not to be closed."""
     incidents: Counter[str]
     """What was survived since the checkpoint before, by name and times."""
+    contexts: tuple[ContextReading, ...] = ()
+    """What the triggers of compaction saw of each context; of the last checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,10 @@ class WorkspaceReplay:
         yield from self._played() if kept is None or index is None else self._opened(kept, index)
 
     def _opened(
-        self, folder: Path, index: Sequence[tuple[int, list[str], dict[str, int]]]
+        self, folder: Path, index: Sequence[tuple[int, list[str], dict[str, int], list[ContextReading]]]
     ) -> Iterator[ReplayCheckpoint]:
         asked = {query.query_id: query for query in self.queries}
-        first = {number: place for place, (number, _, _) in reversed(list(enumerate(index)))}
+        first = {number: place for place, (number, *_) in reversed(list(enumerate(index)))}
 
         def copied(number: int) -> Memory:
             try:
@@ -99,9 +102,12 @@ class WorkspaceReplay:
             live = self.cache.in_memory("opened", f"{self.key}-{number}", partial(documents, number))
             return Memory(self.system, live.store, live=live)
 
-        for number, query_ids, incidents in index:
+        for number, query_ids, incidents, contexts in index:
             yield ReplayCheckpoint(
-                [asked[query_id] for query_id in query_ids], partial(opened, number), Counter(incidents)
+                [asked[query_id] for query_id in query_ids],
+                partial(opened, number),
+                Counter(incidents),
+                tuple(ContextReading(*reading) for reading in contexts),
             )
 
     def _played_to(self, place: int) -> Memory:
@@ -127,8 +133,9 @@ class WorkspaceReplay:
                 yield ReplayCheckpoint(asked, lambda: memory, incidents)
                 before = Counter(memory.incidents)
             incidents = memory.incidents - before
-            states.keep([], incidents, is_same=not self.is_frozen)
-            yield ReplayCheckpoint([], lambda: memory, incidents)
+            contexts = memory.context_readings
+            states.keep([], incidents, contexts, is_same=not self.is_frozen)
+            yield ReplayCheckpoint([], lambda: memory, incidents, tuple(contexts))
             states.write_index()
 
 
@@ -137,18 +144,25 @@ class _SavedCheckpoints:
 
     def __init__(self, folder: Path | None, memory: Memory) -> None:
         self.folder = folder
-        self.index: list[tuple[int, list[str], dict[str, int]]] = []
+        self.index: list[tuple[int, list[str], dict[str, int], list[ContextReading]]] = []
         self._memory = memory
         self._number = -1
         self._changes = -1
 
-    def keep(self, asked: Sequence[Query], incidents: Counter[str], *, is_same: bool = False) -> None:
+    def keep(
+        self,
+        asked: Sequence[Query],
+        incidents: Counter[str],
+        contexts: Sequence[ContextReading] = (),
+        *,
+        is_same: bool = False,
+    ) -> None:
         changes = self._memory.store.changes
         if self._number < 0 or (changes != self._changes and not is_same):
             self._number, self._changes = self._number + 1, changes
             if self.folder is not None:
                 self._memory.copy_to(self.folder / f"{self._number}.db")
-        self.index.append((self._number, [query.query_id for query in asked], dict(incidents)))
+        self.index.append((self._number, [query.query_id for query in asked], dict(incidents), list(contexts)))
 
     def discard(self) -> None:
         """Too much to keep: an empty folder is not kept."""

@@ -10,7 +10,7 @@ from lcm.compaction.lockstep import TimedResult
 from lcm.compaction.lossless.planning import Chunk
 from lcm.errors import AuthError, LcmError
 from lcm.protocols.compaction import ContextWindow
-from lcm.records.summary import CompactionReport, Summary, SummaryResult
+from lcm.records.summary import CompactionReport, Summary, SummaryResult, TriggerReading
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +29,8 @@ class CompactionProgress:
     failure: str = ""
     """What ended the run, where that was not the credentials."""
     elapsed_seconds: float = 0.0
+    triggers: tuple[TriggerReading, ...] = ()
+    """What was looked at before anything was done."""
 
     @property
     def totals(self) -> ContextTotals:
@@ -101,4 +103,5 @@ def report(progress: CompactionProgress, tokens_before: int, reason: str) -> Com
         rounds=progress.rounds,
         has_failed_auth=progress.has_failed_auth,
         failure=progress.failure or ("the model's server refused the credentials" if progress.has_failed_auth else ""),
+        triggers=progress.triggers,
     )

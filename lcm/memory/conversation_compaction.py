@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lcm.compaction.lockstep import Clock, in_lockstep, run
 from lcm.compaction.window import StoredWindow
 from lcm.memory.system import System
-from lcm.records.summary import CompactionReport
+from lcm.records.summary import CompactionReport, ContextReading, TriggerReading
 from lcm.store.store import Store
 
 
@@ -16,6 +16,17 @@ class ConversationCompaction:
     def __init__(self, system: System, store: Store, incidents: Counter[str]) -> None:
         self._system, self._store, self._incidents = system, store, incidents
         self._windows: dict[str, StoredWindow] = {}
+        self._compacted: set[str] = set()
+        self._fullest: dict[tuple[str, str], TriggerReading] = {}
+        """By conversation and what was read."""
+
+    @property
+    def readings(self) -> list[ContextReading]:
+        """The most that each trigger saw of each context."""
+        return [
+            ContextReading(conversation_id, conversation_id in self._compacted, *reading)
+            for (conversation_id, _), reading in self._fullest.items()
+        ]
 
     def after_turn(self, conversation_id: str, live_tokens: int, clock: Clock | None) -> CompactionReport:
         """Compact a little, if a trigger says so; arguments as of `Memory.take_turn`."""
@@ -51,6 +62,13 @@ class ConversationCompaction:
         return window
 
     def _counted(self, report: CompactionReport) -> CompactionReport:
+        name = report.conversation_id
+        if report.is_compacted:
+            self._compacted.add(name)
+        for reading in report.triggers:
+            known = self._fullest.get((name, reading.what))
+            if known is None or reading.tokens > known.tokens:
+                self._fullest[name, reading.what] = reading
         if report.failure:
             self._incidents[f"compaction failed: {report.failure}"] += 1
         return report

@@ -30,7 +30,7 @@ from lcm.records.context import Context
 from lcm.records.conversation import JournalEntry, Message, Transcript
 from lcm.records.document import Document
 from lcm.records.query import Query, Recalled
-from lcm.records.summary import CompactionReport
+from lcm.records.summary import CompactionReport, ContextReading
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.journal import add_entry, read_entries
@@ -223,6 +223,11 @@ class Memory:
         )
         self._of_folded.make()
         return reports
+
+    @property
+    def context_readings(self) -> list[ContextReading]:
+        """The most that each trigger of compaction saw of each context since this memory was opened."""
+        return self._compaction.readings
 
     def note_lifecycle(self, entry: JournalEntry) -> None:
         """Keep what the host says of a session. It is advice: where it cannot be kept, nothing else fails."""

@@ -122,6 +122,27 @@ class GuidanceShard:
     tokens: int
 
 
+class TriggerReading(NamedTuple):
+    """What a trigger of compaction saw of a context."""
+
+    what: str
+    """Of what the tokens are, and what they trigger: stands behind the numbers."""
+    tokens: int
+    threshold: int | None
+    """Compaction acts from here on; None = however many there are."""
+
+
+class ContextReading(NamedTuple):
+    """The most that one trigger saw of one context while a memory took in what was said."""
+
+    conversation_id: str
+    is_compacted: bool
+    """A summary was made of it, whatever triggered that."""
+    what: str
+    tokens: int
+    threshold: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
     """What one run of compaction did to one conversation."""
@@ -140,3 +161,5 @@ class CompactionReport:
     has_failed_auth: bool = False
     failure: str = ""
     """Why a part of the run made nothing, where something went wrong."""
+    triggers: tuple[TriggerReading, ...] = ()
+    """What was looked at before anything was done."""

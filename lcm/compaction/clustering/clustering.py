@@ -26,12 +26,15 @@ from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
-from lcm.records.summary import ContextEntry, SummaryRequest, SummaryResult
+from lcm.records.summary import ContextEntry, SummaryRequest, SummaryResult, TriggerReading
 from lcm.transcript.recorded_metadata import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
 _log = logging.getLogger(__name__)
+_WAITING = "tokens between its last summary and its recent tail that trigger it"
+_NEVER = "tokens there, and compaction.session_token_budget=0 triggers nothing after a turn"
+_ALWAYS = "tokens, and whatever stands before the recent tail is compacted, be it ever so little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,11 @@ class Clustering:
         runs = self._runs(window)
         last = next((i for i in range(len(window.entries) - 1, -1, -1) if not window.entries[i].is_message), -1)
         waiting = [entry for run in runs for entry in run if last < 0 or entry.ordinal > window.entries[last].ordinal]
-        is_due = len(waiting) > 1 and sum(entry.tokens for entry in waiting) >= self.session_token_budget > 0
+        tokens = sum(entry.tokens for entry in waiting)
+        progress.triggers = (TriggerReading(_WAITING, tokens, self.session_token_budget),)
+        if not self.session_token_budget:
+            progress.triggers = (TriggerReading(_NEVER, tokens, None),)
+        is_due = len(waiting) > 1 and tokens >= self.session_token_budget > 0
         if not is_due:
             return report(progress, before, "below threshold")
         is_changed = yield from self._passes(progress, None)
@@ -137,6 +144,8 @@ class Clustering:
         """Compact all that can be, forced or not; with a target, cluster by cluster until the context fits."""
         progress = CompactionProgress(window, now, incidents)
         before = progress.totals.tokens
+        if not is_forced and target_tokens is None:
+            progress.triggers = (TriggerReading(_ALWAYS, before, None),)
         if target_tokens is not None and before <= target_tokens:
             return report(progress, before, "already under target")
         is_changed = yield from self._passes(progress, target_tokens)

@@ -10,15 +10,16 @@ from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.passes import Passes
-from lcm.compaction.lossless.planning import Limits, leaf_trigger, threshold_trigger
+from lcm.compaction.lossless.planning import CompactionTrigger, Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import CompactionProgress, report
 from lcm.protocols.compaction import ContextWindow, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
-from lcm.records.summary import CompactionReport
+from lcm.records.summary import CompactionReport, TriggerReading
 
 _log = logging.getLogger(__name__)
+_SWEEP, _LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +106,15 @@ class Lossless:
     ) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
         progress = CompactionProgress(window, now, incidents, self.sweep_deadline_seconds)
-        before = self.modes.passes.weighed(progress).tokens
+        totals = self.modes.passes.weighed(progress)
+        before = totals.tokens
+        leaf = leaf_trigger(totals, self.modes.limits)
+        over = threshold_trigger(totals, self.modes.limits, live_tokens)
+        progress.triggers = (_seen(over, _SWEEP), _seen(leaf, _LEAF))
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
         reason = "below threshold"
-        if leaf_trigger(progress.totals, self.modes.limits).should_compact:
+        if leaf.should_compact:
             yield from self.modes.one_leaf(progress)
             self._settle(progress)
             reason = "nothing to compact"
@@ -135,6 +140,9 @@ class Lossless:
         progress = CompactionProgress(window, now, incidents, deadline)
         totals = self.modes.passes.weighed(progress)
         before = totals.tokens
+        over = threshold_trigger(totals, self.modes.limits)
+        if not (is_forced or has_target):
+            progress.triggers = (_seen(over, _SWEEP),)
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
         if has_target:
@@ -143,7 +151,7 @@ class Lossless:
             if not is_under:
                 return _report(progress, before, "could not reach target", is_reason_final=True)
             return _report(progress, before, "already under target")
-        if not is_forced and not threshold_trigger(totals, self.modes.limits).should_compact:
+        if not is_forced and not over.should_compact:
             return _report(progress, before, "below threshold")
         progress.rounds = 1
         yield from self.modes.sweep(progress, is_forced=is_forced)
@@ -182,6 +190,10 @@ class Lossless:
             timezone=self.timezone,
         )
         return Modes(limits, passes, self.incremental_max_depth)
+
+
+def _seen(trigger: CompactionTrigger, what: str) -> TriggerReading:
+    return TriggerReading(what, trigger.tokens, trigger.threshold)
 
 
 def _report(

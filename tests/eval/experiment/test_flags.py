@@ -1,0 +1,102 @@
+"""What a run says of contexts: how many were compacted, and how near the largest came to what triggers that."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.experiment.experiment import Outcome
+from eval.experiment.flags import flags_of_contexts
+from eval.replay.bulk import Bulk
+from eval.replay.per_turn import PerTurn
+from eval.replay.workspace_replay import Replay
+from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.none import NoCompaction
+from lcm.compaction.summarizer.truncate import Truncate
+from lcm.protocols.compaction import Compaction
+from lcm.records.summary import ContextReading
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support import experiments
+from tests.support.workspaces import LINES, queries, system, transcript
+
+SWEEP, LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
+
+
+def outcome(compaction: Compaction, replay: Replay) -> Outcome:
+    talks = tuple(transcript(LINES[:n], f"talk {n}", f"workspace {n}") for n in (8, 4))
+    asked = [
+        replace(query, query_id=f"{query.query_id} {n}", workspace_id=f"workspace {n}")
+        for n in (8, 4)
+        for query in queries()
+    ]
+    judged = pl.DataFrame([("q0 8", "talk 8:0", 1)], schema=QRELS_SCHEMA, orient="row")
+    dataset = Dataset("tiny", "tiny", "0", talks, tuple(asked), judged)
+    return experiments.outcome(dataset, replace(system(), compaction=compaction), replay=replay)
+
+
+def told(compaction: Compaction, replay: Replay) -> list[str]:
+    return [flag for flag in outcome(compaction, replay).flags if "compacted" in flag]
+
+
+def lossless(**settings: int) -> Lossless:
+    return Lossless(Truncate(), Utf16Units(), fresh_tail_count=1, min_leaf_tokens=0, **settings)
+
+
+def clustering(**settings: int) -> Clustering:
+    return Clustering(Truncate(), NoGuidance(), Utf16Units(), Hashing(), min_turns=1, tail_budget_tokens=1, **settings)
+
+
+def test_what_triggers_see_is_told_with_the_largest_context_of_all_workspaces() -> None:
+    far = lossless(budget_tokens=4000, leaf_chunk_tokens=1000)
+    (bulk,) = told(far, Bulk())
+    with_tokens = outcome(far, PerTurn())
+    assert with_tokens.counts["contexts"] == 2
+    assert with_tokens.counts["contexts_compacted"] == 0
+    size = int(bulk.partition("had ")[2].partition(" ")[0])
+    assert bulk == f"0 of 2 contexts compacted; the largest had {size} of the 3,000 {SWEEP}"
+    (per_turn,) = told(far, PerTurn())
+    assert per_turn.startswith(f"0 of 2 contexts compacted; the largest had {size} of the 3,000 {SWEEP}, and ")
+    assert per_turn.endswith(f" of the 1,000 {LEAF}")
+    assert 0 < int(per_turn.partition("and ")[2].partition(" ")[0]) < size
+
+
+def test_contexts_that_were_compacted_are_counted() -> None:
+    some = outcome(lossless(budget_tokens=90, leaf_chunk_tokens=60), PerTurn())
+    (flag,) = (one for one in some.flags if "compacted" in one)
+    assert flag.startswith("1 of 2 contexts compacted; the largest had ")
+    assert (some.counts["contexts"], some.counts["contexts_compacted"]) == (2, 1)
+
+
+def test_compaction_by_clusters_tells_of_its_own_trigger() -> None:
+    (waits,) = told(clustering(session_token_budget=2000), PerTurn())
+    assert waits.endswith(" of the 2,000 tokens between its last summary and its recent tail that trigger it")
+    (never,) = told(clustering(session_token_budget=0), PerTurn())
+    assert "compaction.session_token_budget=0" in never
+    (always,) = told(clustering(), Bulk())
+    assert always.startswith("2 of 2 contexts compacted; ")
+    assert "whatever stands before the recent tail" in always
+
+
+@pytest.mark.parametrize("replay", [Bulk(), PerTurn()])
+def test_without_compaction_nothing_is_told(replay: Replay) -> None:
+    silent = outcome(NoCompaction(), replay)
+    assert not any("compacted" in flag for flag in silent.flags)
+    assert "contexts" not in silent.counts
+
+
+def test_what_reached_its_trigger_and_gave_nothing_is_told() -> None:
+    read = [
+        ContextReading("a", False, SWEEP, 7_000, 6_000),
+        ContextReading("b", True, SWEEP, 6_500, 6_000),
+        ContextReading("a", False, LEAF, 0, 1_000),
+    ]
+    (flag,) = flags_of_contexts(read)
+    assert flag.startswith(
+        f"1 of 2 contexts compacted; the largest had 7,000 of the 6,000 {SWEEP}, and 0 of the 1,000 "
+    )
+    assert flag.endswith(f"{LEAF}; 1 reached that, and all that may be folded there gave nothing shorter")
+    assert flags_of_contexts([]) == ()
