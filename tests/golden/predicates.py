@@ -15,25 +15,32 @@ from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
 from tests.golden.adapters.libravdb import session_compaction
 from tests.golden.adapters.lossless_claw import session
 
-
-def has_a_rating_that_is_no_number(case: dict[str, Any]) -> bool:
-    return any(math.isnan(float(memory[key])) for memory in _memories(case) for key in ("importance", "confidence"))
+_LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 
 
-def equals_the_score_of_default_ratings(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
-    assert found == decay.decay_score(_with_default_ratings(case))
+def lives_by_what_is_no_number(case: dict[str, Any]) -> bool:
+    """A rating, a count or an instant of a memory is not finite."""
+    return any(not math.isfinite(float(memory[key])) for memory in _memories(case) for key in _LIFE)
 
 
-def equals_the_boost_of_default_ratings(case: dict[str, Any], found: list[float], expected: Any) -> None:
-    assert found == decay.decay_search_boost(_with_default_ratings(case))
+def equals_the_score_of_a_whole_life(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
+    assert found == decay.decay_score(_with_whole_lives(case))
 
 
-def has_an_access_count_that_is_no_number(case: dict[str, Any]) -> bool:
-    return math.isnan(float(case["access_count"]))
+def equals_the_boost_of_whole_lives(case: dict[str, Any], found: list[float], expected: Any) -> None:
+    assert found == decay.decay_search_boost(_with_whole_lives(case))
 
 
-def is_the_base_half_life(case: dict[str, Any], found: float, expected: Any) -> None:
-    assert found == case["base_half_life_days"]
+def was_accessed_at_what_is_no_number(case: dict[str, Any]) -> bool:
+    """How often, or when last, is not finite."""
+    return not all(math.isfinite(float(case[key])) for key in ("access_count", "last_accessed_at_ms"))
+
+
+def is_the_half_life_of_accesses_long_forgotten(case: dict[str, Any], found: float, expected: Any) -> None:
+    """Without a count the half-life itself; without an instant no more than its highest multiple."""
+    count, base = float(case["access_count"]), case["base_half_life_days"]
+    is_lengthened = math.isfinite(count) and count > 0 and case["reinforcement_factor"]
+    assert found == (min(base, base * case["max_half_life_multiplier"]) if is_lengthened else base)
 
 
 def mixes_dimensions(case: dict[str, Any]) -> bool:
@@ -98,12 +105,15 @@ def _memories(case: dict[str, Any]) -> list[dict[str, Any]]:
     return [case["memory"]] if "memory" in case else [row["memory"] for row in case["results"]]
 
 
-def _with_default_ratings(case: dict[str, Any]) -> dict[str, Any]:
-    """The case with 0.7 for every rating that is no number."""
-    rated = copy.deepcopy(case)
-    for memory in _memories(rated):
-        memory |= {key: 0.7 for key in ("importance", "confidence") if math.isnan(float(memory[key]))}
-    return rated
+def _with_whole_lives(case: dict[str, Any]) -> dict[str, Any]:
+    """The case with what a row's lifecycle gives for a number that is none: 0.7, 0 accesses, created now, accessed when
+    it was created."""
+    whole = copy.deepcopy(case)
+    for memory in _memories(whole):
+        created = case["now_ms"] if not math.isfinite(float(memory["created_at_ms"])) else memory["created_at_ms"]
+        defaults = dict(zip(_LIFE, (0.7, 0.7, 0, created, created), strict=True))
+        memory |= {key: default for key, default in defaults.items() if not math.isfinite(float(memory[key]))}
+    return whole
 
 
 def describes_oneself_in_chinese(case: dict[str, Any]) -> bool:

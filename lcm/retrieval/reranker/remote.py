@@ -14,6 +14,7 @@ import polars as pl
 import requests
 
 from lcm.checks import check_choice, check_range
+from lcm.javascript import to_number
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
@@ -186,7 +187,7 @@ def _places(provider: str, reply: Any) -> list[Any]:
     if provider != "dashscope":
         return [fields.get(name) if name else reply for name in _LOCATIONS.get(provider, _LOCATIONS["jina"])]
     output = fields.get("output")
-    if not output:
+    if output in (None, False, 0, ""):  # what JavaScript takes as absent: an empty object or list is there
         return [fields.get("results")]
     return [output.get("results")] if isinstance(output, dict) else []
 
@@ -201,16 +202,8 @@ def _item(entry: Any, score_keys: Sequence[str]) -> RerankItem | None:
 
 
 def _number(entry: dict[str, Any], key: str) -> float | None:
-    """A finite number, also written as text; null counts as 0, and a key that is missing as no number."""
-    value = entry.get(key, "")
-    if value is None:
-        return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float | str) or "_" in str(value):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
+    """What JavaScript converts to a finite number, so that null counts as 0; a key that is missing is none."""
+    number = to_number(entry[key]) if key in entry else math.nan
     return number if math.isfinite(number) else None
 
 

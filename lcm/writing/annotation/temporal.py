@@ -21,7 +21,7 @@ _DYNAMIC = _cue(
 )
 
 _LIFETIMES = (
-    (_cue("day after tomorrow", "后天"), timedelta(hours=48)),
+    (re.compile("day after tomorrow|后天", re.IGNORECASE), timedelta(hours=48)),
     (_cue("tomorrow", "明天"), timedelta(hours=24)),
     (_cue("next week", "下周"), timedelta(days=7)),
     (_cue("this week", "这周"), timedelta(days=3)),
@@ -30,7 +30,7 @@ _LIFETIMES = (
     (_cue("tonight", "今晚"), timedelta(hours=12)),
     (_cue("today", "今天"), timedelta(hours=18)),
 )
-"""The first whose cue is there counts."""
+"""The first whose cue is there counts. The day after tomorrow may stand anywhere, even glued to other letters."""
 
 
 def temporal_type(text: str) -> Literal["static", "dynamic"]:

@@ -75,5 +75,6 @@ def _normal(text: str) -> str:
 
 
 def _items(listed: str) -> tuple[str, ...]:
-    clause = _STOPPER.split(listed, maxsplit=1)[0]
+    stop = _STOPPER.search(listed, 1)  # what begins with "when" is not cut to nothing
+    clause = listed[: stop.start()] if stop else listed
     return tuple(filter(None, map(token, _LIST_SEPARATOR.split(clause))))

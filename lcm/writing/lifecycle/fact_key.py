@@ -12,7 +12,8 @@ MAX_TOPIC_LENGTH = 120
 """UTF-16 units of what stands before the separator."""
 
 _BEFORE_COLON = re.compile(r"([^\n\r\u2028\u2029]+?)[:：]")
-_BEFORE_ARROW = re.compile(r"([^\n\r\u2028\u2029]+?)(?:->|=>)")
+# White space before an arrow is not of the topic, so that a full stop there is a final one; before a colon it is.
+_BEFORE_ARROW = re.compile(rf"([^\n\r\u2028\u2029]{{1,{MAX_TOPIC_LENGTH}}}?)[{WHITE_SPACE}]*(?:->|=>)")
 _BLANKS = re.compile(f"[{WHITE_SPACE}]+")
 
 

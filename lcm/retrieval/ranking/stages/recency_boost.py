@@ -24,12 +24,13 @@ class RecencyBoost:
     half_life_days: float = 14.0
     """0: no bonus."""
     weight: float = 0.1
-    """The bonus at age 0; 0: no bonus."""
+    """The bonus at age 0; 0: no bonus; below 0: what is new loses that much."""
     clamp_future: bool = False
     """What lies in the future is 0 days old. The original gives it a negative age, and so more than the bonus."""
 
     def __post_init__(self) -> None:
-        check_range(self, "half_life_days", "weight", ge=0)
+        check_range(self, "half_life_days", ge=0)
+        check_range(self, "weight")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0 or self.weight == 0:

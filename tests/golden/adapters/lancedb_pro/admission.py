@@ -21,6 +21,7 @@ from lcm.writing.admission.confidence import common_length, f1, spans, support, 
 from lcm.writing.admission.utility import Utility
 from tests.golden.components import component
 
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "high-recall": "high_recall"}
 
 
@@ -59,7 +60,7 @@ def admission_novelty(case: dict[str, Any]) -> dict[str, Any]:
 
 def admission_recency_gap(case: dict[str, Any]) -> float:
     # A document always has an instant: those without one drop out.
-    stamps = [stamp for stamp in map(float, case["timestamps_ms"]) if math.isfinite(stamp)]
+    stamps = [float(stamp) for stamp in case["timestamps_ms"] if stamp is not None and math.isfinite(float(stamp))]
     near = [Neighbour(document_of("d", "", "other", stamp), 0.0) for stamp in stamps]
     return recency_gap(near, instant(case["now_ms"]), case["half_life_days"])
 
@@ -145,7 +146,7 @@ def compared(vector: list[Any], rows: list[dict[str, Any]]) -> list[Neighbour]:
                 row.get("metadata", {}).get("memory_category", "other"),
                 row.get("timestamp_ms", 0),
             ),
-            _cosine(vector, row["vector"]),
+            cosine(vector, row["vector"]),
         )
         for row in (rows if vector else ())
     ]
@@ -166,14 +167,15 @@ def document_of(document_id: str, text: str, category: str, timestamp_ms: float)
 
 
 def instant(timestamp_ms: float) -> datetime:
-    return EPOCH + timedelta(milliseconds=timestamp_ms)
+    """Ours end with the years that they can name."""
+    return EPOCH + timedelta(milliseconds=min(max(timestamp_ms, _EARLIEST_MS), _LATEST_MS))
 
 
 def milliseconds(at: datetime) -> int:
     return (at - EPOCH) // timedelta(milliseconds=1)
 
 
-def _cosine(left: list[Any], right: list[Any]) -> float:
+def cosine(left: list[Any], right: list[Any]) -> float:
     """Over the common prefix; what is no number counts as 0."""
     width = min(len(left), len(right))
     a, b = (np.array([_component(x) for x in side[:width]]) for side in (left, right))

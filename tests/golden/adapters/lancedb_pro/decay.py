@@ -108,7 +108,7 @@ def memories(given: Sequence[dict[str, Any]], now_ms: float) -> pl.DataFrame:
             "importance": pl.Series([as_float(value) for value in column("importance")], dtype=pl.Float64),
             "confidence": pl.Series([as_float(value) for value in column("confidence")], dtype=pl.Float64),
             "decay_tier": pl.Series(column("tier"), dtype=pl.String),
-            "access_count": pl.Series([as_count(value) for value in column("access_count")], dtype=pl.Int64),
+            "access_count": pl.Series([as_count(value) for value in column("access_count")], dtype=pl.Float64),
             "created_at": ranking.instants(column("created_at_ms")),
             "last_accessed_at": ranking.instants(column("last_accessed_at_ms")),
             "temporal_type": pl.Series(column("temporal_type"), dtype=pl.String),
@@ -120,6 +120,6 @@ def as_float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def as_count(value: Any) -> int | None:
-    """Our column holds whole numbers: what is none is missing."""
-    return None if value is None or not math.isfinite(float(value)) else int(value)
+def as_count(value: Any) -> float | None:
+    """Our column holds what can be counted: what cannot is missing."""
+    return None if value is None or not math.isfinite(float(value)) else float(value)

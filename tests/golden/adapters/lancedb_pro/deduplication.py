@@ -29,7 +29,14 @@ from lcm.writing.deduplication.preference_slots import atomic_preference, prefer
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
 from lcm.writing.lifecycle.fact_key import fact_key
 from lcm.writing.lifecycle.relations import appended
-from tests.golden.adapters.lancedb_pro.admission import Listed, candidate_of, document_of, instant, milliseconds
+from tests.golden.adapters.lancedb_pro.admission import (
+    Listed,
+    candidate_of,
+    cosine,
+    document_of,
+    instant,
+    milliseconds,
+)
 from tests.golden.components import component
 
 SCOPE, SESSION = "agent:main", "agent:main:s1"
@@ -105,8 +112,10 @@ def process_candidate(case: dict[str, Any]) -> dict[str, Any]:
         valid_until=expiry(words.content or words.text, now),
         scope=SCOPE,
     )
-    said = Message("m", "user", words.content, SESSION, created_at=now)
-    around = IntakeContext([said], _Rows(list(map(_neighbour, case["existing"]))), _new_document, _embed)
+    # What was said is not among the inputs: to go by the candidates that were refused, it supports none of them.
+    said = Message("m", "user", "", SESSION, created_at=now)
+    table = _Rows(list(map(_neighbour, case["existing"])), {row["id"]: row["vector"] for row in case["existing"]})
+    around = IntakeContext([said], table, _new_document, _embed)
     vector = None if case["embedding_fails"] else _embed([words.text])
     intake = Intake(_admission(case["admission"]), _by_model(case["llm_reply"], case["merge_reply"]))
     (taken,) = intake.take_in([candidate], [vector], [now], around, incidents=Counter())
@@ -129,15 +138,20 @@ class _TwoReplies:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The plugin's table: the best of it first."""
+    """The plugin's table: the best of it first. Admission compares vectors, deduplication takes the search's scores."""
 
     rows: list[Neighbour]
+    vectors: dict[str, list[float]]
 
     def known_at(self, now: datetime) -> Neighbours:
         return self
 
     def nearest(self, vector: Vectors, k: int, *, active_only: bool) -> list[Neighbour]:
-        return sorted(self.rows, key=lambda near: -near.cosine)[:k]
+        best = sorted(self.rows, key=lambda near: -near.cosine)[:k]
+        if active_only:
+            return best
+        one = vector[0].tolist()
+        return [replace(near, cosine=cosine(one, self.vectors[near.document.document_id])) for near in best]
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Nothing follows the one candidate."""

@@ -263,6 +263,7 @@ def documents(rows: Sequence[dict[str, Any]], case: dict[str, Any]) -> pl.DataFr
         memories(lives, case["now_ms"])
         .drop("asked_at")
         .with_columns(
+            pl.col("access_count").cast(pl.Int64),
             text=pl.Series([row["text"] for row in rows], dtype=pl.String),
             length_utf16=pl.Series([utf16_length(row["text"]) for row in rows], dtype=pl.Int64),
             valid_until=pl.Series(untils, dtype=pl.Int64).cast(pl.Datetime("ms", "UTC")),

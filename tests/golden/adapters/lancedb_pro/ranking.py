@@ -80,9 +80,15 @@ def noise_filter(case: dict[str, Any]) -> bool:
     return is_noise(case["text"], **{key.removeprefix("filter_"): value for key, value in case["options"].items()})
 
 
-def configured(stage: Any, config: dict[str, float]) -> Any:
-    """The stage with the plugin's keys; below 0 they switch it off there, as 0 does."""
-    return replace(stage, **{KEYS[key]: max(0, value) for key, value in config.items()})
+def configured(stage: Any, config: dict[str, Any]) -> Any:
+    """The stage with the plugin's keys. What is absent or no number switches it off there, as 0 does, and so does what
+    is below 0 but for a weight."""
+    return replace(stage, **{KEYS[key]: _setting(key, value) for key, value in config.items()})
+
+
+def _setting(key: str, value: Any) -> float:
+    number = math.nan if value is None else float(value)
+    return 0.0 if math.isnan(number) or (number < 0 and "weight" not in key) else number
 
 
 def scored(stage: Stage, case: dict[str, Any], **columns: pl.Series) -> list[dict[str, Any]]:

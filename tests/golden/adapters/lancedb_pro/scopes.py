@@ -26,7 +26,8 @@ def scope_manager(case: dict[str, Any]) -> dict[str, Any]:
         "validate_scope": settings.is_valid(scope),
         "all_scopes": settings.names,
         "resolved_filter": readable,
-        "filtered": [row for row in (*ROW_SCOPES, scope) if settings.is_accessible(row, agent_id)],
+        # Nobody in particular filters nothing; a reserved id is shown valid scopes alone.
+        "filtered": [row for row in (*ROW_SCOPES, scope) if not agent_id or settings.is_accessible(row, agent_id)],
     }
 
 

@@ -234,12 +234,12 @@ def test_an_unknown_provider_gets_the_shape_of_jina() -> None:
         (0, "Infinity", None),
         (0, "1_0", None),
         (0, 10**400, None),
-        (0, True, None),
-        (0, [1], None),
-        (0, "", None),
+        (0, {}, None),
+        (True, [0.5], RerankItem(1, 0.5)),
+        (" 2 ", "", RerankItem(2, 0)),
     ],
 )
-def test_a_number_may_be_written_as_text_and_null_counts_as_0(index: Any, score: Any, expected: Any) -> None:
+def test_numbers_are_those_that_javascript_converts_to(index: Any, score: Any, expected: Any) -> None:
     items = rerank_items("jina", {"results": [{"index": index, "relevance_score": score}]})
     assert items == (None if expected is None else [expected])
 
@@ -253,7 +253,10 @@ def test_a_number_may_be_written_as_text_and_null_counts_as_0(index: Any, score:
         ("voyage", {"results": [{"index": 0, "score": 0.4}], "data": [{"index": 0, "score": 0.3}]}, 0.3),
         ("jina", {"results": [{"index": 0, "score": 0.4}], "data": [{"index": 0, "score": 0.3}]}, 0.4),
         ("jina", {"results": ["x", {}], "data": [{"index": 0, "score": 0.3}]}, 0.3),
-        ("dashscope", {"output": {}, "results": [{"index": 0, "score": 0.3}]}, 0.3),
+        ("dashscope", {"output": None, "results": [{"index": 0, "score": 0.3}]}, 0.3),
+        ("dashscope", {"output": "", "results": [{"index": 0, "score": 0.3}]}, 0.3),
+        ("dashscope", {"output": {}, "results": [{"index": 0, "score": 0.3}]}, None),
+        ("dashscope", {"output": [], "results": [{"index": 0, "score": 0.3}]}, None),
         ("dashscope", {"output": {"results": []}, "results": [{"index": 0, "score": 0.3}]}, None),
         ("dashscope", {"output": "text", "results": [{"index": 0, "score": 0.3}]}, None),
     ],

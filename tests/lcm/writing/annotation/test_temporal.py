@@ -31,6 +31,7 @@ def test_a_cue_of_the_moment_wins_over_a_lasting_one() -> None:
     ("text", "hours"),
     [
         ("the day after tomorrow", 48),
+        ("下周day after tomorrows", 48),
         ("tomorrow or next week", 24),
         ("下周开会", 7 * 24),
         ("this week and today", 3 * 24),

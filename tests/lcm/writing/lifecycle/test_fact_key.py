@@ -33,6 +33,13 @@ def test_a_topic_has_at_most_120_units(length: int, is_topic: bool) -> None:
     assert (fact_key("entities", f"{astral}: y") == f"entities:{astral}") is is_topic
 
 
+@pytest.mark.parametrize(
+    ("text", "topic"), [("Tea!!  => oolong", "tea"), ("Tea.: oolong", "tea"), ("Tea. : oolong", "tea.")]
+)
+def test_a_final_mark_goes_unless_a_blank_parts_it_from_a_colon(text: str, topic: str) -> None:
+    assert fact_key("preferences", text) == f"preferences:{topic}"
+
+
 def test_the_separator_stands_on_the_first_line() -> None:
     assert fact_key("entities", "a\nb: c") == "entities:a b: c"
 

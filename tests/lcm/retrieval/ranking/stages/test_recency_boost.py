@@ -47,8 +47,15 @@ def test_zero_switches_the_boost_off(setting: dict[str, float]) -> None:
     assert RecencyBoost(**setting)(frame, BATCH).equals(frame)
 
 
-@pytest.mark.parametrize("name", ["half_life_days", "weight"])
-@pytest.mark.parametrize("value", [-3, math.nan, math.inf])
-def test_a_bad_number_is_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be >= 0, got {value}"):
-        RecencyBoost(**{name: value})
+def test_a_weight_below_zero_takes_from_what_is_new() -> None:
+    assert boosted(RecencyBoost(weight=-0.2), created_at=[days_ago(14)]) == [pytest.approx(0.5 - 0.2 / math.e)]
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "values"),
+    [("half_life_days", ">= 0", (-3, math.nan, math.inf)), ("weight", "a finite number", (math.nan, math.inf))],
+)
+def test_a_bad_number_is_refused(name: str, allowed: str, values: tuple[float, ...]) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=f"{name} must be {allowed}, got {value}"):
+            RecencyBoost(**{name: value})
