@@ -1,6 +1,7 @@
 """What a summarizer need not read: payloads that nobody said."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lcm.checks import check_range
@@ -19,8 +20,9 @@ class Sanitizer:
     without words next to each other become one, and the text is trimmed.
 
     Lengths are of UTF-8 bytes. A fence begins at a line that starts with three backticks after blanks, and reaches to
-    the next such line, or to the end of the text. An opaque run is one of base64 characters, also in its form for
-    URLs, or of hexadecimal digits, between ends of words, whose letters are ASCII's.
+    the next such line, or to the end of the text; the lines of a short block are judged like all others. An opaque run
+    is one of base64 characters, also in its form for URLs, or of hexadecimal digits, between ends of words, whose
+    letters are ASCII's.
 
     Source: libravdb memory 1.4.4.
     """
@@ -42,8 +44,13 @@ class Sanitizer:
         """The text as a summarizer is shown it; blank stays blank."""
         if not text.strip():
             return ""
-        lines = text.strip().replace("\r\n", "\n").split("\n")
         kept: list[str] = []
+        for line in self._without_long_blocks(text.strip().replace("\r\n", "\n").split("\n")):
+            said = self._line(line)
+            kept += [] if not said.strip() and kept and not kept[-1].strip() else [said]
+        return "\n".join(kept).strip() or _NOTHING_LEFT
+
+    def _without_long_blocks(self, lines: list[str]) -> Iterator[str]:
         place = 0
         while place < len(lines):
             stop = place + 1
@@ -53,12 +60,10 @@ class Sanitizer:
                 inner = stop - place - 1
                 stop = min(stop + 1, len(lines))
                 block = lines[place:stop]
-                kept += [_FENCED] if self._is_long_block(block, inner) else block
+                yield from [_FENCED] if self._is_long_block(block, inner) else block
             else:
-                line = self._line(lines[place])
-                kept += [] if not line.strip() and kept and not kept[-1].strip() else [line]
+                yield lines[place]
             place = stop
-        return "\n".join(kept).strip() or _NOTHING_LEFT
 
     def _is_long_block(self, block: list[str], inner: int) -> bool:
         return inner >= self.fence_lines or _byte_length("\n".join(block)) >= self.fence_bytes

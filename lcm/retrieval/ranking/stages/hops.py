@@ -42,11 +42,11 @@ class Hops:
             .drop("document_id")
             .explode("hop_targets")
             .rename({"hop_targets": "document_id"})
-            .filter(pl.col("score") >= self.theta_hop)
             .join(authored, on="document_id", how="semi", maintain_order="left")
             .join(frame, on=_KEYS, how="anti", maintain_order="left")
             .group_by(_KEYS, maintain_order=True)
             .agg(pl.col("asked_at").first(), pl.col("score").max())
+            .filter(pl.col("score") >= self.theta_hop)
         )
         if found.is_empty():
             return best_first(frame)

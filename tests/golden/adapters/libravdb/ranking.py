@@ -1,5 +1,6 @@
 """libravdb memory's scores and hops onto ours."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -59,20 +60,40 @@ def discovery_scoring(case: dict[str, Any]) -> dict[str, Any]:
 def hop_expansion(case: dict[str, Any]) -> dict[str, Any]:
     config = {HOP_KEYS[name]: value for name, value in case["options"].items()}
     stage = replace(component("ranking=libravdb", "ranking").stages["hops"], **plugin_settings.hops(config))
-    ids = {item["id"] for item in case["authored_variants"]}
-    known = [item for item in case["ranked"] if item["id"] not in ids]
-    batch = workspace({"items": known + case["authored_variants"]}, ids)
-    targets = {item["id"]: plugin_settings.targets_of(item["metadata"].get("hop_targets")) for item in case["ranked"]}
+    parents = twins_apart(case["ranked"])
+    known = {key(item): item for item in [*case["authored_variants"], *parents]}
+    batch = workspace({"items": list(known.values())}, {item["id"] for item in case["authored_variants"]})
+    targets = {key(item): plugin_settings.targets_of(item["metadata"].get("hop_targets")) for item in parents}
     pointing = batch.documents["document_id"].replace_strict(targets, default=[], return_dtype=pl.List(pl.String))
     batch = replace(batch, documents=batch.documents.with_columns(hop_targets=pointing))
-    scores = {item["id"]: float(item.get("final_score", 0)) for item in reversed(case["ranked"])}
-    frame = candidates(case["ranked"], batch)
+    scores = {key(item): float(item.get("final_score", 0)) for item in parents}
+    frame = candidates(parents, batch)
     before = frame.with_columns(score=frame["document_id"].replace_strict(scores, return_dtype=pl.Float64))
     after = stage.expand(before, batch)
     added = after.join(before, on=["query_id", "document_id"], how="anti", maintain_order="left")
-    unscored = {item["id"] for item in case["ranked"] if "final_score" not in item}  # counts as 0, and stays without
-    merged = [row if row["id"] not in unscored else {"id": row["id"]} for row in ranked(after)]
+    unscored = {key(item) for item in parents if "final_score" not in item}  # counts as 0, and stays without
+    best = (
+        best_first(after)
+        .with_columns(id=pl.col("document_id").str.split("\n").list.last())
+        .unique("id", keep="first", maintain_order=True)
+    )
+    merged = [
+        {"id": row["id"]} if row["document_id"] in unscored else {"id": row["id"], "final_score": row["score"]}
+        for row in best.iter_rows(named=True)
+    ]
     return {"hop": ranked(added), "merged": merged}
+
+
+def twins_apart(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items, those that share an id put into collections of their own: each points to what it points to."""
+    seen: Counter[str] = Counter()
+    apart = []
+    for item in items:
+        twin = seen[item["id"]]
+        seen[item["id"]] += 1
+        metadata = {**item["metadata"], "collection": f"twin {twin}"} if twin else item["metadata"]
+        apart.append({**item, "metadata": metadata})
+    return apart
 
 
 def workspace(case: dict[str, Any], authored: Sequence[str] | set[str] = ()) -> Batch:

@@ -19,3 +19,10 @@ def test_a_run_needs_its_length_and_its_line_another() -> None:
     assert Sanitizer().sanitize("Z" * 80 + words) == NOTE
     assert Sanitizer().sanitize("Z" * 79 + words) == "Z" * 79 + words
     assert Sanitizer().sanitize("Z" * 95) == "Z" * 95
+
+
+def test_the_lines_of_a_short_block_are_judged_like_all_others() -> None:
+    payload = "data:" + "A" * 60
+    noted = "[sanitized transport payload omitted for continuity]"
+    assert Sanitizer().sanitize(f"```\n{payload}\nx\n\n\ny\n```\nend") == f"```\n{noted}\nx\n\ny\n```\nend"
+    assert Sanitizer().sanitize(f"begin\n```\nx\n{payload}") == f"begin\n```\nx\n{noted}"
