@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from lcm.memory.session.rules import SessionRules
 from lcm.plugins.lossless_claw.settings import SETTINGS
-from pipelines.config import command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder
 from tests.support import composing
 from tests.support.knobs.knob import KNOBS
 from tests.support.knobs.reasons import REASONS
@@ -74,7 +75,7 @@ def test_the_defaults_of_the_system_are_the_originals() -> None:
         if key.partition(".")[0] in ("assembly", "compaction", "session")
         if setting.yaml_value(setting.default) != OmegaConf.select(config, key)
     }
-    assert differing == {"session.bootstrap_max_tokens": (None, 6000)}  # max(6000, 0.3 x 20000 tokens of a chunk)
+    assert differing == {"session.bootstrap_max_tokens": (None, 0)}  # as a leaf chunk has it, in both
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_defaults_of_the_system_are_the_originals() -> None:
         ("LCM_IGNORE_SESSION_PATTERNS", "agent:*:cron:**, b", "session.ignore_patterns", ["agent:*:cron:**", "b"]),
         ("LCM_PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", True),
         ("LCM_SKIP_STATELESS_SESSIONS", "false", "session.skip_stateless", False),
-        ("LCM_LEAF_CHUNK_TOKENS", "40000", "session.bootstrap_max_tokens", 12_000),
+        ("LCM_LEAF_CHUNK_TOKENS", "40000", "session.leaf_chunk_tokens", 40_000),
     ],
 )
 def test_a_variable_stands_above_the_preset(
@@ -162,3 +163,17 @@ def test_no_setting_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = command_line.command([SYSTEM, "language_model=openai_compatible"])
     assert "sk-secret" not in repr(asked)
     assert composition.composed(asked.overrides) == before
+
+
+@pytest.mark.parametrize(
+    ("overrides", "most"),
+    [
+        ((), 6000),
+        (("compaction.leaf_chunk_tokens=80000",), 24_000),
+        (("compaction.leaf_chunk_tokens=80000", "session.bootstrap_max_tokens=7"), 7),
+        (("compaction=none",), 6000),
+    ],
+)
+def test_the_first_import_follows_the_leaf_chunk_of_the_compaction(overrides: tuple[str, ...], most: int) -> None:
+    rules: SessionRules = building.build(composition.composed([SYSTEM, *overrides]), "session")
+    assert rules.first_import_tokens == most

@@ -8,8 +8,8 @@ from eval.experiment.run_folder import leaves
 
 _GROUPS = ("compaction", "token_estimator", "assembly", "session")
 _OF_LIVE_SESSIONS = {
-    "new_session_retain_depth", "bootstrap_max_tokens", "prune_heartbeats", "prune_heartbeat_turns",
-    "import_cap_share", "import_cap_messages",
+    "new_session_retain_depth", "bootstrap_max_tokens", "leaf_chunk_tokens", "prune_heartbeats",
+    "prune_heartbeat_turns", "import_cap_share", "import_cap_messages",
 }  # fmt: skip
 """Keys of `session` that have no say in a batch."""
 _OF_CONNECTIONS = {

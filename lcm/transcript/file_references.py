@@ -5,6 +5,7 @@ Source: lossless-claw 0.6.3.
 
 import re
 
+from lcm.javascript import trim
 from lcm.records.conversation import LargeFile
 
 TOOL_RESULT_NAME = "tool-result"
@@ -22,13 +23,13 @@ def file_reference(file: LargeFile) -> str:
     """What stands for a `<file>` block."""
     name, mime_type = file.name or "unknown", file.mime_type or "unknown"
     head = f"[LCM File: {file.file_id} | {name} | {mime_type} | {file.byte_size:,} bytes]"
-    return f"{head}\n\nExploration Summary:\n{file.exploration_summary}"
+    return f"{head}\n\nExploration Summary:\n{trim(file.exploration_summary)}"
 
 
 def tool_output_reference(file: LargeFile, tool_name: str) -> str:
     """What stands for the result of a tool."""
     head = f"[LCM Tool Output: {file.file_id} | tool={tool_name} | {file.byte_size:,} bytes]"
     return (
-        f"{head}\n\nExploration Summary:\n{file.exploration_summary}\n\n"
+        f"{head}\n\nExploration Summary:\n{trim(file.exploration_summary)}\n\n"
         "Use lcm_describe with the file id to inspect the full output."
     )

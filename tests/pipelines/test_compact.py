@@ -250,7 +250,7 @@ def test_what_only_live_sessions_are_asked_does_not_ask_for_another_folder(lcm: 
     assert compact(lcm, path).code == 0
     live = (
         "new_session_retain_depth=1", "bootstrap_max_tokens=9", "prune_heartbeats=true", "prune_heartbeat_turns=true",
-        "import_cap_share=0.5", "import_cap_messages=7",
+        "import_cap_share=0.5", "import_cap_messages=7", "leaf_chunk_tokens=9",
     )  # fmt: skip
     assert compact(lcm, path, *(f"session.{setting}" for setting in live)).code == 0
     heard = compact(lcm, path, "session.large_file_threshold_tokens=9")

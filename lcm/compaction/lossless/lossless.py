@@ -51,6 +51,8 @@ class Lossless:
     token_estimator: TokenEstimator
     rules: Rules = "corrected"
     budget_tokens: int = 128000
+    max_budget_tokens: int | None = None
+    """No budget is larger, whatever the model's context."""
     context_threshold: float = 0.75
     fresh_tail_count: int = 64
     leaf_chunk_tokens: int = 20000
@@ -87,6 +89,7 @@ class Lossless:
             "circuit_breaker_threshold",
             ge=1,
         )
+        check_range(self, "max_budget_tokens", ge=1, or_null=True)
         check_range(self, "incremental_max_depth", ge=-1)
         check_range(self, "context_threshold", ge=0, le=1)
         if self.min_leaf_tokens > self.leaf_chunk_tokens:
@@ -167,7 +170,7 @@ class Lossless:
     def _modes(self) -> Modes:
         limits = Limits(
             context_threshold=self.context_threshold,
-            budget_tokens=self.budget_tokens,
+            budget_tokens=min(self.budget_tokens, self.max_budget_tokens or self.budget_tokens),
             fresh_tail_count=self.fresh_tail_count,
             leaf_chunk_tokens=self.leaf_chunk_tokens,
             min_leaf_tokens=self.min_leaf_tokens,

@@ -1,5 +1,6 @@
 """What a session keeps of what it is told, and how it finds out what it has missed."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from lcm.transcript.openclaw import Branches
 
 _STARS = re.compile(r"(\*\*|\*)")
 _LINE_ENDS = "\\n\\r\\u2028\\u2029"
+_LEAST_FIRST_IMPORT, _FIRST_IMPORT_SHARE = 6000, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,10 @@ class SessionRules:
     new_session_retain_depth: int = 2
     """Of a context at a new session, summaries of at least that depth stay; -1: everything does."""
     bootstrap_max_tokens: int | None = None
-    """The first import takes as much from the end of the file, and its last message anyway; None: all of it."""
+    """The first import takes as much from the end of the file, and its last message anyway; 0: max(6000, 0.3 x
+    `leaf_chunk_tokens`); None: all of it."""
+    leaf_chunk_tokens: int = 20000
+    """The tokens that compaction makes a leaf of, which the bound of the first import may follow."""
     large_file_threshold_tokens: int | None = None
     """A text of as many tokens is taken out of the context; None: none is."""
     large_file_summarizer: Summarizer | None = field(default=None)
@@ -60,11 +65,20 @@ class SessionRules:
     """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
 
     def __post_init__(self) -> None:
-        check_range(self, "bootstrap_max_tokens", "large_file_threshold_tokens", ge=1, or_null=True)
+        check_range(self, "bootstrap_max_tokens", ge=0, or_null=True)
+        check_range(self, "large_file_threshold_tokens", ge=1, or_null=True)
+        check_range(self, "leaf_chunk_tokens", ge=1)
         check_range(self, "new_session_retain_depth", ge=-1)
         check_range(self, "import_cap_share", ge=0, or_null=True)
         check_range(self, "journal_max_entries", "import_cap_messages", ge=0)
         check_choice(self, rules=Rules)
+
+    @property
+    def first_import_tokens(self) -> int | None:
+        """The bound of the first import; None: it has none."""
+        if self.bootstrap_max_tokens == 0:
+            return tokens_by_leaf_chunk(self.leaf_chunk_tokens)
+        return self.bootstrap_max_tokens
 
     @property
     def branches(self) -> Branches:
@@ -90,6 +104,11 @@ class SessionRules:
     def may_import(self, missing: int, stored: int) -> bool:
         """Say whether a reconciliation may import as many messages."""
         return self.import_cap_share is None or missing <= max(self.import_cap_share * stored, self.import_cap_messages)
+
+
+def tokens_by_leaf_chunk(leaf_chunk_tokens: float) -> int:
+    """The bound of a first import that follows the size of a leaf: 0.3 of it, rounded down, at least 6000."""
+    return max(_LEAST_FIRST_IMPORT, math.floor(_FIRST_IMPORT_SHARE * leaf_chunk_tokens))
 
 
 def matches(pattern: str, session_key: str) -> bool:

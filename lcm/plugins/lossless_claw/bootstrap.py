@@ -149,7 +149,8 @@ class _Bootstrap:
     def _newest(self, messages: Sequence[Message]) -> Sequence[Message]:
         """As much of the end as the rules allow; the last message in any case."""
         rules = self.preparer.rules
-        if rules.bootstrap_max_tokens is None:
+        most = rules.first_import_tokens
+        if most is None:
             return messages
         counting = replace(
             self.preparer, rules=replace(rules, large_file_summarizer=None)
@@ -157,7 +158,7 @@ class _Bootstrap:
         first, total = len(messages), 0
         while first:
             (tokens,) = counting.count([counting.prepared(messages[first - 1])])
-            if first < len(messages) and total + tokens > rules.bootstrap_max_tokens:
+            if first < len(messages) and total + tokens > most:
                 break
             first, total = first - 1, total + tokens
         return messages[first:]

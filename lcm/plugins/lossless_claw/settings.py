@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lcm.javascript import is_finite_number, trim
+from lcm.memory.session.rules import tokens_by_leaf_chunk
 from lcm.plugins.settings.table_file import table_file
 
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
-
-_MIN_BOOTSTRAP_TOKENS, _BOOTSTRAP_SHARE = 6000, 0.3
 
 _OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
 """Variables of this project, which are no setting of the plugin."""
@@ -94,7 +93,7 @@ def resolve(
     if resolved["database_path"] is None:
         resolved["database_path"] = str((home or Path.home()) / ".openclaw" / "lcm.db")
     if resolved["bootstrap_max_tokens"] is None:
-        resolved["bootstrap_max_tokens"] = bootstrap_tokens(resolved["leaf_chunk_tokens"])
+        resolved["bootstrap_max_tokens"] = tokens_by_leaf_chunk(resolved["leaf_chunk_tokens"])
     if from_environment(_BY_NAME["timezone"], env) is None and _from_plugin(_BY_NAME["timezone"], plugin) is None:
         resolved["timezone"] = timezone
     if resolved["max_assembly_token_budget"] is None:
@@ -105,17 +104,13 @@ def resolve(
 def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
     """The keys of our configuration that the environment sets, by their dotted names.
 
-    A leaf chunk without a bound of the first import moves that bound too; of compaction they are the numbers that the
-    plugin counts with, as `counted_with` says.
+    Of compaction they are the numbers that the plugin counts with, as `counted_with` says.
     """
     overrides: dict[str, Any] = {}
     for setting in SETTINGS:
         value = from_environment(setting, env)
         if value is not None and setting.environment != "TZ":
             overrides |= dict.fromkeys(setting.yaml_keys, setting.yaml_value(value))
-    chunk = overrides.get("compaction.leaf_chunk_tokens")
-    if chunk is not None:
-        overrides.setdefault("session.bootstrap_max_tokens", bootstrap_tokens(chunk))
     fields = {key.partition(".")[2]: value for key, value in overrides.items() if key.startswith("compaction.")}
     return overrides | {f"compaction.{name}": value for name, value in counted_with(fields).items()}
 
@@ -158,11 +153,6 @@ def unusable(env: Mapping[str, str]) -> list[str]:
         elif from_environment(known[name], env) is None:
             problems.append(f"{name}={text!r} cannot be read and has no effect")
     return problems
-
-
-def bootstrap_tokens(leaf_chunk_tokens: float) -> int:
-    """The first import's bound where none is given: max(6000, 0.3 x the tokens of a leaf chunk), rounded down."""
-    return max(_MIN_BOOTSTRAP_TOKENS, math.floor(_BOOTSTRAP_SHARE * leaf_chunk_tokens))
 
 
 def from_environment(setting: Setting, env: Mapping[str, str]) -> Any:

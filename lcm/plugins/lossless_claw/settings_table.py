@@ -6,9 +6,9 @@ Source: lossless-claw 0.6.3.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lcm.plugins.lossless_claw.settings import FILE, SETTINGS, Setting, bootstrap_tokens
+from lcm.plugins.lossless_claw.settings import FILE, SETTINGS, Setting
 from lcm.plugins.settings.kinds import FLAG, TEXT, TEXTS, milliseconds, number, seconds, unless_null, whole
-from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, at, same
+from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, same
 
 _KINDS: Mapping[str, Mapping[str, Any]] = {
     "enabled": FLAG,
@@ -18,6 +18,10 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "path": TEXT,
     "timezone": {"type": "string", "minLength": 1},
 }
+
+
+_BY_LEAF_CHUNK = 0
+"""Of `session.bootstrap_max_tokens`: the bound that the plugin works out where none is given."""
 
 
 def _rows(setting: Setting) -> list[Row]:
@@ -49,15 +53,14 @@ def _schema(setting: Setting) -> Mapping[str, Any]:
 
 def _default(setting: Setting) -> Any:
     if setting.name == "bootstrap_max_tokens":
-        return _bootstrap_default
+        return _by_leaf_chunk
     if setting.name == "max_assembly_token_budget":
         return _unbounded
     return ABSENT if setting.default is None else setting.default
 
 
-def _bootstrap_default(document: Mapping[str, Any]) -> int:
-    chunk = at(document, "leafChunkTokens")
-    return bootstrap_tokens(20000 if chunk is ABSENT else chunk)
+def _by_leaf_chunk(document: Mapping[str, Any]) -> int:
+    return _BY_LEAF_CHUNK
 
 
 def _unbounded(document: Mapping[str, Any]) -> None:
@@ -86,7 +89,11 @@ def _write(setting: Setting) -> Callable[[Any], Any]:
         return milliseconds
     if setting.kind in ("text", "timezone"):
         return _trimmed
-    return unless_null
+    return _bounded if setting.name == "bootstrap_max_tokens" else unless_null
+
+
+def _bounded(tokens: int | None) -> Any:
+    return ABSENT if tokens == _BY_LEAF_CHUNK else unless_null(tokens)
 
 
 def _trimmed(text: str) -> str:

@@ -152,6 +152,7 @@ CHANGED: Mapping[str, Any] = {
         f"compaction/{name}:{key}": value
         for name in LOSSLESS
         for key, value in {
+            "max_budget_tokens": 100,
             "condensed_min_fanout_hard": 3,
             "incremental_max_depth": 0,
             "timezone": "Asia/Tokyo",
@@ -313,6 +314,7 @@ CHANGED: Mapping[str, Any] = {
         for name in SESSIONS
     },
     "session/default:bootstrap_max_tokens": 6000,
+    **{f"session/{name}:leaf_chunk_tokens": 80_000 for name in SESSIONS},
     "session/default:large_file_threshold_tokens": 25_000,
     "session/default:rules": "original",
     "session/default:import_cap_share": 0.01,

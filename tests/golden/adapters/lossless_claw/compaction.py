@@ -38,6 +38,9 @@ from tests.golden.adapters.lossless_claw.tokens import text_of
 from tests.golden.components import component
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
 
+DEFAULT_BUDGET = 128000
+NAMES = {"max_assembly_token_budget": "max_budget_tokens"}
+"""The vectors' name of a setting -> ours, where they differ."""
 CHOICE = Path(__file__).parents[4] / "conf" / "compaction" / "lossless_claw.yaml"
 
 
@@ -154,7 +157,7 @@ def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
-    compaction = configured(case, case["token_budget"])
+    compaction = configured(case, case.get("token_budget") or DEFAULT_BUDGET)
     tokens = component("token_estimator=utf16_units", "token_estimator")
     store, window, counts, turns = Store(opened_at=NOW), None, [], []
     for turn in case["turns"]:
@@ -224,7 +227,10 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
         "budget_tokens": budget_tokens,
     }
     known = {one.name for one in fields(Lossless)}
-    given = {name: value for name, value in case["config"].items() if name in known}
+    given = {NAMES.get(name, name): value for name, value in case["config"].items()}
+    given = {name: value for name, value in given.items() if name in known}
+    if not given.get("max_budget_tokens", 0) > 0:  # there is none
+        given.pop("max_budget_tokens", None)
     if not budget_tokens > 0:  # everything is above its threshold, 0
         given |= {"budget_tokens": 1, "context_threshold": 0}
     return Lossless(**{**values, **given, **counted_with(given)})

@@ -1,5 +1,6 @@
 """lossless-claw's vectors of sessions: session files, turns, rollover, large files, configuration."""
 
+import math
 import os
 import re
 import tempfile
@@ -45,7 +46,11 @@ NAMES = {
 
 def rules(config: dict[str, Any]) -> SessionRules:
     preset: SessionRules = component("session=lossless_claw", "session")
-    return replace(preset, **{NAMES.get(key, key): value for key, value in config.items()})
+    given = {NAMES.get(key, key): value for key, value in config.items()}
+    for key, below in (("bootstrap_max_tokens", 0), ("new_session_retain_depth", -1)):
+        if key in given:  # whatever is less means the same, and a fraction is rounded down
+            given[key] = math.floor(max(given[key], below))
+    return replace(preset, **given)
 
 
 def preparer(config: dict[str, Any]) -> MessagePreparer:
@@ -79,7 +84,7 @@ def large_file_blocks(case: dict[str, Any]) -> dict[str, Any]:
 
 def large_file_refs(case: dict[str, Any]) -> dict[str, Any]:
     if case["op"] == "extension":
-        return {"extension": extension(case["file_name"], case["mime_type"])}
+        return {"extension": extension(case.get("file_name"), case.get("mime_type"))}
     if case["op"] == "extract_file_ids":
         return {"file_ids": file_ids_in(case["content"])}
     file = LargeFile(

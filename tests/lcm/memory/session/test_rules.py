@@ -14,6 +14,7 @@ def test_the_default_choice_is_the_class_default() -> None:
     values = yaml.safe_load((ROOT / "conf/session/default.yaml").read_text())
     assert values.pop("_target_") == "lcm.memory.session.rules.SessionRules"
     assert set(values) == {field.name for field in fields(SessionRules)}
+    assert values.pop("leaf_chunk_tokens") == "${oc.select:compaction.leaf_chunk_tokens,20000}"
     assert replace(SessionRules(**values), ignore_patterns=(), stateless_patterns=()) == SessionRules()
     assert (values["ignore_patterns"], values["stateless_patterns"]) == ([], [])
 
@@ -42,7 +43,8 @@ def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"bootstrap_max_tokens": 0},
+        {"bootstrap_max_tokens": -1},
+        {"leaf_chunk_tokens": 0},
         {"large_file_threshold_tokens": 0},
         {"new_session_retain_depth": -2},
         {"import_cap_share": float("nan")},
@@ -54,3 +56,11 @@ def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> 
 def test_values_out_of_range_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SessionRules(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("bound", "chunk", "most"),
+    [(None, 80_000, None), (7, 80_000, 7), (0, 20_000, 6000), (0, 80_001, 24_000), (0, 1, 6000)],
+)
+def test_a_bound_of_zero_follows_the_leaf_chunk(bound: int | None, chunk: int, most: int | None) -> None:
+    assert SessionRules(bootstrap_max_tokens=bound, leaf_chunk_tokens=chunk).first_import_tokens == most

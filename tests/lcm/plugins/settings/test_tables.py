@@ -139,7 +139,8 @@ def test_a_preset_of_admission_gives_what_is_not_given() -> None:
 
 def test_a_larger_leaf_chunk_moves_the_first_import_with_it() -> None:
     found = read(TABLES["lossless_claw"], {"leafChunkTokens": 80000})
-    assert found.values["session.bootstrap_max_tokens"] == 0.3 * 80000
+    assert found.values["compaction.leaf_chunk_tokens"] == 80000  # which session.leaf_chunk_tokens stands for
+    assert found.values["session.bootstrap_max_tokens"] == 0
 
 
 def test_a_pool_beyond_the_stores_is_the_stores() -> None:
