@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 def _files(card: Card) -> list[str]:
     """Where the pinned files are expected, and whether they are there."""
     try:
-        where = folder(card, str(bundled_directory()) if card.bundled else None)
+        where = folder(card, str(bundled_directory(card.name)) if card.bundled else None)
     except DatasetError as error:
         return [f"  missing        {error}"]
     return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in card.files)]

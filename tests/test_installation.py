@@ -55,7 +55,7 @@ def test_the_wheel_holds_the_packages_the_configuration_and_the_licences(wheel: 
     assert {f"pipelines/{name}" for name in conf} <= set(names)
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"lcm", "eval", "pipelines"}
     licences = {name.partition(".dist-info/licenses/")[2] for name in names if "/licenses/" in name}
-    assert licences == {"LICENSE", "data/sample/LICENSE"}
+    assert licences == {"LICENSE", "data/sample/LICENSE", "data/sample_long/LICENSE"}
     assert "lcm/store/schema_1.sql" in names
 
 

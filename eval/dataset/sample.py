@@ -48,14 +48,14 @@ class Sample:
     )
 
     def load(self) -> Dataset:
-        where = folder(self.card, self.directory or str(bundled_directory()))
+        where = folder(self.card, self.directory or str(bundled_directory(self.card.name)))
         contents = read_pinned(where, self.card.files)
         transcripts, ids = [], {}
         for file in self.card.files:
             if file.path != _QUERIES:
                 name = Path(file.path).stem
                 (read,) = read_transcripts(where / file.path, workspace_id=name)
-                transcript, ids[name] = _opaque(read, name)
+                transcript, ids[name] = _opaque(read, self.card.name, name)
                 transcripts.append(transcript)
         queries, qrels = [], []
         for line in contents[_QUERIES].decode().splitlines():
@@ -66,7 +66,7 @@ class Sample:
             )
             qrels += [(entry["query_id"], ids[name][message], 1) for message in entry["evidence"]]
         return Dataset(
-            name="sample",
+            name=self.card.name,
             protocol=_PROTOCOL,
             digest=dataset_digest(self.card.files, _PROTOCOL),
             transcripts=tuple(transcripts),
@@ -76,26 +76,26 @@ class Sample:
         )
 
 
-def bundled_directory() -> Path:
-    """In a checkout `data/sample`, in an installation inside this package."""
+def bundled_directory(name: str = "sample") -> Path:
+    """Where a bundled dataset lies: in a checkout `data/NAME`, in an installation inside this package."""
     here = Path(__file__).resolve().parent
-    installed = here / "sample_data"
-    return installed if installed.is_dir() else here.parent.parent / "data" / "sample"
+    installed = here / "bundled" / name
+    return installed if installed.is_dir() else here.parent.parent / "data" / name
 
 
-def _opaque(transcript: Transcript, name: str) -> tuple[Transcript, dict[str, str]]:
+def _opaque(transcript: Transcript, dataset: str, name: str) -> tuple[Transcript, dict[str, str]]:
     """The transcript under opaque ids, and native message id -> opaque message id."""
     prefix = f"{transcript.conversation_id}:"
     ids = {
-        message.message_id.removeprefix(prefix): opaque_id("sample", name, message.message_id)
+        message.message_id.removeprefix(prefix): opaque_id(dataset, name, message.message_id)
         for message in transcript.messages
     }
     messages = tuple(
         replace(
             message,
             message_id=ids[message.message_id.removeprefix(prefix)],
-            session_id=opaque_id("sample", name, "session", message.session_id),
+            session_id=opaque_id(dataset, name, "session", message.session_id),
         )
         for message in transcript.messages
     )
-    return replace(transcript, conversation_id=opaque_id("sample", name), messages=messages), ids
+    return replace(transcript, conversation_id=opaque_id(dataset, name), messages=messages), ids

@@ -56,7 +56,7 @@ ALL_CASES = [
 ]
 """A choice, with at most one setting."""
 
-BUNDLED = ("beir", "lmeb", "own", "sample", "transcripts")
+BUNDLED = ("beir", "lmeb", "own", "sample", "sample_long", "transcripts")
 CASES = [case for case in ALL_CASES if case[0] in BUNDLED or os.environ.get("LCM_DATASETS_DIR")]
 
 

@@ -62,7 +62,7 @@ def test_a_file_that_is_missing_or_not_the_pinned_one_is_told(
     copy = copytree(bundled_directory(), tmp_path / "sample")
     (copy / "queries.jsonl").write_text("changed")
     (copy / "transcripts" / "ryokou.json").unlink()
-    monkeypatch.setattr("pipelines.datasets.bundled_directory", lambda: copy)
+    monkeypatch.setattr("pipelines.datasets.bundled_directory", lambda name: copy)
     finished = lcm("datasets", "sample")
     assert finished.code == 0
     assert f"{copy}/queries.jsonl is not the pinned file: sha256 is " in finished.stdout

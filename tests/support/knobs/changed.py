@@ -206,6 +206,7 @@ CHANGED: Mapping[str, Any] = {
     "dataset/qmsum:marks": "keep",
     "dataset/qmsum:only": ["meeting-1"],
     "dataset/sample:directory": lambda here: str(bundled_directory()),
+    "dataset/sample_long:directory": lambda here: str(bundled_directory("sample_long")),
     "dataset/own:format": "chat",
     "dataset/own:paths": lambda here: [str(here / "said" / "rope.jsonl")],
     "dataset/own:questions": lambda here: str(here / "tar.csv"),

@@ -19,7 +19,10 @@ REASONS: Mapping[str, str] = {
         for key in ("directory", "max_gib", "memory_gib")
     },
     "measures/latency:latency.warmup_queries": "asked first and not counted",
-    **{f"dataset/{name}:directory": "where the files lie; they are the same" for name in (*SMALL_DATASETS, "sample")},
+    **{
+        f"dataset/{name}:directory": "where the files lie; they are the same"
+        for name in (*SMALL_DATASETS, "sample", "sample_long")
+    },
     **{f"dataset/{name}:pinned": "what refuses an unknown file changes nothing in a known one" for name in PUBLISHED},
     **{
         f"dataset/{name}:{key}": why

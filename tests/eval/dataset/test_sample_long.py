@@ -1,0 +1,106 @@
+"""The bundled long session: what its README promises, and that it is long enough to be folded."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from eval.dataset.dataset import Dataset
+from eval.dataset.sample import bundled_directory
+from eval.dataset.sample_long import SampleLong
+from lcm.records.conversation import Message
+from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.parts import tool_calls
+from lcm.transcript.passages import SAID
+from lcm.writing.extraction.wording import words_of
+
+FOLDER = bundled_directory("sample_long")
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return SampleLong().load()
+
+
+def table(heading: str) -> dict[str, int]:
+    """The README's table that begins with a heading: first cell -> number."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    (block,) = (one for one in text.split("\n\n") if one.startswith(f"| {heading}"))
+    cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+    return {name: int(number.replace(",", "")) for name, number in cells}
+
+
+def place(message: Message) -> str:
+    """Where the README says that evidence lies which this message holds."""
+    if message.role == "tool":
+        return "results of calls"
+    if not tool_calls(message):
+        return "words"
+    return "words with calls beside them" if message.content else "calls alone"
+
+
+def test_the_session_is_as_large_as_promised(dataset: Dataset) -> None:
+    (transcript,) = dataset.transcripts
+    said = transcript.messages
+    roles = Counter(message.role for message in said)
+    lines = (FOLDER / "transcripts" / "brook.jsonl").read_text(encoding="utf-8").splitlines()
+    tokens = sum(Utf16Units().count([words_of(m, author_prefix=True, kinds=SAID) for m in said]))
+    assert table("| Count") == {
+        "days": len({message.created_at.date() for message in said if message.created_at}),
+        "messages": len(said),
+        "of the user": roles["user"],
+        "of the agent": roles["assistant"],
+        "tool results": roles["tool"],
+        "of them errors": sum(json.loads(line).get("message", {}).get("isError", False) for line in lines),
+        "tool calls": sum(map(tool_calls, said)),
+        "tokens": tokens,
+        "queries": len(dataset.queries),
+    }
+    assert table("Category") == Counter(query.category for query in dataset.queries)
+
+
+def test_what_the_readme_says_of_the_queries_is_so(dataset: Dataset) -> None:
+    text = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
+    (last,) = (transcript.messages[-1].created_at for transcript in dataset.transcripts)
+    of_query = Counter(dataset.qrels["query_id"])
+    (told,) = re.findall(
+        r"(\d+) queries are asked in the middle: .*? (\d+) questions .*? (\d+) queries have more", text
+    )
+    assert tuple(map(int, told)) == (
+        sum(query.asked_at < last for query in dataset.queries),
+        sum(count > 1 for count in Counter(query.text for query in dataset.queries).values()),
+        sum(count > 1 for count in of_query.values()),
+    )
+
+
+def test_evidence_is_there_when_it_is_asked_for_in_words_calls_and_results(dataset: Dataset) -> None:
+    asked = {query.query_id: query for query in dataset.queries}
+    said = {message.message_id: message for message in dataset.transcripts[0].messages}
+    places = {(query_id, place(said[message_id])) for query_id, message_id, _ in dataset.qrels.iter_rows()}
+    assert table("Evidence lies in") == Counter(where for _, where in places)
+    evidence = [(said[message_id], asked[query_id]) for query_id, message_id, _ in dataset.qrels.iter_rows()]
+    assert all(words_of(message, author_prefix=True, kinds=SAID).strip() for message, _ in evidence)
+    assert all(message.created_at and message.created_at <= query.asked_at for message, query in evidence)
+    unjudged = {query.category for query in dataset.queries if query.query_id not in set(dataset.qrels["query_id"])}
+    assert unjudged == {"unanswerable"}
+
+
+def test_a_question_that_is_asked_again_has_other_evidence(dataset: Dataset) -> None:
+    evidence: dict[str, list[frozenset[str]]] = {}
+    for query in dataset.queries:
+        rows = dataset.qrels.filter(query_id=query.query_id)
+        evidence.setdefault(query.text, []).append(frozenset(rows["message_id"]))
+    assert all(len(set(found)) == len(found) for found in evidence.values())
+
+
+def test_ids_say_nothing(dataset: Dataset) -> None:
+    """Neither that a message is evidence, nor where it stands."""
+    entries = map(json.loads, (FOLDER / "transcripts" / "brook.jsonl").read_text(encoding="utf-8").splitlines())
+    native = [entry["id"] for entry in entries if entry["type"] == "message"]
+    assert all(re.fullmatch(r"[0-9a-f]{8}", one) for one in native)
+    assert native != sorted(native)
+    judged = set(dataset.qrels["message_id"])
+    for message in dataset.transcripts[0].messages:
+        assert re.fullmatch(r"[0-9a-f]{16}", message.message_id)
+    assert judged <= {message.message_id for message in dataset.transcripts[0].messages}
