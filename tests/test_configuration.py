@@ -182,11 +182,12 @@ def default_of(parameter: inspect.Parameter, of: type) -> Any:
 
 
 def plainly(node: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a node: nested nodes as the objects that they describe, without those that refer elsewhere."""
+    """The keys of a node: nested nodes, in maps too, as the objects that they describe, without those that refer
+    elsewhere."""
     own = {key: value for key, value in node.items() if not refers(value)}
     return {
         key: building.build(OmegaConf.create({key: value}), key)
-        if isinstance(value, dict) and "_target_" in value
+        if isinstance(value, dict) and "_target_" in str(value)
         else value
         for key, value in own.items()
     }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -135,7 +135,8 @@ class Source(Protocol):
     """The first step of a ranking: finds the candidate rows of each query.
 
     Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
-    dense_rank, lexical_rank (1-based; null likewise), score (null before fusion).
+    dense_rank, lexical_rank (1-based; null likewise), score (null before fusion). Of branches beside dense and lexical:
+    NAME_rank, and beside it NAME_cosine or NAME_bm25 (raw), or NAME_score where nothing else orders the rows.
     Laws: only visible documents; one row a (query, document); rows of a query in the order of first appearance.
     """
 
@@ -143,6 +144,21 @@ class Source(Protocol):
     def needs_vectors(self) -> bool: ...
 
     def candidates(self, batch: Batch) -> pl.DataFrame: ...
+
+
+Raw = Literal["cosine", "bm25", "score"]
+"""The column of a candidate frame that holds what a source orders its rows by."""
+
+
+@runtime_checkable
+class Branch(Source, Protocol):
+    """A source of one order: what one branch of several may be.
+
+    Laws: as for `Source`; rows of a query best first.
+    """
+
+    @property
+    def gives(self) -> Raw: ...
 
 
 @runtime_checkable

@@ -57,10 +57,7 @@ class Indexes:
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """The vectors of each text, one a window: shape (windows, dim)."""
-        pieces = self.embedder.windows(texts)
-        rows = self.embedder.embed([piece for windows in pieces for piece in windows], "document")
-        ends = np.cumsum([len(windows) for windows in pieces])
-        return np.split(rows, ends[:-1]) if texts else []
+        return embedded(self.embedder, texts)
 
     def add(self, documents: pl.DataFrame, vectors: Sequence[Vectors]) -> None:
         """Take in documents that the indexes lack, with the vectors of each: one row a window."""
@@ -113,6 +110,14 @@ class Indexes:
             text = embedded_text(*said)
             content.update(f"{len(document)} {len(text)} {document}{text}".encode())
         return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vectors]:
+    """The vectors of each text, one a window: shape (windows, dim)."""
+    pieces = embedder.windows(texts)
+    rows = embedder.embed([piece for windows in pieces for piece in windows], "document")
+    ends = np.cumsum([len(windows) for windows in pieces])
+    return np.split(rows, ends[:-1]) if texts else []
 
 
 def embedded_texts(documents: pl.DataFrame) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Source
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, further_branches
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
@@ -35,7 +35,12 @@ def candidates(memory: Memory, source: Source, **change: object) -> object:
 
 def test_a_source_returns_the_candidate_frame(memory: Memory, source: Source) -> None:
     frame, batch = candidates(memory, source)
-    assert dict(frame.schema) == CANDIDATE_SCHEMA
+    assert dict(list(frame.schema.items())[: len(CANDIDATE_SCHEMA)]) == CANDIDATE_SCHEMA
+    further = dict(list(frame.schema.items())[len(CANDIDATE_SCHEMA) :])
+    assert {name for name, kind in further.items() if kind == pl.Int64} == {
+        f"{name}_rank" for name in further_branches(frame)
+    }
+    assert all(name.endswith(("_rank", "_cosine", "_bm25", "_score", "_contained")) for name in further)
     assert len(frame) > 0
     assert not frame.select("query_id", "document_id").is_duplicated().any()
     assert set(frame["query_id"]) <= set(batch.queries["query_id"])
@@ -60,7 +65,7 @@ def test_a_source_returns_nothing_of_an_unreadable_scope(memory: Memory, source:
 
 def test_ranks_are_one_based_and_rise(memory: Memory, source: Source) -> None:
     frame, _ = candidates(memory, source)
-    for column in ("dense_rank", "lexical_rank"):
+    for column in ("dense_rank", "lexical_rank", *(f"{name}_rank" for name in further_branches(frame))):
         for _, rows in frame.drop_nulls(column).group_by("query_id"):
             assert sorted(rows[column]) == list(range(1, len(rows) + 1))
 

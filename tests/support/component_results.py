@@ -143,7 +143,7 @@ def _candidates(config: DictConfig) -> object:
     source = building.build(config, "source")
     return [
         source.candidates(part).rows()
-        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()))
+        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()), (_talk(), talk.questions()))
         for part in memory.batches(asked, Ranking(source), None)
     ]
 

@@ -1,17 +1,22 @@
 """Reciprocal rank fusion: ranks alone decide."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.fusion.branch_weights import further_weights
 from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
 class ReciprocalRank:
     """score = sum over the branches that returned the document of weight / (k + rank), ranks 1-based.
+
+    A branch that `weights` does not name weighs 1.
 
     Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
     Methods", SIGIR 2009, with weights as is common since (all 1 there).
@@ -20,12 +25,14 @@ class ReciprocalRank:
     k: float = 60.0
     dense_weight: float = 1.0
     lexical_weight: float = 1.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of the branches beside dense and lexical, by name."""
 
     def __post_init__(self) -> None:
         check_range(self, "k", ge=0)
-        check_weights(self, "dense_weight", "lexical_weight")
+        check_weights(self, "dense_weight", "lexical_weight", "weights")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        dense = (self.dense_weight / (self.k + pl.col("dense_rank"))).fill_null(0.0)
-        lexical = (self.lexical_weight / (self.k + pl.col("lexical_rank"))).fill_null(0.0)
-        return best_first(frame.with_columns(score=dense + lexical))
+        weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, **further_weights(frame, self.weights)}
+        terms = (weight / (self.k + pl.col(f"{name}_rank")) for name, weight in weights.items())
+        return best_first(frame.with_columns(score=in_order(terms)))

@@ -1,13 +1,16 @@
-"""Weighted sum of the two branches, with a floor that keeps strong lexical hits."""
+"""Weighted sum of branches, with a floor that keeps strong lexical hits."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.fusion.branch_weights import further_weights
 from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +18,11 @@ class WeightedSum:
     """Fuse dense_score v and lexical_score b, each 0 where its branch did not return the document.
 
     In the dense branch: max(w_v v + w_b b, floor_ratio b if b >= floor_from else 0). Found by words alone: b itself,
-    unweighted. Both clamped to [0, 1] where `clamp` says so; what is not a number becomes 0.1.
+    unweighted. Of what these two give, at weight 1, and the scores of all further branches, at their weights, it is the
+    mean; a branch that `weights` does not name weighs 1. Clamped to [0, 1] where `clamp` says so; what is not a number
+    becomes 0.1.
 
-    Source: memory-lancedb-pro, fuseResults.
+    Source: memory-lancedb-pro, fuseResults; further branches are ours.
     """
 
     dense_weight: float = 0.7
@@ -26,6 +31,8 @@ class WeightedSum:
     """0 switches the floor off."""
     floor_from: float = 0.75
     clamp: bool = True
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of the branches beside dense and lexical, by name."""
 
     @property
     def gives_unit_scores(self) -> bool:
@@ -34,19 +41,29 @@ class WeightedSum:
     def __post_init__(self) -> None:
         check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
         check_range(self, "floor_from")
+        check_range(self, "weights", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return best_first(frame.with_columns(score=_fused(self)))
+        further = tuple(further_weights(frame, self.weights).items())
+        of_two = _of_two(self.dense_weight, self.lexical_weight, self.floor_ratio, self.floor_from)
+        return best_first(frame.with_columns(score=_mean(of_two, further, self.clamp)))
 
 
 @cache
-def _fused(settings: WeightedSum) -> pl.Expr:
+def _of_two(dense_weight: float, lexical_weight: float, floor_ratio: float, floor_from: float) -> pl.Expr:
     dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
-    total = settings.dense_weight * dense + settings.lexical_weight * lexical
-    if settings.floor_ratio > 0:
-        floor = pl.when(lexical >= settings.floor_from).then(settings.floor_ratio * lexical).otherwise(0.0)
+    total = dense_weight * dense + lexical_weight * lexical
+    if floor_ratio > 0:
+        floor = pl.when(lexical >= floor_from).then(floor_ratio * lexical).otherwise(0.0)
         # A NaN must reach the replacement below, as in the original: it compares as larger than any number.
         total = pl.when(total >= floor).then(total).otherwise(floor)
-    fused = pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
-    clamped = fused.clip(0.0, 1.0) if settings.clamp else fused
+    return pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
+
+
+def _mean(of_two: pl.Expr, further: tuple[tuple[str, float], ...], clamp: bool) -> pl.Expr:
+    fused = of_two
+    if further:
+        terms = (weight * pl.col(f"{name}_score") for name, weight in further)
+        fused = in_order([of_two, *terms]) / (1.0 + sum(weight for _, weight in further))
+    clamped = fused.clip(0.0, 1.0) if clamp else fused
     return pl.when(fused.is_finite()).then(clamped).otherwise(0.1)

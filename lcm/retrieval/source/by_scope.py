@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Raw
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
@@ -36,6 +37,7 @@ class ByScope:
     authored_pool_size: int | None = 1000
     dream_pool_size: int | None = 1000
     needs_vectors = True
+    gives: ClassVar[Raw] = "cosine"
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]

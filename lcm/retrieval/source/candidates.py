@@ -1,6 +1,7 @@
 """The candidate frame: how the answers of the indexes become rows."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -35,6 +36,26 @@ asked of the batch."""
 SCOPE_CLASS = pl.Enum(SCOPE_CLASSES)
 
 _KEYS = ["query", "document_id"]
+RANKED_BY = {
+    "cosine": pl.col("dense_rank"),
+    "bm25": pl.col("lexical_rank"),
+    "score": pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id"),
+}
+"""By what a source of one order gives: the 1-based rank of each of its rows."""
+_OF_TWO = {"cosine": "dense_score", "bm25": "lexical_score"}
+"""The raw scores of the two branches that every frame has, and the columns of the scores that stages make of them."""
+
+
+def further_branches(frame: pl.DataFrame) -> list[str]:
+    """The names of the branches that a frame has beside dense and lexical, in their order."""
+    ranks = [column for column in frame.columns if column.endswith("_rank")]
+    return [column.removesuffix("_rank") for column in ranks if column not in ("dense_rank", "lexical_rank")]
+
+
+def scored_columns(frame: pl.DataFrame, raw: Literal["cosine", "bm25"]) -> dict[str, str]:
+    """The columns of a frame that hold a raw score of this kind, of every branch, and for each that of its score."""
+    further = (column for column in frame.columns if column.endswith(f"_{raw}"))
+    return {raw: _OF_TWO[raw]} | {column: f"{column.removesuffix(raw)}score" for column in further}
 
 
 def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str, rank: str) -> pl.DataFrame:

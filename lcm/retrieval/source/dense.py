@@ -1,12 +1,15 @@
 """Candidates from the vector index alone."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch, Tiered
+from lcm.protocols.models import Embedder
+from lcm.protocols.retrieval import Batch, Raw, Tiered
 from lcm.retrieval.source.candidates import branch, merge
+from lcm.retrieval.source.own_indexes import with_vectors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +17,20 @@ class Dense:
     """The `pool_size` nearest documents by cosine."""
 
     pool_size: int = 1000
-    needs_vectors = True
+    embedder: Embedder | None = None
+    """Whose vectors are compared, each with each; None = those of the memory, in its index."""
+    gives: ClassVar[Raw] = "cosine"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)
 
+    @property
+    def needs_vectors(self) -> bool:
+        return self.embedder is None
+
     def candidates(self, batch: Batch) -> pl.DataFrame:
+        if self.embedder is not None:
+            batch = with_vectors_of(self.embedder, batch)
         return merge(dense_branch(batch, self.pool_size), branch([], "bm25", "lexical_rank"), batch)
 
 

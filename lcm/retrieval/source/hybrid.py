@@ -37,8 +37,8 @@ class Hybrid:
         check_range(self, "dense_pool_size", "lexical_pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        dense, dense_error = _tried("dense", lambda: dense_branch(batch, self.dense_pool_size), batch)
-        lexical, lexical_error = _tried(
+        dense, dense_error = tried("dense", lambda: dense_branch(batch, self.dense_pool_size), batch)
+        lexical, lexical_error = tried(
             "lexical",
             lambda: lexical_branch(batch, self.lexical_pool_size, self.expansion, self.containment),
             batch,
@@ -52,10 +52,13 @@ class Hybrid:
         return merge(dense, lexical, batch)
 
 
-def _tried(name: str, search: Callable[[], pl.DataFrame], batch: Batch) -> tuple[pl.DataFrame | None, Exception | None]:
+def tried(
+    name: str, search: Callable[[], pl.DataFrame], batch: Batch, others: str = "the other one answers alone"
+) -> tuple[pl.DataFrame | None, Exception | None]:
+    """What a branch found, or why it failed: logged, and counted among what was survived."""
     try:
         return search(), None
     except FAILURES as error:
-        _log.warning("the %s branch failed, the other one answers alone: %s", name, error)
+        _log.warning("the %s branch failed, %s: %s", name, others, error)
         batch.incidents[f"{name} branch failed"] += len(batch.queries)
         return None, error

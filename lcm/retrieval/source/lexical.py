@@ -4,13 +4,15 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Raw, TextIndexChoice
 from lcm.retrieval.source.candidates import branch, merge
+from lcm.retrieval.source.own_indexes import with_words_in
 from lcm.retrieval.source.query_expansion import QueryExpansion
 
 _log = logging.getLogger(__name__)
@@ -28,12 +30,17 @@ class Lexical:
     """Adds words to the query; None = the query as it is."""
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
+    text_index: TextIndexChoice | None = None
+    """What is asked; None = the index of the memory."""
     needs_vectors = False
+    gives: ClassVar[Raw] = "bm25"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
+        if self.text_index is not None:
+            batch = with_words_in(self.text_index, batch)
         lexical = lexical_branch(batch, self.pool_size, self.expansion, self.containment)
         return merge(branch([], "cosine", "dense_rank"), lexical, batch)
 

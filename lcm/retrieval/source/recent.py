@@ -1,11 +1,12 @@
 """Candidates by age alone: what a memory without search would show."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Raw
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
 
@@ -18,6 +19,7 @@ class Recent:
 
     pool_size: int | None = 100
     needs_vectors = False
+    gives: ClassVar[Raw] = "score"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1, or_null=True)

@@ -2,13 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Raw
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 
 
@@ -22,6 +23,7 @@ class Shuffled:
     pool_size: int = 100
     seed: int = 0
     needs_vectors = False
+    gives: ClassVar[Raw] = "score"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)

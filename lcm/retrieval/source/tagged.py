@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import ClassVar
 
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Raw
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.lexical import lexical_branch
 
@@ -52,6 +53,7 @@ class Tagged:
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
     needs_vectors = False
+    gives: ClassVar[Raw] = "bm25"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)

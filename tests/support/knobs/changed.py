@@ -234,6 +234,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"extraction/{name}:passages": ["words"] for name in ("verbatim", "window")},
     "extraction/llm:max_chars": 300,
     "extraction/llm:min_messages": 20,
+    **{f"fusion/{name}:weights": {"session": 5.0} for name in ("plain_sum", "reciprocal_rank", "weighted_sum")},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
     "language_model/openai_compatible:mode": "live",
@@ -321,6 +322,17 @@ CHANGED: Mapping[str, Any] = {
     "session/default:import_cap_share": 0.01,
     "session/lossless_claw:rules": "corrected",
     **{f"source/by_scope:{pool}_pool_size": 3 for pool in POOLS},
+    **{f"source/branches:branches.{path}.pool_size": 7 for path in ("dense", "lexical", "session", "session.branch")},
+    "source/branches:branches.speaker.branch.pool_size": 1,
+    "source/branches:branches.session.lends": "sum",
+    **{
+        f"source/{path}embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing", "dim": 64}
+        for path in ("dense:", "branches:branches.dense.", "branches:branches.speaker.branch.")
+    },
+    **{
+        f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.bm25s.Bm25s"}
+        for path in ("lexical:", "branches:branches.lexical.", "branches:branches.session.branch.")
+    },
     "source/dense:pool_size": 7,
     "source/hybrid:dense_pool_size": 7,
     "source/hybrid:lexical_pool_size": 7,

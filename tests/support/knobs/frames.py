@@ -49,6 +49,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{f"replay/{name}:seed": {**OTHERS, "replay.distractors": 20} for name in ("bulk", "per_turn")},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
+    **{f"fusion/{name}:weights": {"source": "branches"} for name in ("plain_sum", "reciprocal_rank", "weighted_sum")},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
     "ranking/unified": {"fusion": "unified"},
     "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},

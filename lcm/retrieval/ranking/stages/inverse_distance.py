@@ -5,11 +5,16 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.source.candidates import scored_columns
 
 
 @dataclass(frozen=True, slots=True)
 class InverseDistance:
-    """dense_score = 1 / (1 + d) with d = 1 - cosine: 1 at cosine 1, 1/2 at 0, 1/3 at -1."""
+    """dense_score = 1 / (1 + d) with d = 1 - cosine: 1 at cosine 1, 1/2 at 0, 1/3 at -1.
+
+    So has NAME_score every other branch that gives cosines.
+    """
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return frame.with_columns(dense_score=1.0 / (1.0 + (1.0 - pl.col("cosine"))))
+        scored = scored_columns(frame, "cosine").items()
+        return frame.with_columns((1.0 / (1.0 + (1.0 - pl.col(raw)))).alias(score) for raw, score in scored)

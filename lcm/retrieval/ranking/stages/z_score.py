@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.source.candidates import scored_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,14 +13,19 @@ class ZScore:
     """dense_score and lexical_score = (x - mean) / standard deviation over the query's candidates.
 
     A candidate that shares no word with the query has BM25 0; one without a cosine takes the query's lowest. Where
-    all candidates are equal the score is 0.
+    all candidates are equal the score is 0. So has NAME_score every other branch.
     """
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        cosine = pl.col("cosine").fill_null(pl.col("cosine").min().over("query_id")).fill_null(0.0)
+        near, worded = scored_columns(frame, "cosine").items(), scored_columns(frame, "bm25").items()
         return frame.with_columns(
-            dense_score=_standardised(cosine), lexical_score=_standardised(pl.col("bm25").fill_null(0.0))
+            *(_standardised(_with_lowest(raw)).alias(score) for raw, score in near),
+            *(_standardised(pl.col(raw).fill_null(0.0)).alias(score) for raw, score in worded),
         )
+
+
+def _with_lowest(raw: str) -> pl.Expr:
+    return pl.col(raw).fill_null(pl.col(raw).min().over("query_id")).fill_null(0.0)
 
 
 def _standardised(column: pl.Expr) -> pl.Expr:

@@ -1,0 +1,59 @@
+"""Candidates that those have said whom a query names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from lcm.protocols.retrieval import Batch, Branch, Raw
+from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.dense import Dense
+
+
+@dataclass(frozen=True, slots=True)
+class BySpeaker:
+    """What a branch finds in the documents of those speakers whom a query names, and in no others.
+
+    A query that names none of those who speak has no candidates here. Who speaks stands at the beginning of a document.
+    """
+
+    branch: Branch = field(default_factory=Dense)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.branch, Branch):
+            raise TypeError(f"branch must be a source of one order (dense, lexical ...), got {self.branch!r}")
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.branch.needs_vectors
+
+    @property
+    def gives(self) -> Raw:
+        return self.branch.gives
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        found = [self.branch.candidates(part) for part in _by_named(batch)]
+        if len(found) < 2:
+            return found[0] if found else pl.DataFrame(schema=CANDIDATE_SCHEMA)
+        order = batch.queries.select("query_id").with_row_index("_query")
+        rows = pl.concat(found).join(order, on="query_id", maintain_order="left")
+        return rows.sort("_query", maintain_order=True).drop("_query")
+
+
+def _by_named(batch: Batch) -> Iterator[Batch]:
+    """The queries that name the same speakers, and what these have said."""
+    haystack = haystack_of(batch.documents)
+    groups: dict[frozenset[str], list[int]] = {}
+    for row, text in enumerate(batch.queries["text"]):
+        if named := haystack.named(text):
+            groups.setdefault(named, []).append(row)
+    for named, rows in groups.items():
+        documents = batch.documents.filter(pl.Series([author in named for author in haystack.authors]))
+        yield replace(
+            batch,
+            queries=batch.queries[rows],
+            vectors=batch.vectors[rows],
+            documents=documents,
+            allowed=documents["document_id"].to_list(),
+        )

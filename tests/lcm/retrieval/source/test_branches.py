@@ -1,0 +1,248 @@
+"""Branches: any number of sources side by side, fused by rank or by weight."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.memory.memory import Memory
+from lcm.protocols.retrieval import Batch, Branch, Stage
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.fusion.learnt import Learnt
+from lcm.retrieval.fusion.reciprocal_rank import ReciprocalRank
+from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
+from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
+from lcm.retrieval.ranking.stages.z_score import ZScore
+from lcm.retrieval.source.branches import Branches
+from lcm.retrieval.source.by_session import BySession
+from lcm.retrieval.source.by_speaker import BySpeaker
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.fts5 import Fts5
+from tests.golden.components import documents_batch
+from tests.support import talk
+from tests.support.workspaces import lived_in, minute, queries, questions, system, transcript
+
+MANY: Mapping[str, Branch] = {
+    "dense": Dense(pool_size=9),
+    "lexical": Lexical(pool_size=9),
+    "hashed": Dense(pool_size=9, embedder=Hashing(dim=64)),
+    "stemless": Lexical(pool_size=9, text_index=Bm25s(stemmer="none")),
+    "session": BySession(Lexical(), pool_size=9),
+    "speaker": BySpeaker(Lexical(pool_size=9)),
+    "newest": Recent(pool_size=9),
+}
+
+
+def batch_of(memory: Memory, asked=None) -> Batch:  # type: ignore[no-untyped-def]
+    (batch,) = memory.batches(asked or talk.questions(), Ranking(Hybrid()), None)
+    return batch
+
+
+def ranked(memory: Memory, branches: Mapping[str, Branch | None], fusion: Stage, asked=None):  # type: ignore[no-untyped-def]
+    stages = {"dense_score": InverseDistance(), "lexical_score": Sigmoid(), "fusion": fusion}
+    return memory.rank(asked or talk.questions(), Ranking(Branches(branches), stages))
+
+
+@pytest.mark.parametrize("pool_size", [4, 1000])
+def test_dense_and_lexical_are_found_as_hybrid_finds_them(pool_size: int) -> None:
+    two = Branches({"dense": Dense(pool_size), "lexical": Lexical(pool_size), "session": None})
+    with lived_in() as memory:
+        for batch in memory.batches(questions(), Ranking(Hybrid()), None):
+            assert two.candidates(batch).equals(Hybrid(pool_size, pool_size).candidates(batch))
+
+
+@pytest.mark.parametrize("fusion", [ReciprocalRank(), WeightedSum()])
+def test_every_branch_changes_the_ranking(fusion: Stage) -> None:
+    with talk.workspace() as memory:
+        whole = ranked(memory, MANY, fusion)
+        for name in MANY:
+            assert not ranked(memory, {**MANY, name: None}, fusion).equals(whole), name
+
+
+def test_a_learnt_fusion_weighs_the_scores_of_branches() -> None:
+    with talk.workspace() as memory:
+        weighed = ranked(memory, MANY, Learnt({"dense_score": 1.0, "hashed_score": 2.0}))
+        assert not weighed.equals(ranked(memory, MANY, Learnt({"dense_score": 1.0, "hashed_score": 1.0})))
+
+
+def test_with_one_weight_alone_the_order_is_that_branchs() -> None:
+    further = [name for name in MANY if name not in ("dense", "lexical")]
+    with lived_in() as memory:
+        batch = memory.batches(questions()[:2], Ranking(Hybrid()), None)[0]
+        for only in MANY:
+            weights = {name: float(name == only) for name in further}
+            two = {"dense_weight": float(only == "dense"), "lexical_weight": float(only == "lexical")}
+            frame = Branches(MANY).candidates(batch)
+            fused = ReciprocalRank(weights=weights, **two)(frame, batch)
+            own = frame.drop_nulls(f"{only}_rank").sort(pl.col("query_id").rle_id(), f"{only}_rank")
+            found = fused.filter(pl.col("score") > 0)
+            assert found["document_id"].to_list() == own["document_id"].to_list(), only
+
+
+ranks = st.lists(st.lists(st.none() | st.integers(1, 50), min_size=4, max_size=4), min_size=1, max_size=12)
+weights_of_four = st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any)
+
+
+@given(ranks, weights_of_four, st.integers(0, 100))
+def test_reciprocal_rank_fusion_is_what_fractions_give(
+    rows: list[list[int | None]], weights: list[int], k: int
+) -> None:
+    names = ("dense", "lexical", "session", "speaker")
+    columns = {f"{name}_rank": pl.Series([row[i] for row in rows], dtype=pl.Int64) for i, name in enumerate(names)}
+    ids = [f"d{i}" for i in range(len(rows))]
+    frame = pl.DataFrame({"query_id": ["q"] * len(rows), "document_id": ids, **columns})
+    fusion = ReciprocalRank(k, weights[0], weights[1], {"session": weights[2], "speaker": weights[3]})
+    fused = dict(fusion(frame, documents_batch(ids)).select("document_id", "score").iter_rows())
+    for name, row in zip(ids, rows, strict=True):
+        exact = sum(Fraction(w, k + rank) for w, rank in zip(weights, row, strict=True) if rank is not None)
+        assert fused[name] == pytest.approx(float(exact))
+
+
+def test_a_further_branch_that_is_not_named_weighs_one() -> None:
+    frame = pl.DataFrame({"query_id": ["q"], "dense_rank": [1], "lexical_rank": [None], "session_rank": [2]})
+    fused = ReciprocalRank()(frame, documents_batch([]))
+    assert fused["score"].item() == pytest.approx(1 / (60 + 1) + 1 / (60 + 2))
+
+
+def test_further_scores_are_averaged_with_what_the_two_branches_give() -> None:
+    frame = pl.DataFrame(
+        {"query_id": ["q"] * 2, "dense_score": [0.6, None], "lexical_score": [0.5, None], "dense_rank": [1, None],
+         "session_score": [0.8, 0.4], "session_rank": [1, 2]},
+        schema_overrides={"dense_rank": pl.Int64},
+    )  # fmt: skip
+    fused = WeightedSum(weights={"session": 0.5})(frame, documents_batch([]))
+    assert fused["score"].to_list() == [
+        pytest.approx((0.7 * 0.6 + 0.3 * 0.5 + 0.5 * 0.8) / 1.5),
+        pytest.approx(0.5 * 0.4 / 1.5),
+    ]
+
+
+@pytest.mark.parametrize("fusion", [ReciprocalRank(weights={"sesion": 1.0}), WeightedSum(weights={"sesion": 1.0})])
+def test_a_weight_of_no_branch_is_refused(fusion: Stage) -> None:
+    with talk.workspace() as memory:
+        with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose from: session"):
+            ranked(memory, {"dense": Dense(), "session": BySession()}, fusion)
+        with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose source=branches"):
+            ranked(memory, {"dense": Dense()}, fusion)
+
+
+def test_a_standard_score_is_that_of_the_branchs_own_scores() -> None:
+    with talk.workspace() as memory:
+        frame = ZScore()(Branches(MANY).candidates(batch_of(memory)), batch_of(memory))
+    for column in ("hashed_score", "stemless_score"):
+        means = frame.group_by("query_id").agg(mean=pl.col(column).mean(), spread=pl.col(column).std(ddof=0))
+        assert means["mean"].to_list() == pytest.approx([0.0] * 3)
+        assert means["spread"].to_list() == pytest.approx([1.0] * 3)
+
+
+def test_an_index_of_ones_own_gives_what_that_of_the_memory_gives() -> None:
+    with talk.workspace() as memory:
+        batch = batch_of(memory)
+        assert Lexical(text_index=Fts5()).candidates(batch).equals(Lexical().candidates(batch))
+        assert Dense(embedder=Hashing()).candidates(batch).equals(Dense().candidates(batch))
+
+
+def test_an_index_of_ones_own_knows_of_nothing_later_and_of_no_other_scope() -> None:
+    """Its scores are those of a memory that holds nothing else."""
+    sources = (Lexical(text_index=Bm25s()), Dense(embedder=Hashing(dim=64)), BySession(Lexical(text_index=Bm25s())))
+    past = [replace(query, asked_at=minute(4)) for query in queries(("kitchen", "the database with Ada"))]
+    own = [replace(query, scopes=("global", "agent:ann")) for query in queries(("kitchen", "goats on Thursday"))]
+    whole, other = transcript(), transcript(name="agent:bo:talk")
+    with Memory.open(system()) as memory, Memory.open(system()) as first, Memory.open(system()) as ours:
+        memory.ingest_all([transcript(name="agent:ann:talk"), other, whole])
+        first.ingest_all(
+            [replace(one, messages=one.messages[:5]) for one in (transcript(name="agent:ann:talk"), other, whole)]
+        )
+        ours.ingest_all([transcript(name="agent:ann:talk"), whole])
+        for source in sources:
+            assert source.candidates(batch_of(memory, past)).equals(source.candidates(batch_of(first, past)))
+            assert source.candidates(batch_of(memory, own)).equals(source.candidates(batch_of(ours, own)))
+
+
+def test_an_index_of_ones_own_follows_what_is_added() -> None:
+    source = Lexical(text_index=Bm25s())
+    with Memory.open(system()) as memory:
+        memory.ingest(transcript())
+        before = source.candidates(batch_of(memory, queries()))
+        memory.ingest(transcript(("A second kitchen with goats",), name="more"))
+        after = source.candidates(batch_of(memory, queries()))
+    assert len(after) > len(before)
+
+
+def test_a_session_lends_its_best_score_or_their_sum() -> None:
+    with talk.workspace() as memory:
+        batch = batch_of(memory, [talk.questions()[1]])  # the kettle: once in the first session, twice in the second
+        bm25 = dict(Lexical().candidates(batch).select("document_id", "bm25").iter_rows())
+        session = dict(batch.documents.select("document_id", "session_id").iter_rows())
+        for lends, lent in (("best", max), ("sum", sum)):
+            found = BySession(Lexical(), lends=lends).candidates(batch)
+            for document_id, score in found.select("document_id", "bm25").iter_rows():
+                of_session = [bm25[one] for one in bm25 if session[one] == session[document_id]]
+                assert score == pytest.approx(lent(of_session))
+            assert found["bm25"].is_sorted(descending=True)
+            assert set(found["document_id"]) == set(batch.documents["document_id"])
+            for rows in found.partition_by("bm25", maintain_order=True):
+                own = [bm25.get(one, -1.0) for one in rows["document_id"]]
+                assert own == sorted(own, reverse=True)
+        assert len(BySession(Lexical(), pool_size=2).candidates(batch)) == 2
+
+
+def test_a_speaker_is_asked_who_is_named() -> None:
+    asked = talk.questions()
+    with talk.workspace() as memory:
+        batch = batch_of(memory, asked)
+        found = BySpeaker(Dense()).candidates(batch).join(batch.documents, on="document_id", maintain_order="left")
+        alone = BySpeaker(Dense()).candidates(batch_of(memory, asked[1:2]))
+    of_ben, of_ada = (found.filter(query_id=query.query_id) for query in asked[:2])
+    assert len(of_ben) == len(of_ada) == 3
+    assert of_ben["text"].str.starts_with("Ben: ").all()
+    assert of_ada["text"].str.starts_with("Ada: ").all()
+    assert set(found["query_id"]) == {query.query_id for query in asked[:2]}, "the third names nobody"
+    assert alone["cosine"].to_list() == of_ada["cosine"].to_list()
+
+
+class Broken(Hashing):
+    """Has lost its model."""
+
+    def embed(self, texts, kind):  # type: ignore[no-untyped-def]
+        raise OSError("gone")
+
+
+def test_a_branch_that_fails_is_counted_and_the_others_answer(caplog: pytest.LogCaptureFixture) -> None:
+    branches: dict[str, Branch] = {"lexical": Lexical(), "lost": Dense(embedder=Broken())}
+    with talk.workspace() as memory:
+        batch = replace(batch_of(memory), incidents=Counter())
+        frame = Branches(branches).candidates(batch)
+        assert frame.select(list(CANDIDATE_SCHEMA)).equals(Lexical().candidates(batch))
+        assert frame["lost_rank"].null_count() == len(frame)
+        assert batch.incidents == {"lost branch failed": len(talk.questions())}
+        assert "the lost branch failed, the others answer without it: gone" in caplog.text
+        with pytest.raises(Exception, match="every branch failed: lost: gone"):
+            Branches({"lost": Dense(embedder=Broken())}).candidates(batch)
+
+
+@pytest.mark.parametrize(
+    ("branches", "said"),
+    [
+        ({}, "branches must name at least one, got none"),
+        ({"dense": None}, "branches must name at least one, got none"),
+        ({"Dense 2": Dense()}, "branches must be named in small letters, digits and _, got 'Dense 2'"),
+        ({"both": Hybrid()}, r"branches.both must be a source of one order \(dense, lexical ...\), got Hybrid"),
+        ({"dense": Lexical()}, "branches.dense must give cosine, got bm25: name it otherwise"),
+    ],
+)
+def test_what_is_no_branch_is_refused(branches: dict[str, Branch], said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        Branches(branches)
