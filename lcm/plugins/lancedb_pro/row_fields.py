@@ -97,8 +97,8 @@ def normal_form(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
         or defaults.get("fact_key")
         or fact_key(fields["memory_category"], fields["l0_abstract"])
     )
-    session = fields.get("source_session")
-    fields["source_session"] = session if isinstance(session, str) else None
+    sessions = (given.get("source_session"), defaults.get("source_session"))
+    fields["source_session"] = next((session for session in sessions if isinstance(session, str)), None)
     fields["relations"] = well_formed(fields["relations"]) if isinstance(fields.get("relations"), list) else None
     return {key: value for key, value in fields.items() if value is not None or key not in _ABSENT_WHEN_NONE}
 

@@ -24,7 +24,7 @@ _ENGLISH = re.compile(
     rf"([a-z0-9'&\-{WHITE_SPACE}]{{1,{MAX_ENGLISH_BRAND_LENGTH}}})",
     re.ASCII | re.IGNORECASE,
 )
-_SPEAKER = re.compile(rf"^\[(?:用户|助手)\]{_S}*", re.MULTILINE)
+_SPEAKER = re.compile(rf"(?:^|(?<=[\n\r\u2028\u2029]))\[(?:用户|助手)\]{_S}*")
 _BLANKS = re.compile(f"{_S}+")
 _LEADING_QUOTES = re.compile("^[\"'“”‘’「『《]+")
 _TRAILING_MARKS = re.compile("[\"'“”‘’」』》。！？!?，,；;：:]+$")

@@ -65,9 +65,8 @@ def tier_maintenance(case: dict[str, Any]) -> list[dict[str, str]]:
 
 def effective_half_life(case: dict[str, Any]) -> float:
     memory = {"access_count": case["access_count"], "last_accessed_at_ms": case["last_accessed_at_ms"]}
-    days = lengthened(
-        pl.lit(float(case["base_half_life_days"])), case["reinforcement_factor"], case["max_half_life_multiplier"]
-    )
+    factor, multiplier = float(case["reinforcement_factor"]), float(case["max_half_life_multiplier"])
+    days = lengthened(pl.lit(float(case["base_half_life_days"])), factor, multiplier)
     return memories([memory], case["now_ms"]).select(days=days)["days"].item()
 
 

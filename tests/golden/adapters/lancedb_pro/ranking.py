@@ -22,6 +22,8 @@ from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
 
 INSTANT = pl.Datetime("ms", "UTC")
+LAST_MS = 8_640_000_000_000_000
+"""The last instant that JavaScript has."""
 KEYS = {
     "recency_half_life_days": "half_life_days",
     "recency_weight": "weight",
@@ -114,7 +116,8 @@ def created(case: dict[str, Any]) -> pl.Series:
 
 def instants(values_ms: Sequence[Any]) -> pl.Series:
     known = [None if value is None or not math.isfinite(float(value)) else int(value) for value in values_ms]
-    return pl.Series(known, dtype=pl.Int64).cast(INSTANT)
+    bounded = [None if value is None else min(max(value, -LAST_MS), LAST_MS) for value in known]
+    return pl.Series(bounded, dtype=pl.Int64).cast(INSTANT)
 
 
 def parsed(row: dict[str, Any], now_ms: float) -> dict[str, Any]:

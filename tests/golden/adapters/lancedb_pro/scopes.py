@@ -12,7 +12,7 @@ ROW_SCOPES = ("global", "agent:main", "custom:team")
 
 
 def scope_manager(case: dict[str, Any]) -> dict[str, Any]:
-    agent_id, scope = case["agent_id"], case["scope"]
+    agent_id, scope = case["agent_id"], case["scope"] or ""
     try:
         settings = _configured(case["config"], case["shared_scopes"])
     except ValueError:
@@ -32,7 +32,7 @@ def scope_manager(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def scope_parse(case: dict[str, Any]) -> dict[str, Any]:
-    value = case["value"]
+    value = case["value"] or ""
     parsed = scopes.parse_scope(value)
     return {
         "agent_id": scopes.parse_agent_id(value),
@@ -61,8 +61,12 @@ def _configured(config: dict[str, Any], shared: list[str]) -> Scopes:
     return replace(
         settings,
         default=config.get("default", settings.default),
-        definitions={name: given["description"] for name, given in config.get("definitions", {}).items()},
-        agent_access=config.get("agentAccess", {}),
+        definitions={name: (given or {}).get("description") for name, given in config.get("definitions", {}).items()},
+        # The plugin takes what is no list for an empty one, where ours refuses it.
+        agent_access={
+            agent_id: entry if isinstance(entry, list) else []
+            for agent_id, entry in config.get("agentAccess", {}).items()
+        },
         shared=shared,
     )
 

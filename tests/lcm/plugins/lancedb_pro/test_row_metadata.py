@@ -54,6 +54,14 @@ def test_the_normal_form_is_its_own_normal_form(metadata: dict[str, Any], row: d
     assert parse(json.dumps(once), **row) == once
 
 
+@pytest.mark.parametrize(
+    ("patch", "session"), [({}, "s1"), ({"source_session": 5}, "s1"), ({"source_session": "s2"}, "s2")]
+)
+def test_only_another_text_names_another_session(patch: dict[str, Any], session: str) -> None:
+    row = {"text": "a text", "category": "other", "timestamp_ms": NOW, "now_ms": NOW}
+    assert build({"source_session": "s1"}, patch, **row)["source_session"] == session
+
+
 @given(OBJECTS, ROWS)
 def test_an_empty_patch_changes_nothing_but_an_unknown_last_access(
     metadata: dict[str, Any], row: dict[str, Any]

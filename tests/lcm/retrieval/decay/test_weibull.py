@@ -3,6 +3,8 @@
 import math
 import re
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -116,6 +118,42 @@ def test_stale_is_strictly_below_the_threshold() -> None:
 def test_a_rating_that_is_no_number_counts_as_the_default() -> None:
     found = values(Weibull().strength(), importance=[math.nan, None, math.inf, 0.7], confidence=[0.7, 0.7, 0.7, None])
     assert found == [found[3]] * 4
+
+
+MEMORIES = st.fixed_dictionaries(
+    {
+        "importance": st.floats(-1, 5),
+        "confidence": st.floats(-1, 2),
+        "access_count": st.integers(-3, 10_000),
+        "created_at": st.integers(-3000, 400).map(lambda hours: days_ago(hours / -24)),
+        "last_accessed_at": st.integers(-3000, 400).map(lambda hours: days_ago(hours / -24)),
+        "decay_tier": st.sampled_from(["core", "working", "peripheral"]),
+        "temporal_type": st.sampled_from(["static", "dynamic", None]),
+    }
+)
+
+
+def plain_strength(decay: Weibull, memory: dict[str, Any]) -> float:
+    """The specification's formulas for one memory, in the order in which it gives them."""
+    count = memory["access_count"]
+    active = memory["last_accessed_at"] if count > 0 else memory["created_at"]
+    idle_days = max(0.0, (NOW - active) / timedelta(days=1))
+    half_life = decay.recency_half_life_days / (decay.dynamic_divisor if memory["temporal_type"] == "dynamic" else 1)
+    half_life *= math.exp(decay.importance_modulation * memory["importance"])
+    recency = math.exp(-LN2 / half_life * idle_days ** getattr(decay, f"beta_{memory['decay_tier']}"))
+    frequency = 1 - math.exp(-count / decay.access_saturation)
+    if count > 1:
+        span_days = max(1.0, (active - memory["created_at"]) / timedelta(days=1))
+        frequency *= 0.5 + 0.5 * math.exp(-span_days / (count - 1) / decay.access_gap_days)
+    intrinsic = memory["importance"] * memory["confidence"]
+    return decay.recency_weight * recency + decay.frequency_weight * frequency + decay.intrinsic_weight * intrinsic
+
+
+@given(st.lists(MEMORIES, min_size=1, max_size=8))
+def test_the_strength_of_each_memory_is_that_of_the_plain_formulas(memories: list[dict[str, Any]]) -> None:
+    columns = {name: [memory[name] for memory in memories] for name in memories[0]}
+    expected = [plain_strength(Weibull(), memory) for memory in memories]
+    assert values(Weibull().strength(), **columns) == pytest.approx(expected, abs=1e-12)
 
 
 @given(

@@ -2,10 +2,13 @@
 
 import math
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.clock import EPOCH
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay, effective_half_life
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 
@@ -36,6 +39,15 @@ def test_use_lengthens_the_half_life() -> None:
 def test_use_lengthens_no_further_than_the_cap() -> None:
     found = decayed(score=[1.0], created_at=[days_ago(180)], last_accessed_at=[NOW], access_count=[10_000])
     assert found == [pytest.approx(0.5 + 0.5 / math.e)]  # 3 times 60 days
+
+
+@given(st.integers(-3, 10_000), st.integers(-2000, 200), st.floats(-1, 2), st.floats(0.5, 10))
+def test_the_half_life_is_that_of_the_plain_formula(count: int, hours: int, factor: float, multiplier: float) -> None:
+    remembered = count * 2 ** -(max(0.0, -hours / 24) / 30)
+    longer = min(60 + 60 * factor * math.log1p(remembered), 60 * multiplier) if count > 0 and factor else 60
+    frame = rows(access_count=[count], last_accessed_at=[days_ago(-hours / 24)])
+    days = frame.select(days=effective_half_life(pl.lit(60.0), factor, multiplier))["days"].item()
+    assert days == pytest.approx(longer, abs=1e-9)
 
 
 @pytest.mark.parametrize(("count", "last"), [(0, NOW), (None, NOW), (9, None)])
