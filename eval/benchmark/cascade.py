@@ -10,7 +10,7 @@ import numpy.typing as npt
 from eval.benchmark.search import Search
 from eval.benchmark.timing import Comparison, Target
 from lcm.protocols.models import Vectors
-from lcm.retrieval.vector_index.hnsw_tiers import CANDIDATES_A_RESULT, LARGEST_SHARE, HnswTiers
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
 
 TARGET = Target("at most", 1.5)
 _TOLERANCE = 1e-5  # of a cosine: the bare side sums in float32
@@ -31,7 +31,7 @@ class Cascade(Search):
 
     def __post_init__(self) -> None:
         Search.__post_init__(self)
-        least = int(self._candidates / LARGEST_SHARE)
+        least = int(self._candidates / self.index.candidates_share)
         most = min(self.index.flat_below, self.index.exact_below)
         if not least <= self.documents < most:
             raise ValueError(f"documents must be >= {least} and < {most} to be looked at whole, got {self.documents}")
@@ -40,7 +40,7 @@ class Cascade(Search):
 
     @property
     def _candidates(self) -> int:
-        return max(self.index.candidates, CANDIDATES_A_RESULT * self.k)
+        return max(self.index.candidates, self.index.candidates_a_result * self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors, queries = self._vectors(self.documents, seed), self._vectors(self.queries, seed + 1)

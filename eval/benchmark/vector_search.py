@@ -13,7 +13,7 @@ from eval.benchmark import corpus
 from eval.benchmark.search import TARGET, Search
 from eval.benchmark.timing import Comparison
 from lcm.retrieval.vector_index.exact import Exact, to_grid
-from lcm.retrieval.vector_index.hnsw import CANDIDATES_A_RESULT, LARGEST_SHARE, Hnsw
+from lcm.retrieval.vector_index.hnsw import Hnsw
 
 _TOLERANCE = 1e-5  # of a cosine: the bare sides sum in float32
 
@@ -33,13 +33,13 @@ class HnswSearch(Search):
 
     def __post_init__(self) -> None:
         Search.__post_init__(self)
-        least = max(self.index.exact_below, math.ceil(self._width / LARGEST_SHARE))
+        least = max(self.index.exact_below, math.ceil(self._width / self.index.largest_share))
         if self.documents < least:
             raise ValueError(f"documents must be >= {least} for the graph to be asked, got {self.documents}")
 
     @property
     def _width(self) -> int:
-        return max(self.index.ef, CANDIDATES_A_RESULT * self.k)
+        return max(self.index.ef, self.index.ef_a_result * self.k)
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
         vectors = corpus.unit_vectors(self.documents, self.dim, seed)

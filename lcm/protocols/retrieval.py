@@ -55,6 +55,31 @@ class VectorIndex(Protocol):
     def __len__(self) -> int: ...
 
 
+class IndexAnswer(NamedTuple):
+    """What a vector index answers to one query, and how it was found."""
+
+    ids: list[str]
+    cosines: list[float]
+    width: int
+    """Numbers a vector that were looked at last: fewer than the embedder's where a narrow width answered."""
+    is_by_graph: bool
+    """A graph proposed the ids; else every visible vector was looked at, at this width."""
+
+
+@runtime_checkable
+class Approximate(Protocol):
+    """A vector index that may miss documents: it tells how each answer was found, and holds what it is judged by."""
+
+    @property
+    def exact(self) -> VectorIndex:
+        """The oracle over the same vectors; changed through this index alone."""
+        ...
+
+    def answers(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[IndexAnswer]:
+        """What `search` gives, told."""
+        ...
+
+
 @runtime_checkable
 class Tiered(Protocol):
     """A vector index of several widths, each answer from one of them."""

@@ -22,15 +22,16 @@ CONF = Path(__file__).parents[2] / "conf" / "vector_index"
 CHOICES: dict[str, VectorIndexChoice] = {
     path.stem: instantiate(OmegaConf.load(path), _convert_="all") for path in sorted(CONF.glob("*.yaml"))
 }
-# Small sets are searched exactly by default: the laws must hold where the graph answers, too.
-CHOICES["hnsw_graph"] = dataclasses.replace(CHOICES["hnsw"], ef=40, exact_below=0)
+# Small sets are searched exactly by default: the laws must hold where the graph answers, too. `ef` is what a list of
+# changes can add: where fewer are looked at, which of many equal vectors are found is the graph's affair.
+CHOICES["hnsw_graph"] = dataclasses.replace(CHOICES["hnsw"], ef=240, exact_below=0)
 # Likewise where narrow vectors answer. `libravdb` is here with its full width alone: that its lower ones answer with
 # cosines of their own is what it is for.
 TIERS = {
     "widths": (4, 12, None),
     "exit_thresholds": (0.1, 0.1),
     "candidates": 60,
-    "ef": 100,
+    "ef": 240,
     "tiers_from": 0,
     "flat_below": 1000,
     "exact_below": 0,

@@ -24,7 +24,7 @@ from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Tiered
+from lcm.protocols.retrieval import Approximate
 from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
@@ -91,8 +91,8 @@ def _neighbours(config: DictConfig) -> object:
     index = building.build(config, "vector_index").build(48, incidents=Counter())
     index.add(ids[:300], vectors[:300])
     index.add(ids[300:], vectors[300:])
-    tiers = index.search_tiers(queries, 10) if isinstance(index, Tiered) else None
-    return index.search(queries, 10), index.search(queries, 10, ids[:700]), tiers
+    told = index.answers(queries, 10) if isinstance(index, Approximate) else None
+    return index.search(queries, 10), index.search(queries, 10, ids[:700]), told
 
 
 def _unit(vectors: np.ndarray) -> Vectors:

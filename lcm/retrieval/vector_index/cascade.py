@@ -21,6 +21,8 @@ class StepResult(NamedTuple):
     answer: Ranked
     evidence: float
     """What is held against the width's threshold: its best score, or another measure of how sure it is."""
+    is_by_graph: bool = False
+    """Not every vector was looked at."""
 
 
 class Step(NamedTuple):
@@ -31,6 +33,8 @@ class Step(NamedTuple):
     evidence: float
     """0 where nothing was found."""
     is_exit: bool
+    is_by_graph: bool = False
+    """Not every vector of the width was looked at."""
 
 
 class Descent(NamedTuple):
@@ -69,9 +73,9 @@ def descend(
         if not len(waiting):
             break
         left = []
-        for number, (answer, evidence) in zip(waiting.tolist(), ask(waiting), strict=True):
+        for number, (answer, evidence, is_by_graph) in zip(waiting.tolist(), ask(waiting), strict=True):
             is_exit = place == last or (bool(answer[0]) and evidence >= thresholds[place])
-            trails[number].append(Step(place, evidence if answer[0] else 0.0, is_exit))
+            trails[number].append(Step(place, evidence if answer[0] else 0.0, is_exit, is_by_graph))
             if is_exit:
                 answers[number] = answer
             else:

@@ -4,8 +4,12 @@ The graph only proposes candidates; `ExactIndex` gives them their cosines and th
 exact one bit for bit, and what can differ is only whether a document was found: its recall, set by `ef`.
 
 No graph is built below `exact_below` vectors, and none is asked where few are allowed or many wanted: looking at
-every allowed vector is faster then than asking the graph for an eighth of them (measured from 2,000 to 40,000
-vectors), and far faster than a filter in Python called at every step.
+every allowed vector is faster then than asking the graph for an eighth of them (`largest_share`; measured from 2,000 to
+40,000 vectors). With `exact_below` 0 the graph answers whatever it costs, and all are looked at only where it is torn
+apart and cannot reach as many as were wanted.
+
+What is not allowed is passed through on the way and not counted among the candidates, so a filter costs time, not
+recall. hnswlib asks it of Python at every step: as fast as asking for more and throwing away, and never short.
 
 hnswlib does not protect itself: adding while searching, or deleting twice, ends the process, and two threads
 building give another graph each time. Hence the lock, the check of ids, and the building by one thread.
@@ -19,7 +23,7 @@ import math
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +33,7 @@ import numpy.typing as npt
 
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.exact import ExactIndex, pack, to_grid, unpack
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
@@ -36,8 +41,8 @@ from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 
 _log = logging.getLogger(__name__)
 
-CANDIDATES_A_RESULT = 2  # asking for 100, a search 100 wide finds .81 of them and one 200 wide .93 (40,000 vectors)
-LARGEST_SHARE = 1 / 8  # of the vectors that may be asked of the graph before looking at all is faster
+_Nearest = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
+"""Labels of the graph and their distances, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +52,29 @@ class Hnsw:
     Args:
         m: links a vector keeps in each layer (twice as many in the lowest), >= 2.
         ef_construction: candidates looked at to place a vector, >= 1.
-        ef: candidates looked at to answer a query, >= 1; twice k if that is more.
+        ef: candidates looked at to answer a query, >= 1.
+        ef_a_result: so many for each result wanted, if that is more, >= 1. Asking for 100, a search 100 wide finds .81
+            of them and one 200 wide .93 (40,000 vectors).
         seed: of the layers drawn for the vectors, in [0, 2**32 - 1].
-        exact_below: with fewer vectors to look at than this, all are looked at; 0 means always use the graph.
+        exact_below: with fewer vectors to look at than this, all are looked at; 0 means that the graph always answers.
+        largest_share: of the vectors to look at, in (0, 1]: where the candidates would be more, all are looked at. Not
+            asked with `exact_below` 0.
     """
 
     m: int = 16
     ef_construction: int = 200
     ef: int = 100
+    ef_a_result: int = 2
     seed: int = 0
     exact_below: int = 5000
+    largest_share: float = 0.125
 
     def __post_init__(self) -> None:
         check_range(self, "m", ge=2, le=10_000)  # hnswlib caps m here, with a note on stderr
-        check_range(self, "ef_construction", "ef", ge=1)
+        check_range(self, "ef_construction", "ef", "ef_a_result", ge=1)
         check_range(self, "seed", ge=0, lt=2**32)
         check_range(self, "exact_below", ge=0)
+        check_range(self, "largest_share", gt=0, le=1)
 
     def build(self, dim: int, *, incidents: Counter[str]) -> "HnswIndex":
         return HnswIndex(self, dim)
@@ -123,38 +135,58 @@ class HnswIndex:
                 self._rebuild()
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
+        return [(ids, cosines) for ids, cosines, *_ in self.answers(vectors, k, allowed)]
+
+    def answers(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[IndexAnswer]:
+        """As `search`, with how each answer was found."""
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
-            total = visible = self._vector_counts.total()
-            known: Set[str] = self._vector_counts.keys()
-            if allowed is not None:
-                known = known & set(allowed)
-                visible = sum(self._vector_counts[document_id] for document_id in known)
-            if visible < max(self._settings.exact_below, 1):
-                return self._exact.search(queries, k, allowed)
-            wanted = min(k, len(known))
-            width = max(self._settings.ef, math.ceil(CANDIDATES_A_RESULT * wanted * total / len(known)))
-            # One vector an id and none removed: a label of the graph is the place in the exact index.
-            if allowed is None and self._graph.size == len(known) == total and wanted > 0 and len(queries):
-                places = self._graph.best(queries, wanted, width) if width <= total * LARGEST_SHARE else None
-                if places is not None:
-                    return self._exact.rank(queries, places, wanted)
-            candidates: dict[int, list[str]] = {}
-            waiting = list(range(len(queries)))
-            while waiting and width <= visible * LARGEST_SHARE:
-                for query, ids in zip(waiting, self._graph.nearest(queries[waiting], width), strict=True):
-                    found = [i for i in dict.fromkeys(ids) if i is not None and i in known]
-                    if len(found) >= wanted:
-                        candidates[query] = found
-                waiting = [query for query in waiting if query not in candidates]
-                width *= 2
-            answers = {
-                query: self._exact.search(queries[query : query + 1], k, ids)[0] for query, ids in candidates.items()
-            }
-            if waiting:
-                answers |= zip(waiting, self._exact.search(queries[waiting], k, allowed), strict=True)
-            return [answers[query] for query in range(len(queries))]
+            found = self._found_by_graph(queries, k, allowed)
+            waiting = [query for query, answer in enumerate(found) if answer is None]
+            scanned = iter(self._exact.search(queries[waiting], k, allowed) if waiting else ())
+        return [IndexAnswer(*(answer or next(scanned)), self._dim, answer is not None) for answer in found]
+
+    def _found_by_graph(self, queries: Vectors, k: int, allowed: Sequence[str] | None) -> list[Ranked | None]:
+        """None for a query that every vector must be looked at for."""
+        found: list[Ranked | None] = [None] * len(queries)
+        total = visible = self._vector_counts.total()
+        known: Set[str] = self._vector_counts.keys()
+        if allowed is not None:
+            known = known & set(allowed)
+            visible = sum(self._vector_counts[document_id] for document_id in known)
+        wanted = min(k, len(known))
+        if not (wanted and len(queries)) or visible < self._settings.exact_below:
+            return found
+        a_result = self._settings.ef_a_result * visible / len(known)
+        width = min(max(self._settings.ef, math.ceil(a_result * wanted)), visible)
+        ids = self._graph.ids
+        is_allowed = None if allowed is None else lambda label: ids[label] in known
+        # One vector an id and none removed: a label of the graph is the place in the exact index.
+        has_places = allowed is None and len(ids) == len(known) == total
+        waiting = list(range(len(queries)))
+        while waiting and self._may_ask(width, visible, total):
+            asked = zip(waiting, self._graph.nearest(queries[waiting], width, is_allowed), strict=True)
+            nearest = {query: one for query, one in asked if one is not None}
+            if has_places and nearest:
+                places = _contenders(list(nearest.values()), wanted, self._dim)
+                answers = self._exact.rank(queries[list(nearest)], places, wanted)
+                for query, answer in zip(nearest, answers, strict=True):
+                    found[query] = answer
+                return found
+            crowded = []
+            for query, (labels, _) in nearest.items():
+                names = [name for name in dict.fromkeys(ids[label] for label in labels.tolist()) if name is not None]
+                if len(names) < wanted and width < visible:  # several vectors of one id crowd out others
+                    crowded.append(query)
+                else:
+                    found[query] = self._exact.search(queries[query : query + 1], k, names)[0]
+            waiting, width = crowded, min(2 * width, visible)
+        return found
+
+    def _may_ask(self, width: int, visible: int, total: int) -> bool:
+        """A filter lets pass `visible` of `total` vectors: the graph meets as many more."""
+        return self._settings.exact_below == 0 or width * total <= self._settings.largest_share * visible**2
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
         with self._lock:
@@ -195,6 +227,19 @@ class HnswIndex:
             self._graph.add(*self._exact.contents())
 
 
+def _contenders(nearest: Sequence[_Nearest], k: int, dim: int) -> npt.NDArray[np.int64]:
+    """Those of the nearest labels that can be among a query's best k once they are scored exactly.
+
+    Returns:
+        shape (queries, as many as the query with most of them has).
+    """
+    labels, distances = (np.stack(part) for part in zip(*nearest, strict=True))
+    # Summed in float32, a product of unit vectors is off by so much at most; distances ascend.
+    farthest = distances[:, k - 1 : k].astype(np.float64) + 2 * (dim + 2) * 2.0**-24
+    kept: npt.NDArray[np.int64] = labels[:, : int((distances <= farthest).sum(axis=1).max())]
+    return kept
+
+
 class _Graph:
     """hnswlib's index with ids for labels: the label of a vector is its place in `ids`."""
 
@@ -221,36 +266,28 @@ class _Graph:
             self._graph.mark_deleted(label)
             self.ids[label] = None
 
-    def nearest(self, queries: Vectors, width: int) -> list[list[str | None]]:
-        """The ids of about the `width` nearest vectors of each query; none where the graph is torn apart."""
-        found = self._query(queries, width)
-        return [[self.ids[label] for label in row] for row in found[0].tolist()] if found else [[] for _ in queries]
+    def nearest(
+        self, queries: Vectors, width: int, is_allowed: Callable[[int], bool] | None = None
+    ) -> list[_Nearest | None]:
+        """The `width` nearest vectors of each query, about; None for one that is not led to as many.
 
-    def best(self, queries: Vectors, k: int, width: int) -> npt.NDArray[np.int64] | None:
-        """Those of about the `width` nearest labels that can be among a query's best k once they are scored exactly.
-
-        Returns:
-            shape (queries, as many as the query with most of them has); None where the graph is torn apart.
+        Args:
+            queries: shape (queries, dim).
+            width: how many, and how many are looked at on the way.
+            is_allowed: which labels may be found; None = all.
         """
-        found = self._query(queries, width)
-        if found is None:
-            return None
-        labels, distances = found
-        # Summed in float32, a product of unit vectors is off by so much at most; distances ascend.
-        error = (queries.shape[1] + 2) * 2.0**-24
-        farthest = distances[:, k - 1 : k].astype(np.float64) + 2 * error
-        kept = int((distances <= farthest).sum(axis=1).max())
-        return labels[:, :kept].astype(np.int64)
-
-    def _query(self, queries: Vectors, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]] | None:
-        """Labels and distances, nearest first; None where the graph is torn apart."""
         self._graph.set_ef(width)
         try:
-            labels, distances = self._graph.knn_query(queries, width)
+            if is_allowed is None:
+                labels, distances = self._graph.knn_query(queries, width)
+            else:  # it would wait for Python from several threads
+                labels, distances = self._graph.knn_query(queries, width, num_threads=1, filter=is_allowed)
         except RuntimeError as err:  # hnswlib's way to say that it reached fewer than `width`
+            if len(queries) > 1:  # one that it cannot answer must not decide for the others
+                return [self.nearest(queries[i : i + 1], width, is_allowed)[0] for i in range(len(queries))]
             _log.info("hnswlib found fewer than %d vectors (%s): looking at all", width, err)
-            return None
-        return labels, distances
+            return [None]
+        return list(zip(labels.astype(np.int64), distances, strict=True))
 
     def to_bytes(self) -> bytes:
         if not self.size:

@@ -18,7 +18,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -27,9 +27,10 @@ import numpy as np
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Step, StepResult, descend
-from lcm.retrieval.vector_index.exact import to_grid
+from lcm.retrieval.vector_index.exact import ExactIndex, to_grid
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.tier_cache import NearestRows, TierCache
 from lcm.retrieval.vector_index.tier_order import Rows
@@ -38,8 +39,6 @@ from lcm.retrieval.vector_index.tier_stack import TierStack
 
 _log = logging.getLogger(__name__)
 
-CANDIDATES_A_RESULT = 5
-LARGEST_SHARE = 1 / 4  # of the visible rows as candidates, before looking at all of them is faster
 _NOTHING = StepResult(([], []), 0.0)
 
 
@@ -57,7 +56,11 @@ class HnswTiers:
     rescoring: Literal["full_width", "none"] = "full_width"
     """What scores a lower width's results: exact full-width cosines, or its own."""
     candidates: int = 50
-    """How many a lower width proposes at least; 5 a result if that is more. Unused without rescoring."""
+    """How many a lower width proposes at least. Unused without rescoring, as are the next two."""
+    candidates_a_result: int = 5
+    """So many for each result wanted, if that is more."""
+    candidates_share: float = 0.25
+    """Of the visible vectors: where more would be proposed, the full width is asked at once."""
     rotation: Literal["none", "pca"] = "none"
     """Cut vectors as they are, or turned by a rotation learnt from the documents."""
     rotation_from: int = 256
@@ -67,13 +70,17 @@ class HnswTiers:
     tiers_from: int = 1000
     """Visible vectors there must be for a lower width to be asked; with fewer the full width is as fast."""
     flat_below: int = 10_000
-    """A lower width of fewer rows than this has no graph: all rows are looked at."""
+    """A lower width of fewer rows than this has no graph: all rows are looked at; 0 means that its graph always
+    answers."""
     m: int = 16
     ef_construction: int = 200
     ef: int = 100
+    ef_a_result: int = 2
     seed: int = 0
     exact_below: int = 5000
-    """As in `Hnsw`, which is the full width; the graphs of the lower widths take the first four, too."""
+    largest_share: float = 0.125
+    """As in `Hnsw`, which is the full width; the graphs of the lower widths take all but `ef_a_result` and
+    `exact_below`, too."""
 
     def __post_init__(self) -> None:
         lower = [width for width in self.widths[:-1] if width is not None]
@@ -90,19 +97,20 @@ class HnswTiers:
         check_choice(self, exit_by=("best_score", "margin"), rescoring=("full_width", "none"), rotation=("none", "pca"))
         if self.exit_by == "margin" and self.rescoring == "none":
             raise ValueError("exit_by 'margin' compares with full-width cosines: set rescoring to 'full_width'")
-        check_range(self, "candidates", "rotation_from", ge=1)
+        check_range(self, "candidates", "candidates_a_result", "rotation_from", ge=1)
+        check_range(self, "candidates_share", gt=0, le=1)
         check_range(self, "tiers_from", "flat_below", ge=0)
         check_range(self, "rotation_growth", gt=1)
         self.full_width()
 
     def full_width(self) -> Hnsw:
-        return Hnsw(self.m, self.ef_construction, self.ef, self.seed, self.exact_below)
+        return Hnsw(**{one.name: getattr(self, one.name) for one in fields(Hnsw)})
 
     def lower_widths(self, dim: int, incidents: Counter[str]) -> TierStack:
         """Index tiers for vectors of `dim` numbers, still empty."""
         widths = [width for width in self.widths if width is not None and width < dim]
         is_rescored = self.rescoring == "full_width"
-        tiers = [TierCache(self, width, flat_below=self.flat_below, is_rescored=is_rescored) for width in widths]
+        tiers = [TierCache(self, width, is_rescored=is_rescored) for width in widths]
         rule = RotationRule(self.rotation_from, self.rotation_growth) if self.rotation == "pca" else None
         settings = {
             "kind": "index tier",
@@ -135,6 +143,11 @@ class HnswTiersIndex:
 
     def __len__(self) -> int:
         return len(self._full)
+
+    @property
+    def exact(self) -> ExactIndex:
+        """All vectors in their full width; changed through this index alone."""
+        return self._full.exact
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -172,6 +185,13 @@ class HnswTiersIndex:
         widths = self.widths
         return [(*found.answer, widths[found.steps[-1].place]) for found in self.descents(vectors, k, allowed)]
 
+    def answers(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[IndexAnswer]:
+        widths = self.widths
+        return [
+            IndexAnswer(*found.answer, widths[found.steps[-1].place], found.steps[-1].is_by_graph)
+            for found in self.descents(vectors, k, allowed)
+        ]
+
     def descents(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Descent]:
         """As `search`, with every width that a query was asked of."""
         queries = to_grid(vectors, self._dim)
@@ -184,19 +204,19 @@ class HnswTiersIndex:
             if self._settings.rescoring == "none":
                 count, is_worth_it = wanted, wanted > 0
             else:
-                count = max(self._settings.candidates, CANDIDATES_A_RESULT * wanted)
-                is_worth_it = wanted > 0 and count <= seen * LARGEST_SHARE
+                count = max(self._settings.candidates, self._settings.candidates_a_result * wanted)
+                is_worth_it = wanted > 0 and count <= seen * self._settings.candidates_share
             full_place = len(self._lower.tiers)
             if seen < self._settings.tiers_from or not (is_worth_it and self._lower.tiers):
-                answers = self._full.search(queries, k, allowed)
-                return [Descent(answer, (Step(full_place, _first(answer), True),)) for answer in answers]
+                found = [_result(answer) for answer in self._full.answers(queries, k, allowed)]
+                return [Descent(one.answer, (Step(full_place, one.evidence, True, one.is_by_graph),)) for one in found]
 
             def ask_lower(tier: TierCache, numbers: Numbers) -> list[StepResult]:
                 return self._ask_lower(tier, queries[numbers], count, wanted, visible)
 
             def ask_full(numbers: Numbers) -> list[StepResult]:
                 some = queries if len(numbers) == len(queries) else queries[numbers]
-                return [StepResult(answer, _first(answer)) for answer in self._full.search(some, k, allowed)]
+                return [_result(answer) for answer in self._full.answers(some, k, allowed)]
 
             asked: list[AskWidth] = [*(partial(ask_lower, tier) for tier in self._lower.tiers), ask_full]
             return descend(len(queries), asked, self._settings.exit_thresholds)
@@ -247,26 +267,35 @@ class HnswTiersIndex:
                 for i, one in enumerate(nearest)
             ]
         if self._settings.exit_by == "best_score":
-            return [StepResult(answer, _first(answer)) for answer in answers]
-        return [
-            StepResult(answer, answer[1][-1] - float(one.scores[-1]) if len(answer[0]) == wanted else -math.inf)
-            for answer, one in zip(answers, nearest, strict=True)
-        ]
+            evidence = [_first(answer) for answer in answers]
+        else:
+            evidence = [
+                answer[1][-1] - float(one.scores[-1]) if len(answer[0]) == wanted else -math.inf
+                for answer, one in zip(answers, nearest, strict=True)
+            ]
+        told = zip(answers, evidence, nearest, strict=True)
+        return [StepResult(answer, sure, one.is_by_graph) for answer, sure, one in told]
 
     def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[StepResult]:
         seen = tier.count if visible is None else len(visible)
-        answers: list[Ranked] = [([], [])] * len(queries)
+        answers = [_NOTHING] * len(queries)
         count, waiting = wanted, np.arange(len(queries))
         while len(waiting):  # several rows of one id may crowd out others
             crowded = []
             for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, visible), strict=True):
                 names, firsts = self._lower.order.owners_of(nearest.rows)
                 if len(names) >= wanted or count >= seen:
-                    answers[query] = names[:wanted], nearest.scores[firsts][:wanted].tolist()
+                    answer = names[:wanted], nearest.scores[firsts][:wanted].tolist()
+                    answers[query] = StepResult(answer, _first(answer), nearest.is_by_graph)
                 else:
                     crowded.append(query)
             count, waiting = min(2 * count, seen), np.array(crowded, np.int64)
-        return [StepResult(answer, _first(answer)) for answer in answers]
+        return answers
+
+
+def _result(answer: IndexAnswer) -> StepResult:
+    found = answer.ids, answer.cosines
+    return StepResult(found, _first(found), answer.is_by_graph)
 
 
 def _first(answer: Ranked) -> float:

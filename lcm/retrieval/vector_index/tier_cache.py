@@ -19,7 +19,6 @@ from lcm.retrieval.vector_index.tier_order import Rows
 from lcm.retrieval.vector_index.tier_rotation import Rotation
 
 _FINE, _COARSE = np.float32(2**26), np.float32(2**11)
-_LARGEST_SHARE = 1 / 8  # of the visible rows that may be asked of the graph before looking at all of them is faster
 _BLOCK_NUMBERS = 1 << 22
 
 
@@ -30,17 +29,18 @@ class NearestRows:
     rows: Rows
     scores: npt.NDArray[np.floating]
     """Cosines at this width."""
+    is_by_graph: bool
+    """Not every row was looked at."""
 
 
 class TierCache:
     """The rows of one width, in the order of the full width's."""
 
-    def __init__(self, settings: GraphSettings, width: int, *, flat_below: int, is_rescored: bool) -> None:
+    def __init__(self, settings: GraphSettings, width: int, *, is_rescored: bool) -> None:
         """
         Args:
             settings: of the graph.
             width: numbers a row.
-            flat_below: rows up to which there is no graph.
             is_rescored: rows only propose candidates.
         """
         self.width = width
@@ -48,7 +48,6 @@ class TierCache:
         """Why the rows are not those of the full width, until they are derived again; None: they are."""
         self.rotation: Rotation | None = None
         self._settings = settings
-        self._flat_below = flat_below
         self._is_rescored = is_rescored
         self._clear()
 
@@ -89,7 +88,7 @@ class TierCache:
     def grow_graph(self) -> None:
         """Begin the graph anew, if there are rows enough for one."""
         self.graph = TierGraph(self._settings, self.width)
-        if self._count >= self._flat_below:
+        if self._count >= self._settings.flat_below:
             self.graph.add(self.rows, 0)
 
     def keep(self, order: Rows) -> None:
@@ -133,7 +132,7 @@ class TierCache:
                 products = queries[block] @ rows.T if self._is_rescored else cosines(queries[block], rows)
                 for query, scores in zip(block, products, strict=True):
                     places = _best(scores, count)
-                    found[query] = NearestRows(places if visible is None else visible[places], scores[places])
+                    found[query] = NearestRows(places if visible is None else visible[places], scores[places], False)
         return [one for one in found if one is not None]
 
     def _ask_graph(self, queries: Vectors, count: int, visible: Rows | None) -> list[NearestRows | None]:
@@ -142,10 +141,15 @@ class TierCache:
         if not self.graph.size or not len(queries):
             return nothing
         seen = self._count if visible is None else len(visible)
-        width = count if visible is None else -(-count * self._count // max(seen, 1))
-        if width > self._count * _LARGEST_SHARE or width > seen:
+        # What is hidden is passed through: the graph meets as many more rows.
+        is_worth_it = self._settings.flat_below == 0 or (count * self._count <= self._settings.largest_share * seen**2)
+        if not is_worth_it or count > seen:
             return nothing
-        nearest = self.graph.nearest(queries, width)
+        is_visible = None
+        if visible is not None:
+            is_visible = np.zeros(self._count, bool)
+            is_visible[visible] = True
+        nearest = self.graph.nearest(queries, count, is_visible)
         if nearest is None and len(queries) > 1:  # one that it could not answer must not decide for the others
             return [self._ask_graph(queries[i : i + 1], count, visible)[0] for i in range(len(queries))]
         if nearest is None:
@@ -153,16 +157,11 @@ class TierCache:
         rows, products = nearest
         if not self._is_rescored:
             products = np.stack([cosines(queries[i : i + 1], self._rows[rows[i]])[0] for i in range(len(queries))])
-        is_visible = np.ones(self._count, bool)
-        if visible is not None:
-            is_visible[:] = False
-            is_visible[visible] = True
-        answers: list[NearestRows | None] = []
-        for of_query, scores in zip(rows, products, strict=True):
-            kept = np.flatnonzero(is_visible[of_query])
-            order = kept[np.lexsort((of_query[kept], -scores[kept]))[:count]]
-            answers.append(NearestRows(of_query[order], scores[order]) if len(order) == count else None)
-        return answers
+        orders = np.lexsort((rows, -products), axis=1)
+        return [
+            NearestRows(of_query[order], scores[order], True)
+            for of_query, scores, order in zip(rows, products, orders, strict=True)
+        ]
 
 
 def _best(scores: npt.NDArray[np.floating], count: int) -> Rows:

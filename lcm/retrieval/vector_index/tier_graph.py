@@ -5,6 +5,7 @@ hnswlib does not protect itself: the index that owns the graph holds a lock, and
 
 import logging
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,12 @@ class GraphSettings(GraphBuildSettings, Protocol):
 
     @property
     def ef(self) -> int: ...
+
+    @property
+    def flat_below(self) -> int: ...
+
+    @property
+    def largest_share(self) -> float: ...
 
 
 class TierGraph:
@@ -61,14 +68,26 @@ class TierGraph:
         for label in np.flatnonzero(was_alive & (self._rows == _DEAD)).tolist():
             self._graph.mark_deleted(label)
 
-    def nearest(self, queries: Vectors, count: int) -> tuple[Rows, npt.NDArray[np.float32]] | None:
+    def nearest(
+        self, queries: Vectors, count: int, is_visible: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Rows, npt.NDArray[np.float32]] | None:
         """About the `count` nearest rows of each query with their products, nearest first; None where it found fewer.
 
         The products are exact where those of queries and rows are multiples of 2**-22.
+
+        Args:
+            queries: shape (queries, width).
+            count: at least 1.
+            is_visible: whether each row may be found; None = all.
         """
         self._graph.set_ef(max(self._settings.ef, count))
+        passes: Callable[[int], int] | None = None
+        if is_visible is not None:
+            passes = is_visible[self._rows].tobytes().__getitem__  # dead rows are hidden by themselves
         try:
-            labels, distances = self._graph.knn_query(queries, count)
+            # With a filter several threads would wait for Python.
+            threads = -1 if passes is None else 1
+            labels, distances = self._graph.knn_query(queries, count, num_threads=threads, filter=passes)
         except RuntimeError as err:  # hnswlib's way to say that it reached fewer than `count`
             _log.info("hnswlib found fewer than %d vectors (%s): looking at all", count, err)
             return None

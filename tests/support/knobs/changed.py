@@ -364,6 +364,8 @@ CHANGED: Mapping[str, Any] = {
     "token_estimator/script_chars:other_units": 5.0,
     "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
     "vector_index/hnsw:exact_below": 100,
+    **{f"vector_index/{name}:ef_a_result": 6 for name in ("hnsw", *TIERS)},
+    **{f"vector_index/{name}:largest_share": 0.01 for name in ("hnsw", *TIERS)},
     **{f"vector_index/{name}:seed": 2 for name in ("hnsw", *TIERS)},  # the generator of hnswlib takes 0 for 1
     **{
         f"vector_index/{name}:{key}": value
@@ -374,6 +376,8 @@ CHANGED: Mapping[str, Any] = {
             "exit_by": "best_score",
             "rescoring": "none",
             "candidates": 150,  # 50 for 10 results in any case
+            "candidates_a_result": 15,
+            "candidates_share": 0.01,
             "rotation": "pca",
             "rotation_from": 1000,  # more than there are
             "rotation_growth": 5.0,

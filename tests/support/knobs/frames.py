@@ -119,6 +119,13 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         "vector_index.widths": [8, None],
         "vector_index.exit_thresholds": [-0.35],
     },
+    **{f"vector_index/{name}:ef_a_result": {"vector_index.exit_thresholds": [9.0, 9.0]} for name in TIERS},
+    "vector_index/hnsw_tiers_pca:ef_a_result": {"vector_index.exit_thresholds": [9.0]},
+    **{  # where a graph always answers, no share is asked for
+        f"vector_index/{name}:largest_share": {"vector_index.exact_below": 1, "vector_index.flat_below": 1}
+        for name in TIERS
+    },
+    "vector_index/hnsw:largest_share": {"vector_index.exact_below": 1},
     "vector_index/libravdb": {**NARROW, "vector_index.exit_thresholds": [0.86, 0.55]},
     "vector_index/hnsw_tiers:rescoring": {"vector_index.exit_by": "best_score"},
     "vector_index/hnsw_tiers_pca:rescoring": {"vector_index.exit_by": "best_score"},
@@ -128,7 +135,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
             "vector_index.rescoring": "full_width",
             "vector_index.exit_thresholds": [-0.35, 0.0],
         }
-        for key in ("candidates", "exit_by")
+        for key in ("candidates", "candidates_a_result", "candidates_share", "exit_by")
     },
 }
 """Knob, or all knobs of a choice -> settings around it that let it matter."""

@@ -193,8 +193,8 @@ def test_a_query_that_a_graph_cannot_answer_does_not_decide_for_the_others(monke
     refused, nearest = tier.derive(asked[7:8]), tier.graph.nearest
     asked_of_graph: list[int] = []
 
-    def failing(queries: Vectors, count: int) -> Any:
-        found = None if (queries == refused).all(axis=1).any() else nearest(queries, count)
+    def failing(queries: Vectors, count: int, is_visible: Any) -> Any:
+        found = None if (queries == refused).all(axis=1).any() else nearest(queries, count, is_visible)
         asked_of_graph.append(0 if found is None else len(queries))
         return found
 
