@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from eval.measures.measure import (
     RunMeasure,
     RunReading,
     SystemMeasure,
+    TellsNotes,
     TellsSection,
     TimingMeasure,
     Warns,
@@ -179,6 +180,7 @@ class Experiment:
                 ),
                 *flags_of_contexts(contexts),
                 *self._flags(QueryMeasure, values, documents),
+                *self._notes(others),
             ),
             seconds={},
             directions=directions_of(evaluator.measures),
@@ -245,6 +247,12 @@ class Experiment:
                 measure.section(rows) if isinstance(measure, TellsSection) else self.means.of_conversations(rows)
             )
         return found
+
+    def _notes(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+        for name, rows in frames.items():
+            measure = self.evaluator.measures[name]
+            if isinstance(measure, TellsNotes):
+                yield from measure.notes(rows)
 
     def _flags(self, kind: type, values: pl.DataFrame, documents: pl.DataFrame) -> tuple[str, ...]:
         return tuple(

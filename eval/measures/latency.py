@@ -10,16 +10,19 @@ import numpy as np
 import polars as pl
 
 from eval.measures.measure import Direction, MemoryReading
+from eval.measures.noted_index import noted, way
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.retrieval import Approximate, Tiered
 from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.indexes import Indexes
 
 _PERCENTILES = (50, 95, 99)
 PARTS = ("total", "embed", "dense", "lexical", "ranking")
+_SCHEMA = {**dict.fromkeys((*PARTS, "dense_exact"), pl.Float64), "way": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +68,26 @@ class Latency:
                 for query in (others or timed)[: self.warmup_queries]:
                     memory.ask(query)
                 rows = [memory.ask(query) for query in timed]
-        return pl.DataFrame(rows, schema=dict.fromkeys(PARTS, pl.Float64))
+        return pl.DataFrame(rows, schema=_SCHEMA)
 
     def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
-        """Part -> p50, p95, p99 in milliseconds, and the number of queries."""
+        """Part -> p50, p95, p99 in milliseconds, and the number of queries.
+
+        Of a vector index that may miss documents also `dense_exact`, the same searches by exact search, each after its
+        own; and `dense_graph_64`, those that a graph of 64 numbers answered, and so on.
+        """
         if rows.is_empty():
             return {}
-        return {
-            part: {**{f"p{q}_ms": float(np.percentile(rows[part], q)) for q in _PERCENTILES}, "n": len(rows)}
-            for part in PARTS
-        }
+        told = {part: _percentiles(rows[part]) for part in PARTS}
+        if rows["way"].null_count() < len(rows):
+            told["dense_exact"] = _percentiles(rows["dense_exact"].drop_nulls())
+            for name in rows["way"].drop_nulls().unique().sort():
+                told[f"dense_{name}"] = _percentiles(rows.filter(way=name)["dense"])
+        return told
+
+
+def _percentiles(times: pl.Series) -> dict[str, float]:
+    return {**{f"p{q}_ms": float(np.percentile(times, q)) for q in _PERCENTILES}, "n": len(times)}
 
 
 class _TimedMemory:
@@ -87,7 +100,10 @@ class _TimedMemory:
         self._embedder = embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder
 
     def __enter__(self) -> Self:
-        self._dense = Stopwatch(self._indexes.vector_index, "search")
+        index = self._indexes.vector_index
+        self._noted = noted(index) if isinstance(index, Approximate) else None
+        work = ("search", "search_tiers") if isinstance(index, Tiered) else ("search",)
+        self._dense = Stopwatch(index if self._noted is None else self._noted, *work)
         self._lexical = Stopwatch(None, "search")
         self._memory.live.indexes = cast(Indexes, _TimedIndexes(self._indexes, self._dense, self._lexical))
         # The recorded dataset is the harness's, not the memory's: the garbage collector need not walk it each time.
@@ -99,7 +115,7 @@ class _TimedMemory:
         gc.unfreeze()
         self._memory.live.indexes = self._indexes
 
-    def ask(self, query: Query) -> dict[str, float]:
+    def ask(self, query: Query) -> dict[str, float | str | None]:
         self._dense.seconds = self._lexical.seconds = 0.0
         start = time.perf_counter()
         vectors = None
@@ -115,6 +131,21 @@ class _TimedMemory:
             "dense": dense,
             "lexical": lexical,
             "ranking": total - embed - dense - lexical,
+            **self._beside_exact(),
+        }
+
+    def _beside_exact(self) -> dict[str, float | str | None]:
+        """How the last query was answered by an index that may miss documents, and how long exact search takes."""
+        if self._noted is None or not self._noted.searches:
+            return {"dense_exact": None, "way": None}
+        searches, self._noted.searches = self._noted.searches, []
+        start = time.perf_counter()
+        for one in searches:
+            self._noted.index.exact.search(one.vectors, one.k, one.allowed)
+        ways = {way(answer) for one in searches for answer in one.answers}
+        return {
+            "dense_exact": 1000 * (time.perf_counter() - start),
+            "way": ways.pop() if len(ways) == 1 else "several",
         }
 
 

@@ -155,6 +155,15 @@ class TellsSection(Protocol):
 
 
 @runtime_checkable
+class TellsNotes(Protocol):
+    """A measure whose rows are no values of queries, and of which a reader of the run must know something."""
+
+    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
+        """A line each."""
+        ...
+
+
+@runtime_checkable
 class Warns(Protocol):
     """A measure that knows when its values mislead."""
 

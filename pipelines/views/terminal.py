@@ -38,6 +38,8 @@ from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from pipelines.config.command_line import Command, shown
+from pipelines.views.index_table import HEADINGS as INDEX_HEADINGS
+from pipelines.views.index_table import index_rows, point_rows
 
 ARM_MEASURES = (
     "recall@5",
@@ -202,6 +204,8 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
             columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
             times = ((part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items())
             show_table((f"{name.removesuffix('_ms')}, ms", *(one.removesuffix("_ms") for one in columns)), times)
+    if searched := list(index_rows(summary)):
+        show_table(INDEX_HEADINGS, searched, INDEX_HEADINGS[1:])
     _show_contexts(out, summary, costs)
     if summary.get("decisions"):
         total = sum(summary["decisions"].values())
@@ -237,7 +241,8 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         _print_table(out, "budget", rows, RETAINED, title, {kind_of(name) for name in costs})
     for name, section in sections(summary).items():
         arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
-        if arms and all("value" in entry for entries in arms for entry in entries.values()):
+        means = [entry for entries in arms for entry in entries.values()]
+        if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
             _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
 
@@ -253,6 +258,8 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
         title = _labelled("the system, by point; * = best", generated_labels(results))
         costs = [name for name in names if is_cost(results, name)]
         _print_table(out, "point", rows, names, title, costs, tops)
+    if searched := point_rows([result.summary for result in results]):
+        show_table(("point", *INDEX_HEADINGS), searched, INDEX_HEADINGS[1:])
     if (folder / PAIRED).is_file():
         _show_paired(pl.read_parquet(folder / PAIRED), generated_labels(results))
     for i, result in enumerate(results):

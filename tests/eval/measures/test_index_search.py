@@ -1,0 +1,125 @@
+"""Who answered the searches of a run: counted beside the calls that reach hnswlib, and held against exact search."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import hnswlib
+import numpy as np
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.experiment.experiment import Outcome
+from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
+from eval.measures.latency import Latency
+from eval.replay.bulk import Bulk
+from lcm.protocols.retrieval import VectorIndexChoice
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw, HnswIndex
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from tests.support import experiments
+from tests.support.workspaces import queries, ranking, system, transcript
+
+WORDS = ("kettle", "goat", "river", "meeting", "kitchen", "wall", "tea", "yellow", "thursday", "migration", "sister")
+TALKS = 3
+LINES = 120
+ALWAYS = Hnsw(exact_below=0)
+TIERS = HnswTiers(
+    (64, 128, None), (-9.0, -9.0), candidates=90, candidates_share=1, tiers_from=0, flat_below=0, exact_below=0
+)
+
+
+@pytest.fixture
+def graph_queries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many queries each call to hnswlib had."""
+    calls: list[int] = []
+
+    class Counting(hnswlib.Index):  # type: ignore[misc]
+        def knn_query(self, data: np.ndarray, *arguments: Any, **named: Any) -> Any:
+            calls.append(len(data))
+            return super().knn_query(data, *arguments, **named)
+
+    monkeypatch.setattr(hnswlib, "Index", Counting)
+    return calls
+
+
+def outcome(choice: VectorIndexChoice, pool_size: int = 10, **measures: object) -> Outcome:
+    """Of three conversations in one haystack, each asked twice in its course and once at its end."""
+    rng = np.random.default_rng(0)
+    talks, asked = [], []
+    for talk in range(TALKS):
+        lines = [" ".join(rng.choice(WORDS, 5)) for _ in range(LINES)]
+        talks.append(transcript(lines, f"talk {talk}", f"workspace {talk}"))
+        for number, query in enumerate(queries([" ".join(rng.choice(WORDS, 3)) for _ in range(3)])):
+            at = (
+                query.asked_at
+                if number == 2
+                else talks[-1].messages[40 * number + 30].created_at + timedelta(seconds=9)
+            )
+            name = f"{query.query_id} of {talk}"
+            asked.append(replace(query, query_id=name, workspace_id=f"workspace {talk}", asked_at=at))
+    judged = pl.DataFrame([(one.query_id, "talk 0:1", 1) for one in asked], schema=QRELS_SCHEMA, orient="row")
+    replay = Bulk(haystack="pooled")
+    dataset = replay.laid_out(Dataset("tiny", "tiny", "0", tuple(talks), tuple(asked), judged), dict)
+    tried = system(vector_index=choice, embedder=Hashing(), ranking=replace(ranking(), source=Dense(pool_size)))
+    return experiments.outcome(dataset, tried, replay=replay, measures={"index_search": IndexSearch(), **measures})
+
+
+@pytest.mark.parametrize(("choice", "ways"), [(ALWAYS, {"graph_384"}), (TIERS, {"graph_64"})])
+def test_a_pooled_run_asks_the_graph_and_counts_its_queries(
+    choice: VectorIndexChoice, ways: set[str], graph_queries: list[int]
+) -> None:
+    found = outcome(choice)
+    told = found.sections["index_search"]
+    assert {name for name, one in told.items() if isinstance(one, dict)} == ways
+    assert told["searches"] == told["graph"] == 3 * TALKS
+    assert told["scan"] == 0
+    assert sum(graph_queries) == 2 * told["graph"]  # by the run, and by the measure
+    assert told["recall"] >= 0.9
+    name, width = next(iter(ways)).split("_")
+    assert any(f"answered 9 searches: 9 by the {name} of {width} numbers" in flag for flag in found.flags)
+
+
+def test_where_no_graph_is_asked_a_note_says_why(graph_queries: list[int]) -> None:
+    found = outcome(Hnsw())
+    assert graph_queries == []
+    told = found.sections["index_search"]
+    assert (told["graph"], told["scan"], told["recall"]) == (0, 9, 1)
+    assert any("no graph was asked: vector_index.exact_below" in flag for flag in found.flags)
+
+
+def test_the_share_decides_beside_the_threshold() -> None:
+    settings = Hnsw(exact_below=50, ef=20)
+    wide, narrow = (
+        outcome(replace(settings, largest_share=share)).sections["index_search"]["graph"] for share in (0.9, 0.05)
+    )
+    assert (wide, narrow) == (9, 0)
+
+
+def test_recall_is_the_share_of_what_exact_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = HnswIndex.answers
+    monkeypatch.setattr(
+        HnswIndex,
+        "answers",
+        lambda *given: [one._replace(ids=one.ids[1:], cosines=one.cosines[1:]) for one in answers(*given)],
+    )
+    told = outcome(Hnsw(), pool_size=20).sections["index_search"]
+    assert told["recall"] == pytest.approx(19 / 20)
+    assert told["recall@10"] == pytest.approx(9 / 10)
+
+
+def test_of_an_exact_index_there_is_nothing_to_tell() -> None:
+    found = outcome(Exact())
+    assert found.sections["index_search"] == {}
+    assert found.frames["index_search"].schema == {"workspace_id": pl.String, **SEARCH_SCHEMA}
+    assert not any("vector index" in flag for flag in found.flags)
+
+
+def test_live_queries_are_timed_beside_exact_search_and_by_way() -> None:
+    told = outcome(TIERS, latency=Latency(queries=5)).timing["latency"]
+    assert told["dense_exact"]["n"] == told["dense_graph_64"]["n"] == 5
+    assert told["dense"]["p50_ms"] == told["dense_graph_64"]["p50_ms"] > 0
+    assert "dense_exact" not in outcome(Exact(), latency=Latency(queries=5)).timing["latency"]
