@@ -103,6 +103,16 @@ class StoredWindow:
             write(partial(self._retire, retired, shards))
         self._read = ContextTotals(entry for entry in entries if entry.ordinal not in retired)
 
+    def keep(self, shards: Sequence[GuidanceShard]) -> None:
+        """Keep messages as guidance; they stay where they stand in the context."""
+
+        def write_shards() -> None:
+            with self._store.writing() as connection:
+                add_shards(connection, shards)
+
+        with self._changing() as write:
+            write(write_shards)
+
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         with self._changing() as write:
             write(partial(self._store.note_compaction, self._conversation_id, happened_at, event, detail))

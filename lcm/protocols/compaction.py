@@ -64,6 +64,10 @@ class ContextWindow(Protocol):
         """Take the entries first to last out of the context: all of them messages, each kept as a shard."""
         ...
 
+    def keep(self, shards: Sequence[GuidanceShard]) -> None:
+        """Keep messages as guidance that stay in the context, too."""
+        ...
+
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
         """What admission scored messages, by id; one without a score is left out."""
         ...

@@ -13,6 +13,8 @@ from lcm.records.summary import GuidanceShard
 class NoGuidance:
     """No message is protected."""
 
+    is_off = True
+
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
     ) -> list[GuidanceShard | None]:

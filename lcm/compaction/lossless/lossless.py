@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lcm.checks import check_choice, check_range
+from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.modes import Modes
@@ -13,7 +14,7 @@ from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import CompactionTrigger, Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import CompactionProgress, report
-from lcm.protocols.compaction import ContextWindow, Summarizer, Work
+from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
 from lcm.records.summary import CompactionReport, TriggerReading
@@ -28,6 +29,7 @@ class Lossless:
     until the context is under a target.
 
     A pass whose summarizer fails, or whose plan another writer has overtaken, writes nothing; the next run tries again.
+    What guidance protects stays in the context word for word, parts the messages around it, and is kept as a shard.
     A chunk in which nobody says a word is not summarised. Reasons that reports give: "compacted", "below threshold",
     "nothing to compact", "live context still exceeds target", "already under target", "could not reach target",
     "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
@@ -49,6 +51,7 @@ class Lossless:
 
     summarizer: Summarizer
     token_estimator: TokenEstimator
+    guidance: Guidance = field(default_factory=NoGuidance)
     rules: Rules = "corrected"
     budget_tokens: int = 128000
     max_budget_tokens: int | None = None
@@ -189,6 +192,7 @@ class Lossless:
         passes = Passes(
             limits=limits,
             escalation=escalation,
+            guidance=self.guidance,
             token_estimator=self.token_estimator,
             timezone=self.timezone,
         )

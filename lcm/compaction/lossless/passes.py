@@ -11,17 +11,17 @@ from typing import NamedTuple
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
-from lcm.compaction.lossless.planning import Chunk, Limits, leaf_chunk, leaf_from
+from lcm.compaction.lossless.planning import Chunk, Limits, can_shrink, cut_chunk, leaf_chunk, leaf_from
 from lcm.compaction.lossless.source_text import ChunkText, has_words, source_of_messages, source_of_summaries
 from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summary_id import summary_id
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.javascript import trim
-from lcm.protocols.compaction import ContextWindow
+from lcm.protocols.compaction import ContextWindow, Guidance
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
-from lcm.records.summary import Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult
 from lcm.transcript.rendering.storage_shape import stored_content
 
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]
@@ -54,6 +54,7 @@ class Passes:
 
     limits: Limits
     escalation: Escalation
+    guidance: Guidance
     token_estimator: TokenEstimator
     timezone: str
 
@@ -71,12 +72,16 @@ class Passes:
     def next_leaf(
         self, progress: CompactionProgress, tail: int, start: int = 0, *, is_forced: bool = False
     ) -> LeafChunk | None:
-        """Find the oldest raw messages to summarise, from a place on; there are words among them.
+        """Find the oldest raw messages to summarise, from a place on; there are words among them, and no guidance.
 
         A chunk without words takes in what follows, until someone says something; a run without words stays as it is.
         """
         totals = self.weighed(progress)
         while (chunk := leaf_chunk(totals, self.limits, tail, start, is_forced=is_forced)) is not None:
+            stop = self._rule_from(progress, chunk.start, chunk.stop)
+            if stop == chunk.start or not can_shrink(chunk := cut_chunk(totals, chunk, stop), self.limits):
+                start = stop + 1
+                continue
             first = chunk.entries[0].ordinal
             is_known = totals.silence is not None and totals.silence[0] == first
             begin = totals.place(totals.silence[1] + 1) if is_known and totals.silence else chunk.start
@@ -87,11 +92,28 @@ class Passes:
                     entries = totals[chunk.start : start]
                     whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
                     return LeafChunk(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
-                if start >= tail or not totals[start].is_message:
+                more = leaf_from(totals, self.limits, start, tail).stop
+                begin, start = start, self._rule_from(progress, start, more)
+                if start == begin:
                     totals.silence = (first, totals[start - 1].ordinal)
                     break
-                begin, start = start, leaf_from(totals, self.limits, start, tail).stop
         return None
+
+    def _rule_from(self, progress: CompactionProgress, start: int, stop: int) -> int:
+        """The place of the first message that guidance protects, which is kept as a shard; `stop` if there is none."""
+        window, entries = progress.window, progress.totals[start:stop]
+        if getattr(self.guidance, "is_off", False):
+            return stop
+        unread = [entry.item_id for entry in entries if not {_rule(entry), _no_rule(entry)} & window.attempted]
+        messages = window.messages(unread)
+        shards = self.guidance.shards(messages, window.conversation_id, progress.now, incidents=progress.incidents)
+        kept = {shard.message_id: shard for shard in shards if shard is not None}
+        if kept:
+            window.keep(list(kept.values()))
+        for entry in entries:
+            if entry.item_id in unread:
+                window.attempted.add(_rule(entry) if entry.item_id in kept else _no_rule(entry))
+        return next((start + i for i, entry in enumerate(entries) if _rule(entry) in window.attempted), stop)
 
     def previous_of_leaf(self, progress: CompactionProgress, start: int) -> str | None:
         """The last two summaries before a place."""
@@ -177,6 +199,14 @@ class Passes:
             method=made_by.method if made_by else "truncate",
             confidence=made_by.confidence if made_by else 0.0,
         )
+
+
+def _rule(entry: ContextEntry) -> str:
+    return f"rule {entry.item_id}"
+
+
+def _no_rule(entry: ContextEntry) -> str:
+    return f"no rule {entry.item_id}"
 
 
 def _read(window: ContextWindow, totals: ContextTotals, start: int, stop: int) -> list[Message]:

@@ -122,7 +122,7 @@ def leaf_chunk(
         chunk = leaf_from(totals, limits, first, tail)
         start = chunk.stop
         waits = start == tail and chunk.tokens < limits.min_leaf_tokens and not is_forced
-        if not waits and _can_shrink(chunk, limits):
+        if not waits and can_shrink(chunk, limits):
             return chunk
     return None
 
@@ -136,6 +136,14 @@ def leaf_from(totals: ContextTotals, limits: Limits, first: int, tail: int) -> C
         tokens += weight
         stop += 1
     return Chunk(first, totals[first:stop], tokens, 0)
+
+
+def cut_chunk(totals: ContextTotals, chunk: Chunk, stop: int) -> Chunk:
+    """A chunk up to a place."""
+    if stop >= chunk.stop:
+        return chunk
+    entries = totals[chunk.start : stop]
+    return Chunk(chunk.start, entries, sum(map(totals.weight, entries)), chunk.depth)
 
 
 def condensation(
@@ -177,7 +185,7 @@ def condensation_at(
         chunk = _prefix(totals, run, cap, 1 if is_first_run else 2)
         judged = chunk if is_first_run else run
         is_enough = len(judged.entries) >= fanout and judged.tokens >= limits.condensation_tokens
-        if is_enough and _can_shrink(chunk, limits):
+        if is_enough and can_shrink(chunk, limits):
             return chunk
         if is_first_run:
             return None
@@ -207,7 +215,7 @@ def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int) -> C
     return Chunk(run.start, run.entries[:count], tokens, run.depth)
 
 
-def _can_shrink(chunk: Chunk, limits: Limits) -> bool:
+def can_shrink(chunk: Chunk, limits: Limits) -> bool:
     """Say whether some summary could be shorter, in tokens as stored; the original asks whatever comes of it."""
     stored = sum(entry.tokens for entry in chunk.entries)
     return limits.rules == "original" or stored >= SHRINKABLE_TOKENS
