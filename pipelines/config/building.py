@@ -33,7 +33,7 @@ def build(config: DictConfig, key: str) -> Any:
     """The object that the node `key` describes: the one place where configuration becomes objects.
 
     Raises:
-        LcmError: naming every setting of the wrong type, or the first that its component refuses.
+        LcmError: naming every setting of the wrong type, or that its component refuses.
     """
     with explained():
         if config.get(key) is None:
@@ -48,13 +48,32 @@ def build(config: DictConfig, key: str) -> Any:
             try:
                 return instantiated(plain, key, get_object)
             except RefusedError as error:
-                raise LcmError(_refused(error, error.path, config)) from error
+                told = dict.fromkeys(_refused(one, one.path, config) for one in error.each)
+                raise LcmError("; ".join(told)) from error
         try:
             # `_convert_: all`: components get plain lists and dicts. A copy: Hydra resolves references in place.
             return instantiate(copy.deepcopy(config)[key], _convert_="all")
         except InstantiationException as error:
             found = re.search(r"full_key: (\S+)", str(error))
             raise LcmError(_refused(error, found.group(1) if found else key, config)) from error
+
+
+def build_all(config: DictConfig, keys: Sequence[str]) -> dict[str, Any]:
+    """Several objects, by their keys.
+
+    Raises:
+        LcmError: naming what each of them refuses.
+    """
+    built, refused = {}, []
+    for key in keys:
+        try:
+            built[key] = build(config, key)
+        except LcmError as error:
+            refused.append(error)
+    if refused:
+        told = dict.fromkeys(str(error) for error in refused)
+        raise LcmError("; ".join(told)) from refused[0]
+    return built
 
 
 def _refused(error: Exception, where: str, config: DictConfig) -> str:
@@ -110,7 +129,7 @@ def resolved_text(config: DictConfig) -> str:
 def refuse_unused(
     config: DictConfig, overrides: Sequence[str], pipeline: str = EVALUATE, roots: Collection[str] = ()
 ) -> None:
-    """Refuse what was asked for and what nothing in the configuration takes up, and what is taken up and not there.
+    """Refuse what was set and what nothing in the configuration takes up, and what is taken up and not there.
 
     Args:
         config: composed.
@@ -118,9 +137,10 @@ def refuse_unused(
         pipeline: by whom.
         roots: what that pipeline builds, where that is not everything.
     Raises:
-        LcmError: naming the override or the part.
+        LcmError: naming every such override and part.
     """
     plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
-    if roots:
-        unused.refuse_unread(plain, overrides, pipeline, roots)
-    unused.refuse(plain, overrides, slots())
+    found = [*unused.unread(plain, overrides, pipeline, roots)] if roots else []
+    found += unused.problems(plain, overrides, slots())
+    if found:
+        raise LcmError("; ".join(found))

@@ -1,6 +1,6 @@
 """Instantiation: plain data becomes components, without the copies that Hydra makes at every node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _TARGET = "_target_"
@@ -8,11 +8,12 @@ _OURS = ("lcm.", "eval.")
 
 
 class RefusedError(Exception):
-    """A component did not take its settings; the cause says why."""
+    """A component did not take its settings, or several did not; the cause of each says why."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, inner: Sequence["RefusedError"] = ()) -> None:
         super().__init__(path)
         self.path = path
+        self.each: Sequence[RefusedError] = inner or [self]
 
 
 def is_ours(node: Any) -> bool:
@@ -40,16 +41,31 @@ def instantiated(node: Any, path: str, locate: Callable[[str], Any]) -> Any:
         path: of the node in the configuration.
         locate: finds what a `_target_` names.
     Raises:
-        RefusedError: from what the component raised.
+        RefusedError: from what the component raised, or several of its parts.
     """
     if isinstance(node, list):
-        return [instantiated(inner, f"{path}[{i}]", locate) for i, inner in enumerate(node)]
+        return list(_all_of({f"{path}[{i}]": inner for i, inner in enumerate(node)}, path, locate))
     if not isinstance(node, dict):
         return node
-    settings = {name: instantiated(inner, f"{path}.{name}", locate) for name, inner in node.items() if name != _TARGET}
+    names = [name for name in node if name != _TARGET]
+    inner = _all_of({f"{path}.{name}": node[name] for name in names}, path, locate)
+    settings = dict(zip(names, inner, strict=True))
     if _TARGET not in node:
         return settings
     try:
         return locate(node[_TARGET])(**settings)
     except Exception as error:
         raise RefusedError(path) from error
+
+
+def _all_of(nodes: Mapping[str, Any], path: str, locate: Callable[[str], Any]) -> list[Any]:
+    """What each node describes; where several are refused, all of them are told."""
+    made, refused = [], []
+    for place, node in nodes.items():
+        try:
+            made.append(instantiated(node, place, locate))
+        except RefusedError as error:
+            refused += error.each
+    if refused:
+        raise refused[0] if len(refused) == 1 else RefusedError(path, refused)
+    return made

@@ -2,47 +2,47 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from lcm.errors import LcmError
 from pipelines.config.conf_folder import REFERENCE
 
-_TAKEN_BY = {"summarizer": "compaction (compaction=lossless)"}
+_TAKEN_BY = {"summarizer": "compaction (compaction=lossless)", "guidance": "compaction (compaction=lossless)"}
 _NO_MODEL = (
     "{group} asks a language model and there is none: choose language_model=openai_compatible and set "
     "language_model.model.base_url and language_model.model.model"
 )
 
 
-def refuse(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[str]) -> None:
-    """Refuse overrides without effect, and parts without what they need.
+def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[str]) -> Iterator[str]:
+    """What overrides set without effect, and parts that lack what they need: a line each.
+
+    A choice that another choice leaves without work is no such problem: `pipelines.config.idle` tells of it.
 
     Args:
         plain: the configuration, interpolations as they are written; idle stages are taken out of it.
+        overrides: what was asked for, as `guidance.stability_threshold=0` with `compaction=none`, which folds nothing
+            and so asks no guidance; a number of a stage that stands in no order.
         slots: the groups that choices refer to.
-    Raises:
-        LcmError: as with `decay=weibull ranking=neighbours`, for that ranking has no place for a decay; with a number
-            of a stage that stands in no order; with a part that asks a language model where there is none.
     """
-    idle = _idle_stages(plain.get("ranking"))
+    idle = take_out_idle_stages(plain)
     text = json.dumps(plain, default=str)
     for override in overrides:
-        key, _, choice = override.lstrip("+").partition("=")
+        key = override.lstrip("+").partition("=")[0]
         group, *path = key.split(".")
-        if group in slots and (path or choice != "none") and f"${{{group}}}" not in text:
-            raise LcmError(
+        if group in slots and path and f"${{{group}}}" not in text:
+            yield (
                 f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "
                 f"{_TAKEN_BY.get(group, 'ranking or extraction')} that does, or leave {group} out"
             )
         if group == "ranking" and path[:1] == ["stages"] and len(path) > 2 and path[1] in idle:
-            raise LcmError(
+            yield (
                 f"{override} has no effect: {path[1]} stands in no order of this ranking; name it in an order, or "
                 "choose a ranking that runs it"
             )
     summarizer = plain.get("summarizer") or {}
     if "${summarizer}" in text and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
-        raise LcmError(
+        yield (
             "summarizer=t5 has no model: set summarizer.model to a folder or a hub id, or choose summarizer=chain, "
             "which goes on without one"
         )
@@ -50,18 +50,30 @@ def refuse(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[st
     if str(model.get("_target_", "")).endswith(".NoModel"):
         for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
-                raise LcmError(_NO_MODEL.format(group=group))
+                yield _NO_MODEL.format(group=group)
 
 
-def refuse_unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str, roots: Collection[str]) -> None:
-    """Refuse overrides of what a pipeline never reads.
+def unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str, roots: Collection[str]) -> Iterator[str]:
+    """Overrides of what a pipeline never reads, as `lcm compact ranking=neighbours`: a line each.
 
     Args:
         plain: the configuration, interpolations as they are written.
+        overrides: what was asked for.
+        pipeline: by whom.
         roots: what the pipeline builds; it reads these, and all that they refer to.
-    Raises:
-        LcmError: as with `lcm compact ranking=neighbours`.
     """
+    read = reached(plain, roots)
+    for override in overrides:
+        key = re.split(r"[.=]", override.lstrip("+~"), maxsplit=1)[0]
+        if key in plain and key not in read:
+            yield (
+                f"{override} has no effect on `lcm {pipeline}`, which here works with {', '.join(sorted(read))} alone: "
+                "leave it out"
+            )
+
+
+def reached(plain: dict[str, Any], roots: Collection[str]) -> set[str]:
+    """The roots, and all keys at the top that they refer to."""
     read: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -69,17 +81,13 @@ def refuse_unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str
         if key not in read:
             read.add(key)
             waiting += REFERENCE.findall(json.dumps(plain.get(key), default=str))
-    for override in overrides:
-        key = re.split(r"[.=]", override.lstrip("+~"), maxsplit=1)[0]
-        if key in plain and key not in read:
-            raise LcmError(
-                f"{override} has no effect on `lcm {pipeline}`, which here works with {', '.join(sorted(read))} alone: "
-                "leave it out"
-            )
+    return read
 
 
-def _idle_stages(ranking: Any) -> set[str]:
-    """The stages of a ranking that no order names; they are taken out of it, and so are paths that no query takes."""
+def take_out_idle_stages(plain: dict[str, Any]) -> set[str]:
+    """Take out of a configuration's ranking the stages that no order names, and paths that no query takes; returns the
+    names of those stages."""
+    ranking = plain.get("ranking")
     if not isinstance(ranking, dict) or not isinstance(stages := ranking.get("stages"), dict):
         return set()
     if ranking.get("mode") in ("hybrid", "vector"):

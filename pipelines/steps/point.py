@@ -20,6 +20,7 @@ from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building
+from pipelines.config.idle import idle_note
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
@@ -29,10 +30,10 @@ def parts_of(config: DictConfig) -> dict[str, Any]:
     """The components that a configuration describes, by the names of `PARTS`, and what `dataset_of` needs besides.
 
     Raises:
-        LcmError: if one of them refuses its settings.
+        LcmError: naming every setting that one of them refuses.
     """
     building.flag(config, "cache")
-    parts = {part: building.build(config, part) for part in PARTS} | _judgements(config)
+    parts = building.build_all(config, PARTS) | _judgements(config)
     parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
     refuse_unmeasured(parts["measures"])
     return parts
@@ -59,6 +60,8 @@ def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Pro
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
+    if note := idle_note(config):
+        outcome = replace(outcome, flags=(note, *outcome.flags))
     text = building.resolved_text(config)
     return write_run(folder, outcome, experiment.evaluator.dataset, building.identity(config), text, seconds)
 

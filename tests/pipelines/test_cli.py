@@ -36,9 +36,26 @@ MISTAKES = {
         ["evaluate", "scopes.agent_access={ann:[global]}"],
         ["scopes.agent_access.ann", "with +scopes.agent_access.ann=VALUE"],
     ),
-    "choice without a place": (
-        ["evaluate", "decay=weibull", "ranking=neighbours"],
-        ["decay=weibull has no place", "leave decay out"],
+    "several mistakes, all told": (
+        [
+            "evaluate",
+            "guidance=corrected",
+            "guidance.user_stability=0",
+            "deduplication=model",
+            "ranking=lancedb_pro",
+            "ranking.stages.time_decay.floor_ratio=1",
+        ],
+        ["guidance.user_stability=0 has no place", "time_decay.floor_ratio=1 has no effect", "asks a language model"],
+    ),
+    "several components that refuse": (
+        [
+            "evaluate",
+            "decay=weibull",
+            "decay.recency_half_life_days=0",
+            "fusion.floor_from=.nan",
+            "replay.distractors=-1",
+        ],
+        ["decay.recency_half_life_days must be > 0", "fusion.floor_from", "replay.distractors"],
     ),
     "number of an idle stage": (
         ["evaluate", "ranking=lancedb_pro", "ranking.stages.time_decay.half_life_days=1"],

@@ -7,13 +7,15 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """score = the sum over columns of weight times value; a missing value counts 0.
+    """score = the sum over columns of weight times value; a missing value counts 0, and so does evidence that no stage
+    before has made (`EVIDENCE_COLUMNS`), so that weights learnt in one ranking stand in another.
 
     Columns should come on one scale, as standard scores and shares do: nothing is scaled here.
 
@@ -30,11 +32,12 @@ class Learnt:
         check_range(self, "weights")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        found = {column for column in self.weights if column in frame.columns and frame.schema[column].is_numeric()}
         for column in self.weights:
-            if column not in frame.columns or not frame.schema[column].is_numeric():
+            if column not in found and (column not in EVIDENCE_COLUMNS or not found):
                 raise ValueError(
                     f"weights.{column} names no column of numbers that a stage before makes; choose from: "
                     + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
                 )
-        terms = (pl.col(column).fill_nan(0.0) * weight for column, weight in self.weights.items())
+        terms = (pl.col(column).fill_nan(0.0) * weight for column, weight in self.weights.items() if column in found)
         return best_first(frame.with_columns(score=in_order(terms)))

@@ -58,7 +58,8 @@ class Ranking:
 
     @property
     def needs_vectors(self) -> bool:
-        return self.source.needs_vectors
+        """Whether the source, or a step that says so of itself, reads the queries' vectors."""
+        return self.source.needs_vectors or any(getattr(step, "needs_vectors", False) for _, step in self._steps())
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""

@@ -38,12 +38,12 @@ class Fetch:
     def __post_init__(self) -> None:
         check_range(self, "session_k", "user_k", ge=1)
 
-    def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded.
+    @property
+    def needs_vectors(self) -> bool:
+        return not self.recovery.is_off
 
-        Raises:
-            ValueError: if the source embeds no query.
-        """
+    def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded."""
         if self.recovery.is_off:
             return frame
         marked = frame.with_columns(pl.lit(False).alias(name) for name in _MARKS if name not in frame.columns)
@@ -51,11 +51,6 @@ class Fetch:
             _log.warning("nothing is recovered, for the queries have no vectors: %s", batch.embedding_error)
             batch.incidents["recovery without vectors"] += len(batch.queries)
             return marked
-        if not batch.vectors.shape[1]:
-            raise ValueError(
-                "recovery looks by cosine, and the source embeds no query: choose source=dense or source=hybrid, or "
-                "recovery=none"
-            )
         turns = _turns(batch)
         users = turns.filter(role=_USER)
         answers, added = _answers(marked), []

@@ -28,7 +28,7 @@ class Cosine:
 
     One width for all: where the documents' vectors are not as wide as the queries', every row keeps its score, and that
     is counted in the batch as rerank_without_cosine. An index here has one width, so it happens only where the queries
-    have no vectors: they could not be embedded, or the source needs none.
+    could not be embedded.
 
     Source: memory-lancedb-pro, rerankResults without a cross-encoder.
     """
@@ -38,6 +38,7 @@ class Cosine:
     score_weight: float = 0.7
     cosine_weight: float = 0.3
     reads_unit_scores = True
+    needs_vectors = True
 
     def __post_init__(self) -> None:
         check_window(self.window)

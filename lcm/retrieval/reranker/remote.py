@@ -56,6 +56,7 @@ class Remote:
 
     is_online: ClassVar[bool] = True
     reads_unit_scores: ClassVar[bool] = True
+    needs_vectors: ClassVar[bool] = True
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"

@@ -1,0 +1,13 @@
+"""The columns that stages of evidence make, each named in the module of its stage."""
+
+from lcm.retrieval.ranking.evidence import (
+    form_evidence,
+    speaker_evidence,
+    time_evidence,
+    vector_evidence,
+    word_evidence,
+    word_likeness,
+)
+
+_STAGES = (form_evidence, speaker_evidence, time_evidence, vector_evidence, word_evidence, word_likeness)
+EVIDENCE_COLUMNS = frozenset(column for stage in _STAGES for column in stage.COLUMNS)
