@@ -60,7 +60,8 @@ def instantiated(node: Any, path: str, locate: Callable[[str], Any]) -> Any:
 
 def _all_of(nodes: Mapping[str, Any], path: str, locate: Callable[[str], Any]) -> list[Any]:
     """What each node describes; where several are refused, all of them are told."""
-    made, refused = [], []
+    made: list[Any] = []
+    refused: list[RefusedError] = []
     for place, node in nodes.items():
         try:
             made.append(instantiated(node, place, locate))

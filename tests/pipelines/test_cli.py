@@ -48,18 +48,8 @@ MISTAKES = {
         ["guidance.user_stability=0 has no place", "time_decay.floor_ratio=1 has no effect", "asks a language model"],
     ),
     "several components that refuse": (
-        [
-            "evaluate",
-            "decay=weibull",
-            "decay.recency_half_life_days=0",
-            "fusion.floor_from=.nan",
-            "replay.distractors=-1",
-        ],
-        ["decay.recency_half_life_days must be > 0", "fusion.floor_from", "replay.distractors"],
-    ),
-    "number of an idle stage": (
-        ["evaluate", "ranking=lancedb_pro", "ranking.stages.time_decay.half_life_days=1"],
-        ["ranking.stages.time_decay.half_life_days=1 has no effect", "name it in an order"],
+        ["evaluate", "decay=weibull", "decay.beta_core=0", "fusion.dense_weight=-1", "replay.distractors=-1"],
+        ["decay.beta_core must be > 0", "fusion.dense_weight", "replay.distractors"],
     ),
     "number of a path that is not taken": (
         ["evaluate", "ranking=lancedb_pro", "ranking.mode=vector", "fusion.dense_weight=0.1"],

@@ -157,9 +157,10 @@ def test_a_row_that_was_there_stays_as_it_is() -> None:
     assert not before["is_recovered"].any()
 
 
-def test_a_source_without_vectors_is_refused() -> None:
-    with memory() as talk, pytest.raises(ValueError, match="choose source=dense or source=hybrid, or recovery=none"):
-        talk.rank([asked("kitchen")], ranking(source=Lexical()))
+def test_a_source_that_embeds_no_query_gets_what_was_lost_all_the_same() -> None:
+    with memory() as talk:
+        found = talk.rank([asked("a summary of the blue kitchen")], ranking(source=Lexical()))
+    assert found["is_recovered"].any()
 
 
 def test_queries_that_cannot_be_embedded_get_nothing_and_are_counted(caplog: pytest.LogCaptureFixture) -> None:
