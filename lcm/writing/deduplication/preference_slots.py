@@ -75,6 +75,5 @@ def _normal(text: str) -> str:
 
 
 def _items(listed: str) -> tuple[str, ...]:
-    stop = _STOPPER.search(listed, 1)  # what begins with "when" is not cut to nothing
-    clause = listed[: stop.start()] if stop else listed
+    clause = _STOPPER.split(listed, maxsplit=1)[0] or listed  # what begins with "when" is not cut to nothing
     return tuple(filter(None, map(token, _LIST_SEPARATOR.split(clause))))

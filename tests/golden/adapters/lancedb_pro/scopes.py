@@ -61,11 +61,13 @@ def _configured(config: dict[str, Any], shared: list[str]) -> Scopes:
     return replace(
         settings,
         default=config.get("default", settings.default),
-        definitions={name: (given or {}).get("description") for name, given in config.get("definitions", {}).items()},
+        definitions={
+            name: (given or {}).get("description") for name, given in (config.get("definitions") or {}).items()
+        },
         # The plugin takes what is no list for an empty one, where ours refuses it.
         agent_access={
             agent_id: entry if isinstance(entry, list) else []
-            for agent_id, entry in config.get("agentAccess", {}).items()
+            for agent_id, entry in (config.get("agentAccess") or {}).items()
         },
         shared=shared,
     )

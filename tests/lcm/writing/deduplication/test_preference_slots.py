@@ -16,7 +16,7 @@ from lcm.writing.deduplication.preference_slots import Preference, atomic_prefer
         ("I hate burgers from McDonalds", None),
         ("I like if from x", Preference("x", ("if",))),
         ("I like tea when it rains from Lipton", Preference("lipton", ("tea",))),
-        ("I like when it rains because of the tea from Lipton", Preference("lipton", ("whenitrains",))),
+        ("I like when it rains from Lipton", Preference("lipton", ("whenitrains",))),
     ],
 )
 def test_a_preference_names_a_brand_and_items(text: str, found: Preference | None) -> None:
