@@ -7,9 +7,12 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 from lcm.javascript import clamp_int, utf16_length
 from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
@@ -35,6 +38,16 @@ def equals_the_boost_of_whole_lives(case: dict[str, Any], found: list[float], ex
 def was_accessed_at_what_is_no_number(case: dict[str, Any]) -> bool:
     """How often, or when last, is not finite."""
     return not all(math.isfinite(float(case[key])) for key in ("access_count", "last_accessed_at_ms"))
+
+
+def is_set_to_what_is_no_number(case: dict[str, Any]) -> bool:
+    return any(math.isnan(float(case[key])) for key in ("reinforcement_factor", "max_half_life_multiplier"))
+
+
+def is_refused_as_a_setting(case: dict[str, Any], found: float, expected: Any) -> None:
+    settings = {key: float(case[key]) for key in ("reinforcement_factor", "max_half_life_multiplier")}
+    with pytest.raises(ValueError, match="got nan"):
+        TimeDecay(**settings)
 
 
 def is_the_half_life_of_accesses_long_forgotten(case: dict[str, Any], found: float, expected: Any) -> None:
