@@ -19,6 +19,7 @@ class Recalled:
     score: float
     cosine: float = 0.0
     role: str = ""
+    """Of who said it; empty where nobody did."""
     scope_class: ScopeClass = "durable"
     confidence: float = 0.0
     index_tier: int | None = None

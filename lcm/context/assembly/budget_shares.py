@@ -88,6 +88,7 @@ class BudgetShares:
         turns: Sequence[Turn],
         tail: RecentTail,
         rules: VersionedRules = "corrected",
+        weighed: Sequence[Turn] | None = None,
     ) -> Shares:
         """Share a budget out.
 
@@ -102,6 +103,7 @@ class BudgetShares:
             turns: the conversation.
             tail: how its tail is chosen.
             rules: `corrected`, or the original's.
+            weighed: the turns with what the choice of the tail counts; None: what they take.
         Raises:
             OversizedHardError: if hard blocks take more than they may, by the corrected rules.
         """
@@ -129,7 +131,7 @@ class BudgetShares:
         claimed = min(soft_budget, sum(soft.shown)) if rules == "corrected" else soft_tokens
         tail_room = max(0.0, memory_tokens - hard_tokens - claimed)
         target = max(tail.target_tokens(memory_tokens), base_tokens)
-        choice = tail.select(turns, min(target, tail_room), tail_room, rules)
+        choice = tail.select(turns if weighed is None else weighed, min(target, tail_room), tail_room, rules)
         tail_tokens = sum(turns[place].tokens for place in range(choice.recent, len(turns)))
         return Shares(memory_tokens, hard_tokens, soft_count, soft_tokens, choice, base_tokens, tail_tokens, ())
 

@@ -34,7 +34,8 @@ class Continuity:
     """Shows hard authored text and the newest turns always, and in what they leave: soft authored text, more turns,
     protected rules, what ranking found, and what was fetched because ranking failed.
 
-    A question about dreams is answered by authored text and dreams alone, where a dream was recalled.
+    A question about dreams is answered by authored text and dreams alone, where a dream was recalled, and by the rules
+    of 1.4.4 where none was.
 
     Budgets are of the parts as they are counted one by one. An estimator for which a whole text is no sum of its parts
     may count the rendered context higher.
@@ -48,6 +49,8 @@ class Continuity:
     | hard text above its share | is refused | is shown with the newest turns alone | likewise |
     | kept from the tail | all that soft text could claim | what soft text takes | likewise |
     | boundary of the tail | one unit is completed | likewise | all that alternates comes along |
+    | a turn is weighed for the tail | as it is shown | likewise | as an entry that was recalled |
+    | what was recovered takes | of its reserve what the budget has left | likewise | its reserve, beyond the budget |
     """
 
     token_estimator: TokenEstimator
@@ -114,8 +117,12 @@ class _Packing:
         self._rules = rules
         self._items = items
         self._is_twice = rules.is_shown_twice
+        self._is_code = rules.rules == "1.4.4"
         messages = [item for item in items if isinstance(item, Message)]
         self._turns = TailTurns(messages, rules.token_estimator, as_entries=self._is_twice)
+        self._weighed = (
+            TailTurns(messages, rules.token_estimator, as_entries=True, source="recalled") if self._is_code else None
+        )
         self._no_turns = TailTurns((), rules.token_estimator, as_entries=self._is_twice)
         self._pricing = Pricing(rules.token_estimator, is_twice=self._is_twice)
         self._hard = [node for node in authored if node.tier == "hard"]
@@ -137,11 +144,12 @@ class _Packing:
             )
             hard = [price.shown for price in self._hard_prices]
             rules = self._rules
-            self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules)
+            weighed = None if is_dream else self._weighed
+            self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules, weighed)
         return turns, self._shared[key]
 
     def context(self, ask: ContextRequest) -> Context:
-        is_dream = asks_for_dreams(ask.prompt) and any(one.kind == "dream" for one in ask.recalled)
+        is_dream = asks_for_dreams(ask.prompt) and (self._is_code or any(one.kind == "dream" for one in ask.recalled))
         turns, shares = self.shared(ask.budget_tokens, is_dream)
         tail = range(shares.tail.recent, len(turns))
         choice = self._choice(ask, is_dream, shares, [turns.messages[place].message_id for place in tail])
@@ -178,7 +186,7 @@ class _Packing:
             return RecallChoice()
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
         room = RecallBudget(shares.memory_tokens, shares.left_tokens, guidance_tokens)
-        rules = RecallRules(self._pricing, self._rules.recovery)
+        rules = RecallRules(self._pricing, self._rules.recovery, overdraws=self._is_code)
         if is_dream:
             return rules.dreams(ask.recalled, room)
         now = ask.asked_at or self._last_instant()

@@ -13,6 +13,8 @@ from lcm.clock import EPOCH
 from lcm.records.context import ContextTier
 
 Section = Literal["authored_context", "recent_session_tail", "elevated_guidance", "recalled_memories"]
+Source = Literal["session", "recalled"]
+"""Where an entry stands: in the recent tail, or among what was recalled."""
 SECTIONS: tuple[Section, ...] = Section.__args__  # type: ignore[attr-defined]
 """In the order in which they take precedence."""
 
@@ -64,7 +66,7 @@ class SectionLine(NamedTuple):
         return f"[{self.label}] {self.body}\n"
 
 
-def entry(text: str, role: str, source: Literal["session", "recalled"]) -> str:
+def entry(text: str, role: str, source: Source) -> str:
     """Wrap what somebody said; nothing in it can close the wrapper. `role` is that of a user or assistant, or none."""
     told = role if role in ("user", "assistant") else "unknown"
     return f'<entry role="{told.translate(_ATTRIBUTE)}" source="{source}">{text.translate(_TEXT)}</entry>'

@@ -53,6 +53,8 @@ class RecallRules(NamedTuple):
 
     pricing: Pricing
     recovery: Recovery
+    overdraws: bool = False
+    """What was recovered takes its whole reserve, also where the budget has less left."""
 
     def dreams(self, answer: Sequence[Recalled], room: RecallBudget) -> RecallChoice:
         """Choose for a question about dreams: nothing but dreams answers it."""
@@ -95,7 +97,8 @@ class RecallRules(NamedTuple):
         left = max(0.0, left - _tokens(recalled))
         taken = {_words(chosen.document) for chosen in (*guidance, *recalled)}
         fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
-        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), min(reserve, left), len(recalled), now)
+        room_left = reserve if self.overdraws else min(reserve, left)
+        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), room_left, len(recalled), now)
         return RecallChoice(guidance, recalled, recovered, signals, reserve)
 
     def _prefix(
@@ -138,9 +141,9 @@ def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[R
 
 
 def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
-    """A document as it is shown; one that nobody said has no role."""
+    """A document as it is shown."""
     context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
-    role = one.role if one.kind in _SPOKEN else ""
+    role = one.role
     if not role and one.kind in _SPOKEN and one.scope_class == "durable":
         role = "user"
     return MemoryText(context_tier, one.text, role, one.created_at)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from lcm.compaction.recent_tail import Turn
 from lcm.context.assembly.clean_up import cleaned, pruned
-from lcm.context.assembly.memory_header import entry
+from lcm.context.assembly.memory_header import Source, entry
 from lcm.context.assembly.pairing import Piece
 from lcm.context.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.context.assembly.shown_items import ShownItems
@@ -22,8 +22,11 @@ _AHEAD = 64
 class TailTurns(Sequence[Turn]):
     """Messages, and what each takes of a budget: as an agent's message, or as an entry."""
 
-    def __init__(self, messages: Sequence[Message], estimator: TokenEstimator, *, as_entries: bool) -> None:
+    def __init__(
+        self, messages: Sequence[Message], estimator: TokenEstimator, *, as_entries: bool, source: Source = "session"
+    ) -> None:
         self.messages = messages
+        self._source = source
         self._estimator = estimator
         self._shown = None if as_entries else ShownItems(messages, estimator, ZoneInfo("UTC"))
         self._entries: dict[int, int] = {}
@@ -62,14 +65,14 @@ class TailTurns(Sequence[Turn]):
     def _entry_tokens(self, place: int) -> int:
         if place not in self._entries:
             places = [at for at in range(max(0, place + 1 - _AHEAD), place + 1) if at not in self._entries]
-            texts = [entry_of(self.messages[at]) for at in places]
+            texts = [entry_of(self.messages[at], self._source) for at in places]
             self._entries.update(zip(places, self._estimator.count(texts), strict=True))
         return self._entries[place]
 
 
-def entry_of(message: Message) -> str:
-    """A message of the session as an entry."""
-    return entry(message.content, message.role, "session")
+def entry_of(message: Message, source: Source = "session") -> str:
+    """A message as an entry."""
+    return entry(message.content, message.role, source)
 
 
 def _bundle(message: Message) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.continuity import Continuity
-from lcm.context.assembly.memory_header import MemoryText, message_text, sections
+from lcm.context.assembly.memory_header import MemoryText, Source, message_text, sections
 from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
@@ -65,7 +65,11 @@ def continuity_partition(case: dict[str, Any]) -> dict[str, Any]:
     collections = case["collections"]
     turns = collections["session_turns"]
     messages = [message_of(turn) for turn in turns]
-    told = {entry_of(m): t["metadata"]["token_estimate"] for m, t in zip(messages, turns, strict=True)}
+    told = {
+        entry_of(message, source): turn["metadata"]["token_estimate"]
+        for message, turn in zip(messages, turns, strict=True)
+        for source in get_args(Source)
+    }
     authored = authored_of(collections)
     assembly = configured(case["config"])
     assembly = replace(assembly, token_estimator=Told(assembly.token_estimator, told))

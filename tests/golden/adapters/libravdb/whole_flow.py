@@ -17,6 +17,7 @@ from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.store.documents import DOCUMENT_SCHEMA
+from lcm.writing.dream.query import asks_for_dreams
 from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.adapters.libravdb.assembly import authored_of, configured, instant, message_of
 from tests.golden.components import component, documents_batch
@@ -37,7 +38,13 @@ FAILURE_KEYS = {
     "recovery_min_top_k": "min_top_k",
     "recovery_min_confidence_mean": "min_mean_confidence",
 }
-SEARCHED = {"session_hits": "memory", "user_hits": "memory", "global_hits": "memory", "elevated_hits": "guidance"}
+SEARCHED = {
+    "session_hits": "memory",
+    "user_hits": "memory",
+    "global_hits": "memory",
+    "elevated_hits": "guidance",
+    "dream_hits": "dream",
+}
 """The collections that are searched, and the kind of their documents: no turn, which only recovery looks for."""
 
 
@@ -76,7 +83,8 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
     assembly = recovering(configured(case["config"]), case["config"])
     shown = assembly.tail_message_ids(messages, case["token_budget"], authored, prompt)
     items = items_of(case, shown)
-    ranking = ranker(case["config"], assembly, items)
+    is_dream = asks_for_dreams(prompt)
+    ranking = ranker(case["config"], assembly, items, is_dream=is_dream)
     recalled = answer(ranking, workspace(case, prompt, items), items)
     ask = ContextRequest(case["token_budget"], prompt, recalled, instant(case["now_ms"]))
     [context] = assembly.assemble(messages, [ask], authored)
@@ -90,7 +98,7 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
         "recovery_triggered": notes["has_failed"],
         "cross_session_recovery": notes["is_elsewhere"],
         "recovery_reserve_tokens": notes["reserve_tokens"],
-        "searches": searches(ranking, context, shown),
+        "searches": searches(ranking, context, shown, is_dream=is_dream),
     }
 
 
@@ -105,7 +113,9 @@ def recovering(assembly: Continuity, config: Mapping[str, Any]) -> Continuity:
     return replace(assembly, recovery=replace(overlay, failure=replace(overlay.failure, **given)))
 
 
-def ranker(config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, "Item"]) -> Ranking:
+def ranker(
+    config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, "Item"], *, is_dream: bool = False
+) -> Ranking:
     made: Ranking = component("ranking=libravdb", "ranking")
     plugin = {CONFIG_KEYS[key]: value for key, value in config.items() if key in CONFIG_KEYS}
     sizes = fusion_settings.pool_sizes(plugin)
@@ -118,7 +128,10 @@ def ranker(config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, 
         name: tiers[item.metadata["cascade_tier"]] for name, item in items.items() if "cascade_tier" in item.metadata
     }
     stages: dict[str, Any] = dict(made.stages)
-    stages["fusion"] = replace(fusion, recency=decay, **fusion_settings.two_pass(plugin), summary_delta=0.0)
+    passes = fusion_settings.two_pass(plugin)
+    if is_dream:  # which the original ranks by cuts of their own
+        passes |= dict.fromkeys(("k1", "k2"), top_k)
+    stages["fusion"] = replace(fusion, recency=decay, **passes, summary_delta=0.0)
     stages["hops"] = replace(stages["hops"], **plugin_settings.hops(plugin))
     stages["recovery"] = replace(
         stages["recovery"],
@@ -236,11 +249,15 @@ def answer(ranking: Ranking, batch: Batch, items: Mapping[str, Item]) -> list[Re
     ]
 
 
-def searches(ranking: Ranking, context: Context, shown: Sequence[str]) -> list[dict[str, Any]]:
+def searches(
+    ranking: Ranking, context: Context, shown: Sequence[str], *, is_dream: bool = False
+) -> list[dict[str, Any]]:
     """Which collections the original would have searched, by the settings of our parts."""
     notes, source, fetch = context.notes, ranking.source, ranking.stages["recovery"]
     if notes["degraded"]:
         return []
+    if is_dream:
+        return [{"collection": "dream:UID", "k": source.dream_pool_size, "exclude": []}]  # type: ignore[attr-defined]
     found = [
         {"collection": "session:SID", "k": source.session_pool_size, "exclude": list(shown)},  # type: ignore[attr-defined]
         {"collection": "user:UID", "k": source.durable_pool_size, "exclude": []},  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from lcm.compaction.recent_tail import RecentTail
 from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import MemoryText, closing, opening, sections
+from lcm.context.assembly.tail_turns import entry_of
 from lcm.errors import LcmError
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
@@ -142,9 +143,10 @@ def test_a_rule_is_not_recalled_again_as_a_message() -> None:
     assert [item.item_id for item in context.items] == ["g"]
 
 
-def test_a_summary_is_nobodys_words() -> None:
-    [context] = PLAIN.assemble([], [ContextRequest(1000, "k", [recalled("s", "told", "summary", role="user")])])
-    assert '<entry role="unknown" source="recalled">told</entry>' in context.system_note
+def test_a_summary_is_nobodys_words_but_where_its_record_names_a_role() -> None:
+    for role, shown in (("", "unknown"), ("user", "user")):
+        [context] = PLAIN.assemble([], [ContextRequest(1000, "k", [recalled("s", "told", "summary", role=role)])])
+        assert f'<entry role="{shown}" source="recalled">told</entry>' in context.system_note
 
 
 def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone() -> None:
@@ -163,6 +165,36 @@ def test_a_question_about_dreams_is_answered_as_any_other_where_no_dream_is_reca
     )
     assert [item.item_id for item in dreaming.items] == ["u2", "a2", "g", "m"]
     assert dreaming == awake
+
+
+def test_the_code_of_the_original_has_no_answer_but_dreams_to_a_question_about_them() -> None:
+    found = [recalled("m"), recalled("g", kind="guidance")]
+    [dreaming] = ORIGINAL.assemble(TALK, [ContextRequest(1000, "what did I dream?", found)], [node("hard", "h", "h")])
+    assert [item.item_id for item in dreaming.items] == ["h"]
+
+
+def test_the_code_of_the_original_weighs_a_turn_as_if_it_were_recalled() -> None:
+    """Its entry is longer by a character, "recalled" for "session": at a multiple of four characters by a token."""
+    talk = [user("x" * (4 * 10 - len('<entry role="user" source="session"></entry>') % 4), f"u{i}") for i in range(3)]
+    of_one = Utf16Units().count([entry_of(talk[0])])[0]
+    assert Utf16Units().count([entry_of(talk[0], "recalled")]) == [of_one + 1]
+    for more, shown in ((0, 1), (1, 2)):
+        tail = RecentTail(min_turns=1, budget_tokens=2 * of_one + 2 * more, budget_fraction=None)
+        for rules, turns in (("original", 2), ("1.4.4", shown)):
+            assembly = replace(ORIGINAL, tail=tail, rules=rules)
+            assert len(assembly.tail_message_ids(talk, 10_000)) == turns
+
+
+def test_the_code_of_the_original_recovers_by_its_reserve_whatever_is_left() -> None:
+    talk = [user("x" * 150, f"u{i}") for i in range(4)]
+    vague = [recalled(f"s{i}", "told", "summary", role="", confidence=0.1, score=0.4) for i in range(4)]
+    lost = recalled("lost", "said long ago, and lost", is_recovered=True, scope_class="session")
+    budget = 4 * (4 * Utf16Units().count([entry_of(talk[0])])[0] + 1)  # one token is left beside the turns
+    shown = {}
+    for rules in ("original", "1.4.4"):
+        assembly = replace(ORIGINAL, recovery=RawTurnRecovery(Wide()), rules=rules)
+        shown[rules] = ids(assembly.assemble(talk, [ContextRequest(budget, "key", [*vague, lost])])[0], "recovered")
+    assert shown == {"original": [], "1.4.4": ["lost"]}
 
 
 def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_does_not() -> None:
