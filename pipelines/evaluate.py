@@ -9,6 +9,7 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
   lcm evaluate ~/sessions questions.jsonl       your own sessions and questions: dataset=own
   lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
   --cfg job                                     show the composed configuration; --resolve: with references worked out
+  --explain                                     show which part reads which key, and which keys nothing reads
   --config-dir FOLDER                           look for choices in this folder too
   --debug                                       show the traceback of an error
 
@@ -21,20 +22,34 @@ from omegaconf import DictConfig
 
 from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
-from pipelines.config.building import refuse_unused
+from pipelines.config.building import as_written, refuse_unused
 from pipelines.config.command_line import Command, claimed
-from pipelines.steps.point import experiment_of, measured, parts_of
+from pipelines.config.idle import idle_note
+from pipelines.config.readers import keys_unread, parts_read
+from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.sweep import sweep
-from pipelines.views.terminal import log_and_report, progress, show_run
+from pipelines.views.readers_table import show_readers
+from pipelines.views.terminal import log_and_report, progress, say, show_run
 
 
 def main(command: Command) -> int:
     """`lcm evaluate [PATH ... QUESTIONS] [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
     if command.is_multirun:
         return sweep(command)
+    if command.is_explained:
+        return explain(command.config)
     refuse_unused(command.config, command.overrides)
     with claimed(command) as folder:
         evaluate(command.config, folder.absolute())
+    return 0
+
+
+def explain(config: DictConfig) -> int:
+    """Show what reads the keys of a configuration; returns the exit code."""
+    plain = as_written(config)
+    show_readers(parts_read(plain, READ), keys_unread(plain, READ))
+    if note := idle_note(config):
+        say(note)
     return 0
 
 

@@ -122,6 +122,11 @@ def identity(config: DictConfig) -> dict[str, Any]:
     return {**settings, "measures": measures}
 
 
+def as_written(config: DictConfig) -> dict[str, Any]:
+    """The configuration as plain data, its references as they are written."""
+    return OmegaConf.to_container(config)  # type: ignore[return-value]
+
+
 def resolved_text(config: DictConfig) -> str:
     return OmegaConf.to_yaml(config, resolve=True)
 
@@ -139,7 +144,7 @@ def refuse_unused(
     Raises:
         LcmError: naming every such override and part.
     """
-    plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
+    plain = as_written(config)
     found = [*unused.unread(plain, overrides, pipeline, roots)] if roots else []
     found += unused.problems(plain, overrides, slots())
     if found:

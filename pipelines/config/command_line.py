@@ -36,6 +36,8 @@ class Command:
     look: str | None = None
     """The part of the configuration that is to be shown rather than run: job, hydra or all."""
     is_look_resolved: bool = False
+    is_explained: bool = False
+    """Which part reads which key is to be shown, and nothing run."""
     pipeline: str = EVALUATE
     """Whose configuration it is."""
     words: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
     parser.add_argument("--resolve", action="store_true")
+    parser.add_argument("--explain", action="store_true")
     parser.add_argument("--multirun", "-m", action="store_true")
     parser.add_argument("--config-dir", "-cd")
     try:
@@ -97,6 +100,8 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         raise LcmError(f"{error}; `lcm {pipeline} --help` tells more") from error
     if unknown:
         raise LcmError(f"no such option: {unknown[0]!r}; `lcm {pipeline} --help` tells more")
+    if found.explain and (found.multirun or found.cfg or own is not None or pipeline != EVALUATE):
+        raise LcmError("--explain is about one run of `lcm evaluate`: leave the other command, -m or --cfg out")
     if own is None:
         told = CommandArguments(
             (), {}, tuple(written_out(found.arguments) if pipeline == EVALUATE else found.arguments)
@@ -115,6 +120,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         is_multirun=found.multirun,
         look=found.cfg,
         is_look_resolved=found.resolve,
+        is_explained=found.explain,
         pipeline=pipeline,
         words=told.words,
         own=told.settings,

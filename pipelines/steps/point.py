@@ -24,6 +24,8 @@ from pipelines.config.idle import idle_note
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
+READ = (*PARTS, "cache", "judgements")
+"""Those, and what is read beside them: whatever else there is acts by what one of these refers to."""
 
 
 def parts_of(config: DictConfig) -> dict[str, Any]:

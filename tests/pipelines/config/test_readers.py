@@ -1,0 +1,145 @@
+"""Readers: each key of a configuration is read by a part, or nothing depends on it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from pipelines.config import conf_folder
+from pipelines.config.building import as_written
+from pipelines.config.composition import composed_whole, without_hydra
+from pipelines.config.readers import UnreadKey, keys_unread, parts_read
+from pipelines.steps.point import READ
+from tests.pipelines.conftest import Lcm
+from tests.support.component_results import outcome
+from tests.support.composing import composed
+from tests.support.knobs.knob import KNOBS
+
+SYSTEMS = ["ranking=hybrid", *(f"system={name}" for name in conf_folder.groups()["system"])]
+"""The defaults, and every preset of a system."""
+PLAIN = ("embedder=hashing", "arms=none", "tracking=none", "measures=retrieval", "cache=false")
+BY_NAME = {str(knob): knob for knob in KNOBS}
+
+
+def unread(*overrides: str) -> dict[str, UnreadKey]:
+    return {one.key: one for one in keys_unread(as_written(composed(list(overrides))), READ)}
+
+
+def read_by(*overrides: str) -> dict[str, str]:
+    parts = parts_read(as_written(composed(list(overrides))), READ)
+    return {key: part.name for part in parts for key in part.keys}
+
+
+def leaves(node: Any, path: str = "") -> set[str]:
+    if not isinstance(node, dict) or not node:
+        return set() if isinstance(node, str) and node in REFERENCES else {path}
+    return {
+        leaf
+        for name, child in node.items()
+        if name != "_target_"
+        for leaf in leaves(child, f"{path}.{name}" if path else name)
+    }
+
+
+REFERENCES = {f"${{{group}}}" for group in conf_folder.groups()} | {"${tracking}", "${...tags}"}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_key_is_read_or_told(system: str) -> None:
+    config = composed([system])
+    told, read = unread(system), read_by(system)
+    assert not told.keys() & read.keys()
+    assert told.keys() | read.keys() == leaves(as_written(config))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_key_that_is_read_is_a_knob_that_the_knob_test_turns(system: str) -> None:
+    choices = composed_whole([system]).hydra.runtime.choices
+    own = {
+        key
+        for part in parts_read(as_written(composed([system])), READ)
+        for key, value in part.keys.items()
+        if not str(value).startswith("${")
+    }
+    assert {key for key in own if knob_of(key, choices) not in BY_NAME} == set()
+
+
+def knob_of(key: str, choices: Mapping[str, str]) -> str:
+    """The knob test's name of a key."""
+    for place, choice in choices.items():
+        group, _, package = place.partition("@")
+        if package and key.startswith(f"{package}."):
+            return f"{group}/{choice}:{key.removeprefix(f'{package}.')}"
+    group, _, path = key.partition(".")
+    if group == "measures":
+        return f"measures/{path.partition('.')[0]}:{path}"
+    return f"{group}/{choices[group]}:{path}" if group in choices else f"config:{key}"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_no_number_depends_on_a_key_that_nothing_reads(system: str, tmp_path: Path) -> None:
+    overrides = [system, *PLAIN]
+    whole = composed_whole(overrides)
+    choices = dict(whole.hydra.runtime.choices)
+    config = without_hydra(whole)
+    before, idle = outcome(config), keys_unread(as_written(config), READ)
+    for one in idle:
+        OmegaConf.update(config, one.key, BY_NAME[knob_of(one.key, choices)].another(tmp_path), force_add=True)
+    after = outcome(config)
+    assert after.run.equals(before.run)
+    assert after.values.equals(before.values)
+
+
+def test_a_key_that_nothing_reads_is_told_with_its_reason() -> None:
+    assert unread()["summarizer.coverage"].reason == "no part takes it up"
+    assert unread("++nothing.reads=3")["nothing.reads"].reason == "no part takes it up"
+    without = unread("decay=weibull", "ranking.stages.decay=null")
+    assert without["decay.recency_half_life_days"].reason == "no part takes it up"
+    short = unread("reranker=cosine", "ranking.order=[dense_score,lexical_score,fusion]")
+    assert short["reranker.window"].reason == "taken up by ranking.stages.reranker alone, which nothing reads"
+    assert short["ranking.stages.limit.n"].reason.startswith("of a stage, a path or an order of the ranking")
+    assert unread()["ranking.stages.recovery.session_k"].reason == "NoRecovery leaves recovery without work"
+    assert "ranking.stages.recovery.session_k" not in unread("recovery=libravdb")
+    ours = unread("system=lancedb_pro", "ranking.mode=vector")
+    assert {"fusion.dense_weight", "source.dense_pool_size", "ranking.hybrid.orders.code"} <= ours.keys()
+    assert "ranking.vector.orders.code" in ours, "another order is chosen"
+    assert "ranking.vector.orders.description" not in ours
+
+
+def test_a_key_is_read_by_the_part_whose_setting_it_is() -> None:
+    read = read_by(
+        "ranking=unified", "decay=weibull", "compaction=lossless", "+fusion.weights={}", "fusion=reciprocal_rank"
+    )
+    assert read["decay.beta_core"] == "Weibull"
+    assert read["fusion.k"] == "ReciprocalRank"
+    assert read["summarizer.coverage"] == "Extractive"
+    assert read["ranking.stages.words.window"] == "WordEvidence"
+    assert read["embedder.precision"] == "MiniLM"
+    assert read["cache"] == "lcm evaluate"
+
+
+def test_a_part_says_where_it_is_taken_up() -> None:
+    parts = {part.written: part for part in parts_read(as_written(composed(["ranking=unified"])), READ)}
+    assert parts["embedder"].taken_by == [
+        "memory.embedder",
+        "memory.ranking.stages.vectors.embedder.embedder",
+        "memory.ranking.stages.likeness.embedder.embedder",
+    ]
+
+
+def test_explain_shows_it_and_runs_nothing(lcm: Lcm) -> None:
+    finished = lcm("evaluate", "--explain", "ranking=lancedb_pro", "ranking.mode=vector")
+    assert finished.code == 0, finished.stderr
+    assert "│ ranking.vector.source.pool_size " in finished.stdout
+    assert "keys that nothing reads" in finished.stdout
+    assert "│ fusion.floor_ratio " in finished.stdout.partition("keys that nothing reads")[2]
+    assert list(finished.place.iterdir()) == []
+
+
+@pytest.mark.parametrize("others", [["-m"], ["--cfg", "job"]])
+def test_explain_is_about_one_run(lcm: Lcm, others: list[str]) -> None:
+    assert "--explain is about one run of `lcm evaluate`" in lcm("evaluate", "--explain", *others).stderr
+    assert "--explain is about one run of `lcm evaluate`" in lcm("tune", "--explain").stderr
