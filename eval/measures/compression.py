@@ -4,6 +4,7 @@ Tokens are those of the messages' and summaries' words, by the estimator that al
 
 - `raw_tokens`: of all messages of the conversation. `context_tokens`: of what stands in its context.
 - `ratio` = raw_tokens / context_tokens: 1 where nothing was compacted. `tokens_saved` is their difference.
+- `summaries_by_depth`: how many there are of each depth, leaves first; one number each in the totals, `depth_0` and on.
 - `depth`: of the deepest summary, leaves 0; null without one. `fanout`: mean number of sources of a summary.
 - `recoverability`: the share of messages that expanding the context reaches; messages that a rule took out of the
   context (a new session, a heartbeat) are counted apart, as `retired`: search finds those.
@@ -11,6 +12,7 @@ Tokens are those of the messages' and summaries' words, by the estimator that al
 - `confidence`: mean over summaries, each its maker's own; makers' confidences cannot be compared with one another.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import polars as pl
@@ -32,6 +34,7 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "ratio": pl.Float64(),
     "tokens_saved": pl.Int64(),
     "summaries": pl.Int64(),
+    "summaries_by_depth": pl.List(pl.Int64()),
     "depth": pl.Int64(),
     "fanout": pl.Float64(),
     **{level: pl.Int64() for level in LEVELS},
@@ -73,7 +76,7 @@ def totals(conversations: pl.DataFrame) -> dict[str, float]:
     """One number each for all conversations: sums, the ratio of sums, and means over summaries or messages."""
     if conversations.is_empty():
         return {}
-    total = conversations.sum().row(0, named=True)
+    total = conversations.drop("summaries_by_depth").sum().row(0, named=True)
     made = total["summaries"]
     found: dict[str, float] = {
         "ratio": total["raw_tokens"] / max(1, total["context_tokens"]),
@@ -87,6 +90,8 @@ def totals(conversations: pl.DataFrame) -> dict[str, float]:
         for name in ("fanout", "confidence"):
             found[name] = (weighted[name] * weighted["summaries"]).sum() / made
         found |= {level: total[level] for level in LEVELS}
+        for depth in range(int(found["depth"]) + 1):
+            found[f"depth_{depth}"] = conversations["summaries_by_depth"].list.get(depth, null_on_oob=True).sum()
     return found
 
 
@@ -105,6 +110,7 @@ def _conversation(
         retired = ({*gone, *messages_beneath(connection, gone)} & said) - found
     lost = said - found - retired
     levels = dict(summaries.group_by("level").len().iter_rows())
+    by_depth = Counter(summaries["depth"].to_list())
     return {
         "conversation_id": conversation_id,
         "messages": len(messages),
@@ -114,6 +120,7 @@ def _conversation(
         "ratio": raw / max(1, shown),
         "tokens_saved": raw - shown,
         "summaries": len(summaries),
+        "summaries_by_depth": [by_depth[depth] for depth in range(max(by_depth, default=-1) + 1)],
         "depth": summaries["depth"].max(),
         "fanout": summaries["sources"].mean(),
         **{level: levels.get(level, 0) for level in LEVELS},

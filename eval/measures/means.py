@@ -102,5 +102,7 @@ def entry(row: Mapping[str, float]) -> Entry:
 
 
 def written(value: float, is_cost: bool) -> str:
-    """A mean as tables have it: three places; a cost above 5 as a whole number."""
+    """A mean as tables have it: three places; a cost above 5 as a whole number, and a count as it is."""
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.0f}" if is_cost and value > WHOLE_FROM else f"{value:.3f}"

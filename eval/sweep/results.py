@@ -8,10 +8,16 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.measures.means import written
+from eval.measures.means import Entry, written
 from eval.measures.measure import Direction
 
 _QUANTILES = ("p50_ms", "p95_ms")
+
+RATIO, CONFIDENCE = "ratio", "confidence"
+"""How much smaller all contexts are, and how sure the makers of their summaries."""
+DECIDED = ("admitted", "created")
+"""Shares of the candidates that were judged: not refused by admission; stored as documents of their own."""
+_REFUSED = ("reject", "fail")
 
 HAYSTACK = "replay.distractors"
 """The swept key that makes haystacks larger."""
@@ -48,8 +54,30 @@ class PointResult:
         counts = self.summary["counts"]
         return float(counts.get("messages_a_query", counts["messages"] / counts["workspaces"]))
 
+    @property
+    def parts(self) -> Mapping[str, Entry]:
+        """What became of contexts and candidates, in the form of measures, none of them better or worse; empty where
+        nothing was folded or judged."""
+        summary = self.summary or {}
+        done, decided = summary.get("compression") or {}, summary.get("decisions") or {}
+        found: dict[str, float | None] = {}
+        if done.get("summaries"):
+            depths = (name for name in done if name.startswith("depth_"))
+            found = {name: done[name] for name in (RATIO, CONFIDENCE, *depths)}
+        elif done and summary["counts"].get("contexts"):
+            found = {RATIO: done[RATIO]}
+        if total := sum(decided.values()):
+            refused = sum(decided.get(action, 0) for action in _REFUSED)
+            found |= dict(zip(DECIDED, (1 - refused / total, decided.get("create", 0) / total), strict=True))
+        return {name: {"value": value, "n": None, "low": None, "high": None} for name, value in found.items()}
+
+    @property
+    def told(self) -> Mapping[str, Entry]:
+        """Measures of queries, and those of parts."""
+        return {**self.parts, **(self.measures or {})}
+
     def value(self, measure: str) -> float | None:
-        entry = (self.measures or {}).get(measure)
+        entry = self.told.get(measure)
         return None if entry is None else entry["value"]
 
 
@@ -57,6 +85,14 @@ def best(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value that any point reached."""
     values = [value for value in (result.value(measure) for result in results) if value is not None]
     return None if not values else min(values) if is_cost(results, measure) else max(values)
+
+
+def marked(results: Sequence[PointResult], measure: str) -> float | None:
+    """The best value, where it tells points apart; None of a measure by which all are equal, or none is better."""
+    if not any(measure in (result.measures or {}) for result in results):
+        return None
+    values = [result.value(measure) for result in results if result.summary is not None]
+    return None if len(values) > 1 and len(set(values)) == 1 else best(results, measure)
 
 
 def is_cost(results: Sequence[PointResult], measure: str) -> bool:
@@ -95,6 +131,8 @@ def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     for name in measured:
         for part, column in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
             columns[column] = [((result.measures or {}).get(name) or {}).get(part) for result in results]
+    for name in dict.fromkeys(name for result in results for name in result.parts):
+        columns.setdefault(name, [result.value(name) for result in results])
     if HAYSTACK in swept:
         columns["messages_a_query"] = [result.messages_a_query for result in results]
     times = [_times(result) for result in results]
@@ -112,8 +150,8 @@ def numbers(texts: Sequence[str | None]) -> list[float] | None:
     return found if len(found) == len(texts) and all(map(math.isfinite, found)) else None
 
 
-def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str) -> str:
-    """The table of a sweep; the best of each measure in bold."""
+def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str, notes: Sequence[str] = ()) -> str:
+    """The table of a sweep; the best of each measure in bold; `notes` stand below it."""
     label = generated_labels(results)
     lines = [
         f"# {title}",
@@ -122,7 +160,7 @@ def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str
         f"| | point | {' | '.join(measures)} |",
         f"|--:|---|{'--:|' * len(measures)}",
     ]
-    tops = {name: best(results, name) for name in measures}
+    tops = {name: marked(results, name) for name in measures}
     for i, result in enumerate(results):
         if result.measures is None:
             cells = ["-"] * len(measures)
@@ -130,7 +168,8 @@ def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str
             cells = [_cell(result.value(name), tops[name], is_cost(results, name)) for name in measures]
         lines.append(f"| {i} | `{_in_a_cell(result.label)}` | {' | '.join(cells)} |")
     failed = [(i, result) for i, result in enumerate(results) if result.error is not None]
-    lines += ["", *(f"- point {i} failed: {_in_a_cell(str(result.error))}" for i, result in failed)]
+    lines += ["", *(f"- {_in_a_cell(note)}" for note in notes)]
+    lines += [*(f"- point {i} failed: {_in_a_cell(str(result.error))}" for i, result in failed)]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
+from eval.sweep.changed import why_equal
 from eval.sweep.paired import PAIRED, paired
 from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
@@ -38,13 +39,16 @@ def write_sweep(
     pairs.write_parquet(folder / PAIRED)
     finished = [result for result in results if result.summary is not None]
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
-    write_whole(folder / TABLE, markdown(results, measures, title) + paired_markdown(pairs))
+    equal = why_equal(results)
+    write_whole(folder / TABLE, markdown(results, measures, title, equal) + paired_markdown(pairs))
+    of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
-        (name for name in measures if not is_cost(results, name)), key=lambda name: _PLOTTED_FIRST not in name
+        (name for name in measures if name in of_queries and not is_cost(results, name)),
+        key=lambda name: _PLOTTED_FIRST not in name,
     )
     if not plot(results, shares, folder / PLOT):
         (folder / PLOT).unlink(missing_ok=True)
-    tops = {name: best(results, name) for name in measures}
+    tops = {name: best(results, name) for name in measures if name in of_queries}
     swept: dict[str, dict[str, None]] = {}
     for result in results:
         for key, value in result.settings.items():
@@ -66,7 +70,9 @@ def write_sweep(
             "overrides": " ".join(override for override in wanted[0] if override in common)[:_LONGEST_TAG],
             **{f"swept/{key}": ",".join(values)[:_LONGEST_TAG] for key, values in swept.items()},
             **({"generated_questions": label} if label else {}),
+            **({"equal_points": " ".join(equal)[:_LONGEST_TAG]} if equal else {}),
         },
+        "notes": equal,
         "points": told,
     }
     write_json(folder / SUMMARY, summary)

@@ -88,7 +88,7 @@ def sweep(command: Command) -> int:
             )
             return _INTERRUPTED
         results = _results(points, folder, failed)
-        compared = compared_by([result.measures for result in results if result.measures])
+        compared = compared_by(results)
         write_sweep(folder, results, compared, multirun.points)
         show_points(results, folder)
         where, unlogged = logs.finish()

@@ -32,8 +32,9 @@ from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.sweep.changed import changed_measures, why_equal
 from eval.sweep.paired import CONFIDENCE, PAIRED, gap_cells
-from eval.sweep.results import PointResult, best, generated_labels, is_cost
+from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
@@ -223,9 +224,10 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
     done = summary.get("compression") or {}
     if done.get("summaries"):
         levels = ", ".join(f"{done[level]:g} {level}" for level in LEVELS if done[level])
+        by_depth = " / ".join(f"{done[f'depth_{depth}']:g}" for depth in range(int(done["depth"]) + 1))
         out.print(
             f"compaction: {done['ratio']:.2f} times smaller, {done['tokens_saved']:,.0f} tokens saved; "
-            f"{done['summaries']:g} summaries ({levels}), depth {done['depth']:g}, mean fanout {done['fanout']:.1f}, "
+            f"{done['summaries']:g} summaries ({levels}; by depth {by_depth}), mean fanout {done['fanout']:.1f}, "
             f"mean confidence {done['confidence']:.2f}; {done['recoverability']:.1%} of the messages can be reached",
             highlight=False,
         )
@@ -250,18 +252,21 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
 def show_points(results: Sequence[PointResult], folder: Path) -> None:
     """One row for each point of a sweep, the best of each measure marked; a point without measures did not finish."""
     out = console()
-    finished = [result.measures for result in results if result.measures is not None]
+    finished = [result for result in results if result.summary is not None]
+    equal = why_equal(results)
     if finished:
-        names = compared_by(finished)
-        rows = {f"{i} {result.label}": result.measures or {} for i, result in enumerate(results)}
-        tops = {name: best(results, name) for name in names}
-        title = _labelled("the system, by point; * = best", generated_labels(results))
+        names = compared_by(results)
+        rows = {f"{i} {result.label}": result.told for i, result in enumerate(results)}
+        tops = {name: marked(results, name) for name in names}
+        title = _labelled(f"the system, by point{'' if equal else '; * = best'}", generated_labels(results))
         costs = [name for name in names if is_cost(results, name)]
         _print_table(out, "point", rows, names, title, costs, tops)
     if searched := point_rows([result.summary for result in results]):
         show_table(("point", *INDEX_HEADINGS), searched, INDEX_HEADINGS[1:])
-    if (folder / PAIRED).is_file():
+    if not equal and (folder / PAIRED).is_file():
         _show_paired(pl.read_parquet(folder / PAIRED), generated_labels(results))
+    for note in equal:
+        say(f"note: {note}")
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
@@ -269,8 +274,9 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
 
 
 def _show_paired(rows: pl.DataFrame, label: str) -> None:
-    """Points against the best of them: by the measures of `PAIRED_MEASURES`, else by the first."""
-    there = rows["measure"].unique(maintain_order=True).to_list()
+    """Points against the best of them: by the measures of `PAIRED_MEASURES` that tell them apart, else by the first that
+    does."""
+    there = rows.filter(pl.col("difference") != 0)["measure"].unique(maintain_order=True).to_list()
     chosen = [name for name in there if name.removeprefix("session.") in PAIRED_MEASURES] or there[:1]
     if not chosen:
         return
@@ -297,12 +303,15 @@ def _labelled(title: str, label: str) -> str:
     return f"{title}; {label}" if label else title
 
 
-def compared_by(points: Sequence[Measures]) -> list[str]:
-    """The measures that points are compared by: those of a run's table that all have, and what contexts retain."""
+def compared_by(results: Sequence[PointResult]) -> list[str]:
+    """The measures that points are compared by: those that the swept part changes, then those of a run's table that all
+    have, and what contexts retain."""
+    points = [result.measures for result in results if result.measures]
     if not points:
         return []
     names = [*_shown(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
-    return [name for name in dict.fromkeys(names) if all(name in measures for measures in points)]
+    usual = [name for name in names if all(name in measures for measures in points)]
+    return list(dict.fromkeys([*changed_measures(results), *usual]))
 
 
 def _shown(measures: Measures) -> list[str]:
@@ -372,7 +381,7 @@ def _cell(
     if entry is None or entry["value"] is None:
         return "-"
     star = "*" if entry["value"] == top else ""
-    own = "" if entry["n"] == n else f" n={entry['n']:g}"
+    own = "" if entry["n"] in (n, None) else f" n={entry['n']:g}"
     mean = f"{written(entry['value'], is_cost)}{star}"
     is_whole = is_cost and entry["value"] > WHOLE_FROM
     if is_whole or not with_interval or entry["low"] is None or entry["high"] is None:

@@ -63,7 +63,7 @@ def test_a_sweep_tells_it_and_of_which_points(run: Path, tmp_path: Path, capsys:
     asked = {**summary, "dataset": dataset().identity()}
     points = [PointResult(name, f"limit={name}", {"limit": name}, summary) for name in ("1", "2")]
     show_points(points, tmp_path)
-    assert f"* = best; {LABEL}" in capsys.readouterr().out
+    assert f"the system, by point; {LABEL}" in capsys.readouterr().out
     write_sweep(tmp_path, points, ["recall@10"], [["limit=1"], ["limit=2"]])
     assert f"**{LABEL}**" in (tmp_path / TABLE).read_text()
     assert entry.tags(read_summary(tmp_path))["generated_questions"] == HOW

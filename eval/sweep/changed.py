@@ -1,0 +1,86 @@
+"""What the swept keys of a sweep change: the measures that show it, and why it may be that none does."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from eval.experiment.run_folder import sections
+from eval.measures.names import kind_of
+from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
+
+FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
+SHOWING = ("assembly", "authored")
+WRITING = ("extraction", "annotation", "admission", "deduplication")
+PRESETS = ("system", "experiment", "replay")
+"""Of many parts at once: what they change is told by what became of the points."""
+
+_RETAINED, _EXPANSIONS = "retained", "expansions"
+
+
+def changed_measures(results: Sequence[PointResult]) -> list[str]:
+    """The measures that show what was swept, most telling first, of those that a table has not got by itself: of what
+    folds, the ratio, the summaries' confidence, how many there are of each depth, what contexts retain and how deep one
+    must expand; of what is written, the share of candidates that was stored. Rankings are in every table."""
+    swept = {key.partition(".")[0] for result in results for key in result.settings}
+    parts = list(dict.fromkeys(name for result in results for name in result.parts))
+    measured = list(dict.fromkeys(name for result in results for name in result.measures or {}))
+    folded = [name for name in parts if name not in DECIDED]
+    shown = [
+        name
+        for kind in (_RETAINED, _EXPANSIONS)
+        for name in sorted((name for name in measured if kind_of(name) == kind), key=_budget)
+    ]
+    found: list[str] = []
+    if swept.intersection(WRITING):
+        found += [name for name in parts if name in DECIDED]
+    is_folding = bool(swept.intersection(FOLDING))
+    finished = [result for result in results if result.summary is not None]
+    if swept.intersection(PRESETS) and all(CONFIDENCE in result.parts for result in finished):
+        is_folding = True
+    if is_folding:
+        found += folded
+    if is_folding or swept.intersection(SHOWING):
+        found += shown
+    return found
+
+
+def why_equal(results: Sequence[PointResult]) -> list[str]:
+    """That all finished points are equal by everything that was measured, and why that may be; empty where they are
+    not, or fewer than two finished."""
+    finished = [result for result in results if result.summary is not None]
+    if len(finished) < 2 or any(_found(one) != _found(finished[0]) for one in finished[1:]):
+        return []
+    swept = list(dict.fromkeys(key for result in results for key in result.settings))
+    told = f"all {len(finished)} points are equal by every measure, so none is best"
+    return [
+        f"{told}: {', '.join(swept)} changed nothing here",
+        *_reasons(swept, [result.summary or {} for result in finished]),
+    ]
+
+
+def _reasons(swept: Iterable[str], summaries: Sequence[Any]) -> list[str]:
+    groups = {key.partition(".")[0] for key in swept}
+    counts = [summary.get("counts") or {} for summary in summaries]
+    reasons = []
+    if groups.intersection(FOLDING):
+        if not any(one.get("contexts") for one in counts):
+            reasons.append("nothing is compacted in any point: choose compaction=lossless or another")
+        elif not any(one.get("contexts_compacted") for one in counts):
+            told = next(
+                (f"; point 0: {flag}" for flag in summaries[0].get("flags") or [] if "contexts compacted" in flag), ""
+            )
+            reasons.append(f"no context reached what triggers compaction, in any point{told}")
+    if groups.intersection(WRITING) and not any(summary.get("decisions") for summary in summaries):
+        reasons.append("no candidate was judged in any point: choose an admission or a deduplication")
+    flags = [summary.get("flags") or [] for summary in summaries]
+    of_all = [flag for flag in flags[0] if all(flag in other for other in flags[1:])]
+    reasons += [f"each point notes: {flag}" for flag in of_all if any(group in flag for group in groups)]
+    return reasons or ["no run notes why"]
+
+
+def _budget(measure: str) -> int:
+    return int(measure.partition("@")[2])
+
+
+def _found(result: PointResult) -> Any:
+    summary = result.summary or {}
+    return summary.get("measures"), sections(summary), summary.get("decisions")

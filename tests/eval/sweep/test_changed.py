@@ -1,0 +1,108 @@
+"""What a table of points shows of the part that was swept, and what is said where all points are equal."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.sweep.changed import changed_measures, why_equal
+from eval.sweep.results import PointResult, frame, markdown, marked
+from eval.sweep.sweep_folder import write_sweep
+from pipelines.views.terminal import compared_by, show_points
+
+NAMES = ("recall@10", "retained@2000", "retained@1000", "expansions@1000")
+FOLDED = {"ratio": 3.5, "confidence": 0.5, "summaries": 7, "depth": 1, "depth_0": 5, "depth_1": 2}
+FULL = "0 of 4 contexts compacted; the largest had 812 of the 6,000 tokens that trigger it"
+
+
+def point(key: str, value: str, recall: float = 0.5, **sections: Any) -> PointResult:
+    measures = {name: {"value": recall, "n": 3, "low": recall, "high": recall} for name in NAMES}
+    summary = {"measures": measures, "counts": {"messages": 8, "workspaces": 1}, **sections}
+    return PointResult(f"{key}{value}", f"{key}={value}", {key: value}, summary)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("compaction.budget_tokens", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
+        ("summarizer", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
+        ("experiment", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
+        ("assembly.eviction", ["retained@1000", "retained@2000", "expansions@1000"]),
+        ("admission.reject_threshold", ["admitted", "created"]),
+        ("fusion.dense_weight", []),
+    ],
+)
+def test_a_table_begins_with_what_the_swept_part_changes(key: str, shown: list[str]) -> None:
+    decided = {"create": 6, "merge": 1, "reject": 3}
+    points = [point(key, value, float(value), compression=FOLDED, decisions=decided) for value in "12"]
+    assert changed_measures(points)[: len(shown)] == shown
+    assert compared_by(points)[: len(shown)] == shown
+    assert "recall@10" in compared_by(points)
+    (first, _) = points
+    assert (first.value("ratio"), first.value("depth_1")) == (3.5, 2)
+    assert first.value("admitted") == 1 - 3 / 10
+    assert first.value("created") == 6 / 10
+
+
+def test_a_system_that_does_not_fold_leaves_a_sweep_of_systems_as_it_is() -> None:
+    mixed = [point("system", "a", compression=FOLDED), point("system", "b", compression={"ratio": 1.0})]
+    assert changed_measures(mixed) == []
+
+
+def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
+    points = [point("compaction.budget_tokens", value, float(value), compression=FOLDED) for value in "12"]
+    assert frame(points)["ratio"].to_list() == [3.5, 3.5]
+    assert "ratio.low" not in frame(points).columns
+    assert marked(points, "ratio") is None
+    assert marked(points, "recall@10") == 2.0
+    line = markdown(points, ["ratio", "depth_0", "recall@10"], "title").splitlines()[-1]
+    assert line == "| 1 | `compaction.budget_tokens=2` | 3.500 | 5 | **2.000** |"
+
+
+def test_a_measure_by_which_all_points_are_equal_has_no_best() -> None:
+    assert marked([point("a", "1"), point("a", "2")], "recall@10") is None
+    assert marked([point("a", "1")], "recall@10") == 0.5
+
+
+def test_equal_points_say_that_no_context_was_compacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {"messages": 8, "workspaces": 1, "contexts": 4, "contexts_compacted": 0}
+    points = [point("compaction.budget_tokens", v, counts=counts, flags=[FULL, "x"]) for v in "12"]
+    notes = why_equal(points)
+    assert notes == [
+        "all 2 points are equal by every measure, so none is best: compaction.budget_tokens changed nothing here",
+        f"no context reached what triggers compaction, in any point; point 0: {FULL}",
+    ]
+    show_points(points, tmp_path)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "*" not in said
+    assert all(note in said for note in notes)
+    write_sweep(tmp_path, points, ["recall@10"], [["compaction.budget_tokens=1"], ["compaction.budget_tokens=2"]])
+    page = (tmp_path / "sweep.md").read_text()
+    assert "**0.500**" not in page
+    assert f"- {notes[1]}" in page
+    assert FULL in (tmp_path / "summary.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "flags", "reason"),
+    [
+        ("summarizer", [], "nothing is compacted in any point: choose compaction=lossless or another"),
+        ("admission.x", [], "no candidate was judged in any point: choose an admission or a deduplication"),
+        (
+            "vector_index.m",
+            ["all exact (vector_index.from)", "few sessions"],
+            "each point notes: all exact (vector_index",
+        ),
+        ("fusion.k", ["few sessions"], "no run notes why"),
+    ],
+)
+def test_equal_points_say_why(key: str, flags: list[str], reason: str) -> None:
+    (_, *reasons) = why_equal([point(key, value, flags=flags) for value in "12"])
+    assert len(reasons) == 1
+    assert reasons[0].startswith(reason)
+
+
+def test_points_that_differ_anywhere_are_not_equal() -> None:
+    assert why_equal([point("a", "1"), point("a", "2", 0.6)]) == []
+    assert why_equal([point("a", "1", compression=FOLDED), point("a", "2")]) == []
+    assert why_equal([point("a", "1"), PointResult("b", "a=2", {"a": "2"}, error="no model")]) == []
