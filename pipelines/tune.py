@@ -31,8 +31,10 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.experiment.distributed import refuse_timing
-from eval.experiment.run_folder import SUMMARY, commit, config_hash
+from eval.experiment.run_folder import SUMMARY, commit, config_hash, read_summary
 from eval.measures.measure import timed
+from eval.sweep.changed import why_equal
+from eval.sweep.results import PointResult
 from eval.tracking.tracking import Log
 from eval.tuning.folds import folds_of
 from eval.tuning.objective import unmeasured
@@ -44,9 +46,11 @@ from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
-from pipelines.views.terminal import console, log_and_report, progress, say, warn
+from pipelines.views.terminal import compared_by, console, log_and_report, progress, say, warn
 
 if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
     from eval.tuning.trial_queue import TrialQueue
 
 _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
@@ -190,6 +194,9 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
 
     settings, dataset, folder = search.settings, search.dataset, search.folder
     trials = queue.begun()
+    points = _points(trials, folder / _TRIALS)
+    shown = {one.measure for one in settings.wanted()}
+    names = [name for name in compared_by(list(points.values())) if name not in shown]
     report = study_report(
         name=settings.name,
         dataset=dataset.identity(),
@@ -197,6 +204,8 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
         folds=[fold.name for fold in search.folds],
         trials=trials,
         importances=importances(queue.study, settings.wanted()[0].sign),
+        told={number: {name: point.value(name) for name in names} for number, point in points.items()},
+        notes=[note.replace("point", "trial") for note in why_equal(list(points.values()))],
     )
     if report is None:
         reason = first_error(trials)
@@ -215,6 +224,19 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     if is_tracked:
         _logged(log, folder, None)
     return 2 if report.counts()["failed"] else 0
+
+
+def _points(trials: Sequence["FrozenTrial"], folder: Path) -> dict[int, PointResult]:
+    """The complete trials as points of a sweep, by number; those that are kept on another machine are left out."""
+    from eval.tuning.study_report import SAME_AS
+
+    points = {}
+    for trial in trials:
+        kept = folder / str(trial.user_attrs.get(SAME_AS, trial.number))
+        if trial.values is not None and (kept / SUMMARY).is_file():
+            settings = {key: str(value) for key, value in trial.params.items()}
+            points[trial.number] = PointResult(kept.name, f"trial {trial.number}", settings, read_summary(kept))
+    return points
 
 
 def _told(search: StudySetup) -> Mapping[str, object]:

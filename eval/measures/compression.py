@@ -91,7 +91,7 @@ def totals(conversations: pl.DataFrame) -> dict[str, float]:
             found[name] = (weighted[name] * weighted["summaries"]).sum() / made
         found |= {level: total[level] for level in LEVELS}
         for depth in range(int(found["depth"]) + 1):
-            found[f"depth_{depth}"] = conversations["summaries_by_depth"].list.get(depth, null_on_oob=True).sum()
+            found[f"depth_{depth}"] = int(conversations["summaries_by_depth"].list.get(depth, null_on_oob=True).sum())
     return found
 
 

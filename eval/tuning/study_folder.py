@@ -48,7 +48,7 @@ def write_study(
 
 def trials_table(report: StudyReport) -> pl.DataFrame:
     """A row for each trial: number, state, a column for each objective and each key (null where it was not there),
-    how it stands among the others, when it ran, and why it failed."""
+    how it stands among the others, when it ran, why it failed, and the measures that what is searched changes."""
     keys = list(dict.fromkeys(key for trial in report.trials for key in trial.params))
     front = {trial.number for trial in report.front}
     rows = []
@@ -69,6 +69,11 @@ def trials_table(report: StudyReport) -> pl.DataFrame:
                 ERROR: trial.user_attrs.get(ERROR),
             }
         )
+    named = set(keys).union(*rows)
+    measured = list(dict.fromkeys(name for told in report.told.values() for name in told))
+    for row in rows:
+        told = report.told.get(row["number"], {})
+        row |= {name: told.get(name) for name in measured if name not in named}
     mixed = [key for key in keys if len({_kind(row[key]) for row in rows if row[key] is not None}) > 1]
     for row in rows:
         row |= {key: None if row[key] is None else json.dumps(row[key]) for key in mixed}
@@ -119,6 +124,7 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, An
             **dataset_tags(report.dataset),
             "best_trial": str(report.picked.number),
             "objectives": ", ".join(f"{one.direction} {one.measure}" for one in report.objectives),
+            **({"equal_trials": " ".join(report.notes)} if report.notes else {}),
         },
     }
 

@@ -7,6 +7,7 @@ from eval.dataset.dataset import generated_label
 from eval.tuning.study_report import StudyReport
 
 _FRONT_SHOWN = 20
+_TRIALS_SHOWN, _MEASURES_SHOWN = 10, 8
 
 
 def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -> str:
@@ -29,6 +30,7 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -
         *_validation(report),
         *_front(report),
         *_importances(report),
+        *_trials(report),
     ]
     lines += [line for plot in plots for line in (f"![{plot.removesuffix('.png')}]({plot})", "")]
     return "\n".join(lines).rstrip() + "\n"
@@ -118,6 +120,37 @@ def _importances(report: StudyReport) -> Iterator[str]:
         yield ""
         rows = [(f"`{key}`", f"{share:.3f}") for key, share in report.importances.items()]
         yield from _table(("key", "share"), rows)
+
+
+def _trials(report: StudyReport) -> Iterator[str]:
+    """The best trials, by the measures that what is searched changes."""
+    names = list(dict.fromkeys(name for told in report.told.values() for name in told))[:_MEASURES_SHOWN]
+    if names:
+        yield "## What the trials changed"
+        yield ""
+        best = sorted(report.complete, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_TRIALS_SHOWN]
+        if len(best) < len(report.complete):
+            yield f"The best {len(best)} of {len(report.complete)}; `study.parquet` has all."
+            yield ""
+        yield from _table(
+            ("trial", *(one.measure for one in report.objectives), *names),
+            [
+                (
+                    str(trial.number),
+                    *(f"{value:.4f}" for value in trial.values),
+                    *(_told(report.told.get(trial.number, {}).get(name)) for name in names),
+                )
+                for trial in best
+            ],
+        )
+    for note in report.notes:
+        yield f"- {note}"
+    if report.notes:
+        yield ""
+
+
+def _told(value: float | None) -> str:
+    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
 def _short(value: object) -> str:

@@ -1,7 +1,7 @@
 """What a study found, gathered from its queue of trials."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -37,6 +37,10 @@ class StudyReport:
     """None where nothing can be held out."""
     importances: Mapping[str, float]
     """Of keys, for the first objective; empty where too little is known."""
+    told: Mapping[int, Mapping[str, float | None]] = field(default_factory=dict)
+    """Complete trial -> measure -> value, of the measures that what is searched changes."""
+    notes: tuple[str, ...] = ()
+    """Why all trials are equal, where they are."""
 
     def counts(self) -> dict[str, int]:
         """How many trials ended how."""
@@ -63,8 +67,10 @@ def study_report(
     folds: Sequence[str],
     trials: Sequence[FrozenTrial],
     importances: Mapping[str, float],
+    told: Mapping[int, Mapping[str, float | None]],
+    notes: Sequence[str],
 ) -> StudyReport | None:
-    """Gather; None where no trial is complete."""
+    """Gather, as `StudyReport` has it; None where no trial is complete."""
     complete = [finished(trial, trial.params) for trial in trials if trial.state == TrialState.COMPLETE]
     if not complete:
         return None
@@ -79,6 +85,8 @@ def study_report(
         front=tuple(pareto_front(complete, objectives)),
         validation=cross_validated(complete, objectives, folds),
         importances=importances,
+        told=told,
+        notes=tuple(notes),
     )
 
 

@@ -274,8 +274,8 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
 
 
 def _show_paired(rows: pl.DataFrame, label: str) -> None:
-    """Points against the best of them: by the measures of `PAIRED_MEASURES` that tell them apart, else by the first that
-    does."""
+    """Points against the best of them: by the measures of `PAIRED_MEASURES` that tell them apart, else by the first
+    that does."""
     there = rows.filter(pl.col("difference") != 0)["measure"].unique(maintain_order=True).to_list()
     chosen = [name for name in there if name.removeprefix("session.") in PAIRED_MEASURES] or there[:1]
     if not chosen:

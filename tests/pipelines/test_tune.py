@@ -227,6 +227,8 @@ READY = {
     "lancedb_pro": ["system=lancedb_pro"],
     "libravdb": ["system=libravdb"],
     "assembly": ["measures.retention.budgets=[4000]"],
+    "admission": ["annotation=rules"],
+    "compaction": ["replay=per_turn", "measures.retention.budgets=[2000]"],
 }
 """What stands beside each ready space on the command line."""
 
@@ -252,4 +254,4 @@ def test_help_tells_of_the_command(lcm: Lcm) -> None:
     done = lcm("tune", "--help")
     assert done.code == 0
     assert "lcm tune [GROUP=CHOICE ...]" in done.stdout
-    assert "space: assembly, decay, fusion, lancedb_pro, libravdb" in done.stdout
+    assert "space: admission, assembly, compaction, decay, fusion, lancedb_pro, libravdb" in done.stdout
