@@ -154,7 +154,7 @@ class HnswIndex:
         known: Set[str] = self._vector_counts.keys()
         if allowed is not None:
             known = known & set(allowed)
-            visible = sum(self._vector_counts[document_id] for document_id in known)
+            visible = sum(map(self._vector_counts.__getitem__, known))
         wanted = min(k, len(known))
         if not (wanted and len(queries)) or visible < self._settings.exact_below:
             return found
