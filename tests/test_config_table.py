@@ -121,6 +121,7 @@ def test_a_choice_on_the_command_line_leaves_a_variable_its_keys(monkeypatch: py
     assert (config.compaction.context_threshold, config.compaction.rules) == (0.5, "corrected")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     [

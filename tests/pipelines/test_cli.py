@@ -208,6 +208,7 @@ def test_a_corrupted_transcript_is_told_with_its_line(
     assert_refused(lcm("evaluate", *QUICK, f"dataset.directory={sample_copy}"), [str(path), str(lines)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("override", ["~ranking.stages.limit", "ranking.stages.limit=null"])
 def test_a_stage_can_be_taken_out(lcm: Lcm, override: str) -> None:
     ranking = building.build(command_line.read([*QUICK, override]).config, "ranking")
@@ -366,6 +367,7 @@ def test_explained_errors_keep_their_cause() -> None:
     assert caught.value.__cause__ is not None
 
 
+@pytest.mark.full
 def test_a_reader_that_leaves_does_not_stop_the_run(tmp_path: Path) -> None:
     command = f"{sys.executable} -m pipelines.cli evaluate {' '.join(QUICK)} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True)

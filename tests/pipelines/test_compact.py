@@ -245,6 +245,7 @@ def test_what_differs_is_named_by_the_key_that_sets_it_and_three_of_it_are_enoug
     assert "; compaction.fresh_tail_count: 64 there, 1 here; and 1 more); name another folder" in many.stderr
 
 
+@pytest.mark.full
 def test_what_only_live_sessions_are_asked_does_not_ask_for_another_folder(lcm: Lcm, tmp_path: Path) -> None:
     path = str(chat(tmp_path / "a.jsonl", 4))
     assert compact(lcm, path).code == 0

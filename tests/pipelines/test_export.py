@@ -51,6 +51,7 @@ def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> 
     assert composed_of(tmp_path / "preset", "system=turned")["memory"] == again["memory"]
 
 
+@pytest.mark.full
 def test_a_preset_can_still_be_swapped_and_turned(tmp_path: Path) -> None:
     """Numbers stand in files of their groups, and stages still refer to the groups."""
     exported(tmp_path, "system=lancedb_pro", "fusion.dense_weight=0.61", "decay.beta_core=0.9")
@@ -89,6 +90,7 @@ def test_what_a_plugin_cannot_be_told_is_named(tmp_path: Path) -> None:
     assert any("ranking" in key for key in named(provenance, "lossless_claw"))
 
 
+@pytest.mark.full
 def test_the_code_of_a_plugin_can_be_told_of_all_but_its_keys(tmp_path: Path) -> None:
     """What stands for the plugins' own behaviour has nothing that they could not be told."""
     from lcm.plugins.settings.tables import TABLES

@@ -276,6 +276,7 @@ def test_a_reader_of_ones_own_is_named_by_its_class(lcm: Lcm, tmp_path: Path, mo
     assert "'nowhere.Reader' names no class" in finished.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strict", [[], ["strict=true"]])
 @pytest.mark.parametrize(
     "content",
@@ -314,6 +315,7 @@ def listed(place: Path, name: str = "memory.db") -> list[tuple[str, int]]:
     return [(Path(entry["path"]).name, entry["line"]) for entry in map(json.loads, lines)]
 
 
+@pytest.mark.full
 def test_the_listing_keeps_what_was_put_aside_of_other_files(
     lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

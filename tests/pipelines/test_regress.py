@@ -48,6 +48,7 @@ def test_the_exit_code_is_the_verdict(
     assert {path.name for path in (here / "out").iterdir()} >= {"report.md", "report.xml", "verdict.parquet"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -196,6 +197,7 @@ def test_runs_without_a_configuration_are_compared_and_the_report_says_so(here: 
     assert "config.yaml does not tell: replay, measures\n" in text
 
 
+@pytest.mark.full
 def test_a_preset_is_evaluated_as_it_is_written_though_a_choice_of_ours_has_its_name(here: Path, sample: Path) -> None:
     """Equal settings give equal numbers; our own system=neighbours ranks otherwise."""
     (here / "neighbours.yaml").write_text("# @package _global_\ndefaults:\n  - override /embedder: hashing\n")

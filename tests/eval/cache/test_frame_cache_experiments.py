@@ -62,6 +62,7 @@ def test_another_fusion_weight_ranks_again_and_nothing_else(tmp_path: Path) -> N
     assert sorted(stage for stage, _ in added) == ["ranked", "values"]
 
 
+@pytest.mark.full
 def test_another_assembly_assembles_again_and_nothing_else(tmp_path: Path) -> None:
     outcome(configured(tmp_path))
     before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
@@ -70,6 +71,7 @@ def test_another_assembly_assembles_again_and_nothing_else(tmp_path: Path) -> No
     assert sorted(stage for stage, _ in added) == ["measured"]
 
 
+@pytest.mark.full
 def test_rules_that_word_messages_in_another_way_are_heard_again(tmp_path: Path) -> None:
     outcome(configured(tmp_path, "assembly=continuity"))
     before = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()}
@@ -91,6 +93,7 @@ def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
     assert_equal(outcome(configured(tmp_path / "b")), first)
 
 
+@pytest.mark.full
 def test_what_another_process_removes_meanwhile_is_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,7 @@ def hashed(*overrides: str) -> str:
     return config_hash(identity(composition.composed(overrides)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "override",
     [

@@ -127,6 +127,7 @@ def told(live: LiveDocuments) -> tuple[object, ...]:
     return ids, live.indexes.vector_index.vectors_of(ids).tolist(), texts
 
 
+@pytest.mark.full
 @SLOW
 @given(steps=STEPS, compared=st.sampled_from(READABLE))
 def test_documents_that_grew_step_by_step_are_those_of_a_store_opened_anew(steps: Steps, compared: Scopes) -> None:

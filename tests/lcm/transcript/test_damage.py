@@ -341,6 +341,7 @@ def test_a_damaged_document_is_read_up_to_the_damage(reader: TranscriptReader, r
     assert readable > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("reader", "recording"), FIRST_AND_REST)
 def test_odd_values_in_a_document_are_taken_in_or_put_aside(
     reader: TranscriptReader, recording: Path, tmp_path: Path
