@@ -10,8 +10,9 @@ length / mean length)).
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import bm25s
 import numpy as np
@@ -33,7 +34,7 @@ class Bm25s:
         k1: how much a second occurrence counts, >= 0; 0 means not at all.
         b: how much a long document must pay, in [0, 1].
         stemmer: a Snowball language, or "none".
-        stop_words: "english" or "none"; left out of a query that has other words. Documents keep theirs.
+        stop_words: "english", "lucene" or "none"; left out of a query that has other words. Documents keep theirs.
     """
 
     k1: float = 1.2
@@ -48,17 +49,28 @@ class Bm25s:
         load_stop_words(self.stop_words)
 
     def build(self) -> "Bm25sIndex":
-        return Bm25sIndex(self)
+        return Bm25sIndex(self.k1, self.b, _Terms(load_stop_words(self.stop_words), stems_of(self.stemmer)))
+
+
+class Terms(Protocol):
+    """What of a text an index looks at."""
+
+    def of_document(self, text: str) -> list[str]:
+        """In order and with repetitions."""
+        ...
+
+    def of_query(self, text: str) -> list[str]:
+        """Those to add up; one that is given twice counts twice."""
+        ...
 
 
 class Bm25sIndex:
-    """Raw BM25, higher is better. Safe to use from several threads."""
+    """Raw BM25 times `factor`, higher is better. Safe to use from several threads."""
 
-    def __init__(self, settings: Bm25s) -> None:
+    def __init__(self, k1: float, b: float, terms: Terms, factor: float = 1.0) -> None:
         logging.getLogger("bm25s").setLevel(logging.WARNING)  # the library sets DEBUG, whatever the program wants
-        self._settings = settings
-        self._stop_words = load_stop_words(settings.stop_words)
-        self._stemmer = None if settings.stemmer == "none" else Stemmer.Stemmer(settings.stemmer)
+        self._k1, self._b, self._factor = k1, b, factor
+        self._cut = terms
         self._lock = threading.Lock()
         self._terms: dict[str, list[str]] = {}  # by id, in the order of adding
         self._columns: _Columns | None = None  # None: to be computed
@@ -76,7 +88,7 @@ class Bm25sIndex:
         refuse_unequal(len(ids), len(texts), "texts")
         with self._lock:
             refuse_known(ids, self._terms)
-            terms = [self._cut(*split_words(text)) for text in texts]
+            terms = [self._cut.of_document(text) for text in texts]
             self._terms.update(zip(ids, terms, strict=True))
             self._columns = None
 
@@ -96,7 +108,7 @@ class Bm25sIndex:
         refuse_negative(k)
         with self._lock:
             if self._columns is None:
-                self._columns = _Columns(self._settings, self._terms)
+                self._columns = _Columns(self._k1, self._b, self._terms)
             ids = self._columns.ids
             is_visible = np.ones(len(ids), bool)
             if allowed is not None:
@@ -104,34 +116,52 @@ class Bm25sIndex:
                 is_visible = np.fromiter((document_id in visible for document_id in ids), bool, len(ids))
             answers = []
             for query in queries:
-                scores = self._columns.scores(self._query_terms(query))
+                scores = self._factor * self._columns.scores(self._cut.of_query(query))
                 places = np.flatnonzero((scores > 0) & is_visible)
                 answers.append(best([ids[place] for place in places.tolist()], scores[places], k))
             return answers
 
-    def _query_terms(self, query: str) -> list[str]:
-        words, runs = split_words(query)
-        words = query_words(words, self._stop_words, is_alone=not runs)
-        pairs = [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
-        return self._stems(words) + list(dict.fromkeys(pairs))
 
-    def _cut(self, words: list[str], runs: list[str]) -> list[str]:
-        return self._stems(words) + [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
+def stems_of(stemmer: str) -> Callable[[list[str]], list[str]]:
+    """What takes words to their stems, in a Snowball language; words as they are for "none"."""
+    if stemmer == "none":
+        return lambda words: words
+    stem: Callable[[list[str]], list[str]] = Stemmer.Stemmer(stemmer).stemWords
+    return stem
 
-    def _stems(self, words: list[str]) -> list[str]:
-        return words if self._stemmer is None else self._stemmer.stemWords(words)
+
+def pairs_of(runs: Iterable[str]) -> list[str]:
+    """Every two neighbours of runs of CJK characters; a character that stands alone is a term itself."""
+    return [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """A document's stems and pairs; a query's words without the stop words, each once."""
+
+    stop_words: frozenset[str]
+    stems: Callable[[list[str]], list[str]]
+
+    def of_document(self, text: str) -> list[str]:
+        words, runs = split_words(text)
+        return self.stems(words) + pairs_of(runs)
+
+    def of_query(self, text: str) -> list[str]:
+        words, runs = split_words(text)
+        words = query_words(words, self.stop_words, is_alone=not runs)
+        return self.stems(words) + list(dict.fromkeys(pairs_of(runs)))
 
 
 class _Columns:
     """What every term adds to the score of every document."""
 
-    def __init__(self, settings: Bm25s, terms: dict[str, list[str]]) -> None:
+    def __init__(self, k1: float, b: float, terms: dict[str, list[str]]) -> None:
         self.ids = list(terms)
         self._numbers: dict[str, int] = {}
         numbered = [
             [self._numbers.setdefault(term, len(self._numbers)) for term in document] for document in terms.values()
         ]
-        self._library = bm25s.BM25(k1=settings.k1, b=settings.b, method="lucene", dtype="float64")
+        self._library = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")
         if self._numbers:
             self._library.index((numbered, dict(self._numbers)), show_progress=False)
 

@@ -38,7 +38,7 @@ class Fts5:
     """Settings.
 
     Args:
-        stop_words: "english" or "none"; left out of a query that has other words. Documents keep theirs.
+        stop_words: "english", "lucene" or "none"; left out of a query that has other words. Documents keep theirs.
     """
 
     stop_words: str = "english"

@@ -14,6 +14,7 @@ from importlib import resources
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # folding turns other widths into these
 _RUN = re.compile(rf"(?P<cjk>(?:(?=[{_CJK}])[^\W_])+)|(?:(?![{_CJK}])[^\W_])+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_LISTS = ("english", "lucene")
 _VOICING_MARKS = "\u3099\u309a"  # with one, Japanese か is が: another sound, not an accent
 
 
@@ -42,16 +43,16 @@ def query_words(words: Iterable[str], stop_words: Container[str], *, is_alone: b
 
 @functools.cache
 def load_stop_words(name: str) -> frozenset[str]:
-    """Read the list `english` or `none`.
+    """Read the list `english`, `lucene` or `none`.
 
     Raises:
         ValueError: if there is no such list.
     """
     if name == "none":
         return frozenset()
-    if name != "english":
-        raise ValueError(f"unknown stop_words {name!r}; choose one of: english, none")
-    text = resources.files("lcm.retrieval.text_index").joinpath("stop_words_english.txt").read_text("utf-8")
+    if name not in _LISTS:
+        raise ValueError(f"unknown stop_words {name!r}; choose one of: {', '.join(sorted([*_LISTS, 'none']))}")
+    text = resources.files("lcm.retrieval.text_index").joinpath(f"stop_words_{name}.txt").read_text("utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
 
