@@ -208,7 +208,7 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
         ([*ONE_WEIGHT, "+space.fusion.nothing={low: 0, high: 1}"], "space.fusion.dense_weight=0.0: fusion.nothing"),
         ([*ONE_WEIGHT, "+space.decay={choices: [none, weibul]}"], "space.decay='weibul': decay=weibul: no such choice"),
         ([*ONE_WEIGHT, "+space.dataset={choices: [a, b]}"], "space.dataset: dataset decides what is measured"),
-        (["space=lancedb_pro"], "space.fusion.dense_weight=0.0: reranker.score_weight"),
+        (["space=lancedb_pro"], "space.text_index='lancedb': annotation.expiry"),
         (["space=nothing"], "space=nothing: no such choice"),
         (["-m"], "leave -m out"),
     ],
