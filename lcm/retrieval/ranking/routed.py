@@ -1,14 +1,15 @@
 """Paths: one map of stages, and for each kind of query its own source and order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import polars as pl
 
-from lcm.checks import check_choice
+from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.source.tagged import TagPrefixes
 
 
@@ -21,11 +22,38 @@ class RankingPath:
 
 
 @dataclass(frozen=True, slots=True)
+class LeastPools:
+    """How many documents a pool of a source holds at least, where a stage limits how many are returned.
+
+    Source: memory-lancedb-pro, whose pools are max(candidatePoolSize, 2 limit) and never more than 20.
+    """
+
+    per_result: int = 2
+    """For each document that may be returned."""
+    most: int = 20
+    """No pool is widened beyond; one that is larger by itself stays as it is."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "per_result", "most", ge=0)
+
+    def widened(self, source: Source, limit: int) -> Source:
+        """The source with every pool that is too small for so many results made larger."""
+        least = min(self.per_result * limit, self.most)
+        pools = {
+            each.name: max(size, least)
+            for each in fields(source)  # type: ignore[arg-type]  # a component is a dataclass
+            if each.name.endswith("pool_size") and isinstance(size := getattr(source, each.name), int)
+        }
+        return replace(source, **pools)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True)
 class RoutedRanking:
     """memory-lancedb-pro's three ways to answer.
 
     A query that names a tag goes the way of `tag`; any other goes that of `mode`. All share their stages, so that a
-    number is tuned once; `order` names the order that each of them has for its own.
+    number is tuned once; `order` names the order that each of them has for its own. Their pools follow the limit as
+    `least_pools` says; None leaves them as their sources say.
     """
 
     stages: Mapping[str, Stage]
@@ -35,6 +63,7 @@ class RoutedRanking:
     order: str
     mode: Literal["hybrid", "vector"] = "hybrid"
     tags: TagPrefixes = field(default_factory=TagPrefixes)
+    least_pools: LeastPools | None = None
 
     def __post_init__(self) -> None:
         check_choice(self, mode=("hybrid", "vector"))
@@ -49,7 +78,12 @@ class RoutedRanking:
         path: RankingPath = getattr(self, name)
         if self.order not in path.orders:
             raise ValueError(f"order must be one of {', '.join(path.orders)}, got {self.order!r}")
-        return Ranking(path.source, self.stages, path.orders[self.order])
+        order = path.orders[self.order]
+        limits = [stage.n for name in order if isinstance(stage := self.stages.get(name), Limit)]
+        source = path.source
+        if self.least_pools is not None and limits:
+            source = self.least_pools.widened(source, min(limits))
+        return Ranking(source, self.stages, order)
 
     @property
     def needs_vectors(self) -> bool:

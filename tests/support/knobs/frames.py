@@ -99,6 +99,18 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in ("least_gain", "most_chosen", "new_slot_bonus")
     },
     "ranking/lancedb_pro:order": {"decay": "weibull"},  # without one they agree
+    **{
+        f"ranking/lancedb_pro:{path}.source.pool_size": {"ranking.least_pools": None}  # which widens what is small
+        for path in ("vector", "tag")
+    },
+    **{
+        f"ranking/lancedb_pro:least_pools.{key}": {
+            "source.dense_pool_size": 1,
+            "source.lexical_pool_size": 1,
+            "ranking.stages.limit.n": 10,
+        }
+        for key in ("per_result", "most")
+    },
     **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},

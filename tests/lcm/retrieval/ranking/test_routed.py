@@ -7,7 +7,7 @@ import pytest
 
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
-from lcm.retrieval.ranking.routed import RankingPath, RoutedRanking
+from lcm.retrieval.ranking.routed import LeastPools, RankingPath, RoutedRanking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.source.dense import Dense
@@ -78,3 +78,18 @@ def test_a_path_names_what_is_wrong_with_it() -> None:
 def test_what_a_tag_is(text: str, found: list[str]) -> None:
     assert TagPrefixes().tags(text) == found
     assert TagPrefixes([]).tags(text) == []
+
+
+def test_pools_follow_the_limit_of_their_path_up_to_the_most_and_never_shrink() -> None:
+    pools = LeastPools(per_result=2, most=20)
+    paths = replace(PATHS, least_pools=pools, vector=RankingPath(Dense(10), {"short": ["cosine", "few"]}))
+    for n, own, expected in ((3, 1, 6), (3, 10, 10), (10, 10, 20), (15, 10, 20), (15, 50, 50)):
+        path = RankingPath(Dense(own), {"short": ["few"]})
+        limited = replace(paths, vector=path, stages={**PATHS.stages, "few": Limit(n)})
+        assert limited.ranking("vector").source == Dense(expected)
+    assert paths.ranking("hybrid").source == Hybrid()  # no stage limits it
+    both = replace(paths, hybrid=RankingPath(Hybrid(1, 9), {"short": ["few"]}))
+    assert both.ranking("hybrid").source == Hybrid(6, 9)
+    assert replace(both, least_pools=None).ranking("hybrid").source == Hybrid(1, 9)
+    with pytest.raises(ValueError, match="most must be >= 0, got -1"):
+        LeastPools(most=-1)
