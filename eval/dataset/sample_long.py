@@ -18,8 +18,8 @@ class SampleLong(Sample):
         origin="written for this project",
         how_to_get="it is bundled",
         files=(
-            PinnedFile("queries.jsonl", "ec4f9f03e68629071fb38e2a70650069967f9d03933f95abe5571c2955a2718f"),
-            PinnedFile("transcripts/brook.jsonl", "a003cdb20a7f332715abf99cb3fabc8e29b603769ccf51c26546bcd70dbf23ec"),
+            PinnedFile("queries.jsonl", "8486803366dd1f06f9a2d5b80fd66e40c67513d5c433a6cea5b9746dff3aa8ec"),
+            PinnedFile("transcripts/brook.jsonl", "3c3300ee1f1bc432ccdd4a5704b5319001c999d8db1321f31f131019dba555ed"),
         ),
         bundled=True,
     )
