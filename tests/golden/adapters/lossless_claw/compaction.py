@@ -224,6 +224,7 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
     values |= {
         "summarizer": Stub(case.get("stub", {"type": "empty"})),
         "token_estimator": component("token_estimator=utf16_units", "token_estimator"),
+        "guidance": component("guidance=none", "guidance"),
         "budget_tokens": budget_tokens,
     }
     known = {one.name for one in fields(Lossless)}
