@@ -255,3 +255,24 @@ def test_help_tells_of_the_command(lcm: Lcm) -> None:
     assert done.code == 0
     assert "lcm tune [GROUP=CHOICE ...]" in done.stdout
     assert "space: admission, assembly, compaction, decay, fusion, lancedb_pro, libravdb" in done.stdout
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("space", "beside", "objective", "changed"),
+    [
+        ("admission", [], "recall@10", "admitted"),
+        ("compaction", ["dataset=sample_long"], "retained@2000", "ratio"),
+    ],
+)
+def test_trials_of_a_ready_space_differ_in_what_it_changes(
+    lcm: Lcm, space: str, beside: list[str], objective: str, changed: str
+) -> None:
+    wanted = f"study.objectives=[{{measure: {objective}, direction: maximize}}]"
+    done = lcm("tune", *QUICK, *READY[space], *beside, f"space={space}", wanted, "study.trials=5")
+    assert done.code == 0, done.stderr
+    rows = trials(done)
+    assert rows[objective].n_unique() > 1
+    assert rows[changed].drop_nulls().n_unique() > 1
+    page = (folder(done) / "study.md").read_text()
+    assert f"## What the trials changed\n\n| trial | {objective} | {changed} |" in page

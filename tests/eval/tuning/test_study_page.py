@@ -1,0 +1,36 @@
+"""The page of a study tells what its trials changed, and why they are equal where they are."""
+
+from dataclasses import replace
+
+from eval.tuning.finished_trial import FinishedTrial
+from eval.tuning.objective import Objective
+from eval.tuning.study_page import study_page
+from eval.tuning.study_report import StudyReport
+
+TRIALS = tuple(FinishedTrial(n, {"compaction": "lossless"}, (value,), {}) for n, value in enumerate((0.25, 0.5)))
+REPORT = StudyReport(
+    name="first",
+    dataset={"name": "tiny", "protocol": "tiny", "digest": "0"},
+    objectives=(Objective("retained@1000", "maximize"),),
+    folds=(),
+    trials=(),
+    complete=TRIALS,
+    picked=TRIALS[1],
+    front=TRIALS[1:],
+    validation=None,
+    importances={},
+)
+
+
+def test_trials_stand_best_first_with_the_measures_that_they_change() -> None:
+    told = {0: {"ratio": 2.0, "depth_0": 4, "expansions@1000": None}, 1: {"ratio": 3.5, "depth_0": 6}}
+    lines = study_page(replace(REPORT, told=told), (), ()).splitlines()
+    start = lines.index("## What the trials changed") + 2
+    assert lines[start] == "| trial | retained@1000 | ratio | depth_0 | expansions@1000 |"
+    assert lines[start + 2 : start + 4] == ["| 1 | 0.5000 | 3.500 | 6 | - |", "| 0 | 0.2500 | 2.000 | 4 | - |"]
+
+
+def test_equal_trials_are_told() -> None:
+    page = study_page(replace(REPORT, notes=("all 2 trials are equal", "no context was compacted")), (), ())
+    assert page.endswith("- all 2 trials are equal\n- no context was compacted\n")
+    assert "What the trials changed" not in page
