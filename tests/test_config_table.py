@@ -27,7 +27,7 @@ CHOICES = {
     "recall": "lossless_claw",
 }
 """What the system chooses, and the groups that some settings need beside it."""
-WAITS = {"language_model.model.timeout_seconds"}
+WAITS = {"language_model.model.timeout_seconds", "summarizer.timeout_seconds"}
 """How long something may take: no reply depends on it, so its own tests stall a server."""
 KEYS = [key for setting in SETTINGS for key in setting.yaml_keys]
 

@@ -13,7 +13,7 @@ class CodePoints:
     """tokens = code points / code_points_per_token, rounded, and at least 1.
 
     Source: libravdb memory 1.4.4, the sidecar's two estimators: `down` for its gate and compaction, `up` for authored
-    nodes. Up to 1.3.5 it counted UTF-8 bytes.
+    nodes. Up to 1.3.5 it counted UTF-8 bytes, as `Utf8Bytes` does.
     """
 
     code_points_per_token: float = 4.0

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from lcm.checks import check_range
+from lcm.compaction.summarizer.deadline import within
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.javascript import trim
@@ -97,10 +98,13 @@ class Llm:
     """How many requests of a batch are asked at once."""
     cuts_unanswered: bool = True
     """Whether the beginning of the text stands in for words that were not given; else that is a failure."""
+    timeout_seconds: float | None = 60.0
+    """Of a whole summary, tries and pauses and all; what takes longer was not given in time. None = no bound."""
 
     def __post_init__(self) -> None:
         check_range(self, "normal_temperature", "aggressive_temperature", ge=0, le=2, or_null=True)
         check_range(self, "workers", ge=1)
+        check_range(self, "timeout_seconds", gt=0, or_null=True)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         """One result a request.
@@ -121,7 +125,7 @@ class Llm:
         if not trim(request.text):
             return self._failed(LcmError(NOTHING_TO_SUMMARISE))
         try:
-            text = trim(self._reply(request))
+            text = trim(within(lambda: self._reply(request), self.timeout_seconds))
         except UnrecordedReplyError:
             raise
         except UnansweredError as error:

@@ -3,7 +3,9 @@
 Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the names k1, k2, theta1 and kappa are its.
 """
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -17,6 +19,8 @@ from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
+
+FrequencyOver = Literal["near", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class TwoPass:
     recency_weight: float = 0.5
     frequency_weight: float = 0.2
     authority_weight: float = 0.3
+    frequency_over: FrequencyOver = "near"
+    """Which documents a document's accesses are held against: those that passed the first cut, or all."""
     rules: Rules = "corrected"
     summary_delta: float = 0.5
     """0: a summary's confidence counts for nothing."""
@@ -58,7 +64,7 @@ class TwoPass:
         check_range(self, "kappa", ge=0)
         check_weights(self, "recency_weight", "frequency_weight", "authority_weight", le=1)
         check_range(self, "summary_delta", ge=0, le=1)
-        check_choice(self, rules=Rules)
+        check_choice(self, rules=Rules, frequency_over=FrequencyOver)
 
     @property
     def terms(self) -> TermWords:
@@ -84,7 +90,8 @@ class TwoPass:
         if self.kappa > 0:
             near = near.with_columns(_coverage=keyword_coverage(near, batch, self.terms))
             covered = (1.0 + self.kappa * pl.col("_coverage")) * (1.0 / (1.0 + self.kappa))
-        omega = authority(self.recency, self.recency_weight, self.frequency_weight, self.authority_weight)
+        weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
+        omega = authority(self.recency, *weights, None if self.frequency_over == "near" else most_accesses(batch))
         score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(self.summary_delta)
         scored = near.with_columns(score=score.clip(0.0, 1.0))
         return _kept(scored, self.k2, batch, pl.lit(True)).drop("_coverage", strict=False)
@@ -97,23 +104,34 @@ def _kept(rows: pl.DataFrame, n: int, batch: Batch, is_near: pl.Expr) -> pl.Data
     return rows[places]
 
 
-def authority(decay: Decay, recency_weight: float, frequency_weight: float, authority_weight: float) -> pl.Expr:
+def authority(
+    decay: Decay, recency_weight: float, frequency_weight: float, authority_weight: float, most: int | None = None
+) -> pl.Expr:
     """omega = a_r r + a_f f + a_a a, in [0, 1], over the rows of each query; the weights are divided by their sum.
 
-    r is the multiplier of the decay, f = ln(1 + n) / ln(2 + N) for n accesses of the document and N of the one that
-    was used most (0 where n is 0), a the authority that its author has.
+    r is the multiplier of the decay, f = ln(1 + n) / ln(2 + N) for n accesses of the document and N of the one among
+    the rows that was used most (0 where n is 0), a the authority that its author has. With `most`, the accesses of the
+    one that was used most of all documents, f = ln(1 + n) / ln(1 + most), and 0 where `most` is.
 
     Source: libravdb memory 1.3.17, which adds 1 inside the logarithm below, and takes N of the rows that passed the
-    first cut: f depends on the query.
+    first cut: f depends on the query. `most` is of 1.3.5, mathematical reference, section 7.3.
     """
     weights = shares(recency_weight, frequency_weight, authority_weight)
-    terms = (recency(decay), _frequency(), share("authority"))
+    terms = (recency(decay), _frequency(most), share("authority"))
     return in_order(weight * term for weight, term in zip(weights, terms, strict=True)).clip(0.0, 1.0)
 
 
-def _frequency() -> pl.Expr:
+def most_accesses(batch: Batch) -> int:
+    """Of the document that was used most, of all that may be seen."""
+    most = batch.documents["access_count"].max()
+    return max(0, most) if isinstance(most, int) else 0
+
+
+def _frequency(most: int | None) -> pl.Expr:
     accesses = pl.col("access_count").fill_null(0).clip(lower_bound=0).cast(pl.Float64)
-    return (accesses + 1.0).log() / (accesses.max().over("query_id") + 2.0).log()
+    if most is None:
+        return (accesses + 1.0).log() / (accesses.max().over("query_id") + 2.0).log()
+    return ((accesses + 1.0).log() * (1.0 / math.log1p(most))).clip(upper_bound=1.0) if most else pl.lit(0.0)
 
 
 def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.Series:

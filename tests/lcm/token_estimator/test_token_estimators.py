@@ -12,6 +12,7 @@ from lcm.encoding import well_formed
 from lcm.javascript import Half, first_units, utf16_length
 from lcm.token_estimator.code_points import CodePoints
 from lcm.token_estimator.script_chars import ScriptChars
+from lcm.token_estimator.utf8_bytes import Utf8Bytes
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.token_estimator.weighted import ScriptAware
 
@@ -128,6 +129,21 @@ def test_code_points_are_quartered_down_or_up_and_never_free(text: str, down: in
 def test_an_empty_text_is_free_unless_it_is_said_not_to_be() -> None:
     assert CodePoints().count([""]) == [0]
     assert CodePoints(empty_tokens=1).count([""]) == [1]
+    assert Utf8Bytes().count([""]) == [0]
+    assert Utf8Bytes(empty_tokens=1).count([""]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("a", 1), ("abcd", 1), ("abcdefgh", 2), ("é" * 4, 2), ("日本語日本語日", 5), ("😀", 1), ("\ud800" * 4, 3)],
+)
+def test_bytes_are_quartered_down_and_never_free(text: str, tokens: int) -> None:
+    assert Utf8Bytes().count([text]) == [tokens]
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_of_ascii_bytes_are_code_points(text: str) -> None:
+    assert Utf8Bytes().count([text]) == CodePoints().count([text])
 
 
 @pytest.mark.parametrize(
@@ -138,6 +154,8 @@ def test_an_empty_text_is_free_unless_it_is_said_not_to_be() -> None:
         (lambda: ScriptChars(alphabet_units=5), "must not fall, or more text could have fewer tokens; got 1.6, 5, 4.0"),
         (lambda: CodePoints(math.nan), "code_points_per_token must be > 0, got nan"),
         (lambda: CodePoints(rounding="half"), "rounding must be one of: down, up, got 'half'"),  # type: ignore[arg-type]
+        (lambda: Utf8Bytes(0), "bytes_per_token must be > 0, got 0"),
+        (lambda: Utf8Bytes(empty_tokens=2), "empty_tokens must be one of: 0, 1, got 2"),
         (lambda: CodePoints(empty_tokens=2), "empty_tokens must be one of: 0, 1, got 2"),
     ],
 )

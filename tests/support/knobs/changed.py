@@ -245,6 +245,7 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.profile": "new",
     "language_model/openai_compatible:model.profiles": lambda here: profiles(here / "others.json", "sk-refused-3"),
     "fusion/weighted_sum:floor_from": 0.85,
+    **{f"fusion/{name}:frequency_over": "all" for name in ("two_pass", "two_pass_libravdb")},
     "fusion/two_pass:rules": "original",
     "fusion/two_pass_libravdb:rules": "corrected",
     **{

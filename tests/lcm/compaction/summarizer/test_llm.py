@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from lcm.compaction.summarizer.deadline import within
 from lcm.compaction.summarizer.llm import Llm, prompt, system_prompt
-from lcm.errors import AuthError, ModelError, UnrecordedReplyError
+from lcm.errors import AuthError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
@@ -193,6 +194,25 @@ def test_a_model_that_takes_too_long_gave_no_words() -> None:
     assert incidents == {CUT: 1}
 
 
+def test_a_summary_is_given_up_after_its_time_whatever_is_still_tried() -> None:
+    with serving(lambda _: Answer(stall_after=0)) as server:
+        patient = model(server, timeout_seconds=30.0)
+        (result,) = Llm(patient, cuts_unanswered=False, timeout_seconds=0.1).summarize(
+            [SummaryRequest("words", 96)], incidents=Counter()
+        )
+    assert isinstance(result.failure, UnansweredError)
+    assert str(result.failure) == "the language model gave no summary within 0.1 s"
+
+
+def test_what_a_model_says_of_time_itself_is_its_own_failure() -> None:
+    def failing() -> str:
+        raise TimeoutError("mine")
+
+    with pytest.raises(TimeoutError, match="mine"):
+        within(failing, 10.0)
+    assert within(lambda: "said", None) == within(lambda: "said", 10.0) == "said"
+
+
 def test_that_nothing_stands_in_is_a_choice() -> None:
     with serving(lambda _: EMPTY) as server:
         summarizer = Llm(model(server), cuts_unanswered=False)
@@ -237,6 +257,7 @@ def test_nothing_stands_in_for_a_reply_that_was_not_recorded(tmp_path: Path) -> 
         ({"normal_temperature": 2.1}, r"normal_temperature must be in \[0, 2\] or null, got 2.1"),
         ({"aggressive_temperature": float("nan")}, r"aggressive_temperature must be in \[0, 2\] or null, got nan"),
         ({"workers": 0}, "workers must be >= 1, got 0"),
+        ({"timeout_seconds": 0}, "timeout_seconds must be > 0 or null, got 0"),
     ],
 )
 def test_a_bad_setting_is_refused(settings: dict[str, Any], message: str) -> None:

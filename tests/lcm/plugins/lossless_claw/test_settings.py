@@ -55,6 +55,7 @@ def test_every_setting_has_a_key_of_ours_or_a_reason_why_it_has_none() -> None:
 def test_the_environment_overrides_our_keys_in_our_units() -> None:
     env = {"LCM_SUMMARY_TIMEOUT_MS": "1500", "LCM_FRESH_TAIL_COUNT": "8", "LCM_LEAF_MIN_FANOUT": "x", "TZ": "UTC"}
     assert yaml_overrides(env) == {
+        "summarizer.timeout_seconds": 1.5,
         "language_model.model.timeout_seconds": 1.5,
         "compaction.fresh_tail_count": 8,
         "assembly.fresh_tail_count": 8,

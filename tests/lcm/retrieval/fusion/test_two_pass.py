@@ -51,6 +51,20 @@ def test_the_second_cut_is_by_score() -> None:
     assert found == {"d1": (1 + 1) / 2 * 0.8}
 
 
+def test_use_is_held_against_what_is_near_or_against_all_documents() -> None:
+    stage = replace(FRESH, recency_weight=0.0, frequency_weight=1.0)
+    around = batch(texts=["a", "b", "c"])
+    used = replace(around, documents=around.documents.with_columns(access_count=pl.Series([1, 3, 7])))
+    near = {"cosine": [1.0, 1.0], "access_count": [1, 3]}
+    assert scored(stage, used, **near) == pytest.approx(
+        {"d0": math.log(2) / math.log(5), "d1": math.log(4) / math.log(5)}
+    )
+    over_all = replace(stage, frequency_over="all")
+    assert scored(over_all, used, **near) == pytest.approx({"d0": 1 / 3, "d1": 2 / 3})
+    assert scored(over_all, used, cosine=[1.0], access_count=[7]) == {"d0": 1.0}
+    assert scored(over_all, around, cosine=[1.0], access_count=[0]) == {"d0": 0.0}
+
+
 def test_authority_is_recency_use_and_its_author() -> None:
     stage = TwoPass(Exponential(0, math.log(2) / 86_400, 0), kappa=0.0)
     found = scored(
