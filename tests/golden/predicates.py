@@ -121,11 +121,14 @@ def _memories(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with_whole_lives(case: dict[str, Any]) -> dict[str, Any]:
-    """The case with what a row's lifecycle gives for a number that is none: 0.7, 0 accesses, created now, accessed when
-    it was created."""
+    """The case with what a row's lifecycle gives for a number that is none.
+
+    0.7 for a rating, 0 accesses, created now (or when it was accessed after that), accessed when it was created.
+    """
     whole = copy.deepcopy(case)
     for memory in _memories(whole):
-        created = case["now_ms"] if not math.isfinite(float(memory["created_at_ms"])) else memory["created_at_ms"]
+        known = [float(memory[key]) for key in ("created_at_ms", "last_accessed_at_ms")]
+        created = known[0] if math.isfinite(known[0]) else max(filter(math.isfinite, (case["now_ms"], known[1])))
         defaults = dict(zip(_LIFE, (0.7, 0.7, 0, created, created), strict=True))
         memory |= {key: default for key, default in defaults.items() if not math.isfinite(float(memory[key]))}
     return whole
