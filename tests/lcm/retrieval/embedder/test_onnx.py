@@ -3,6 +3,7 @@
 import math
 import os
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -16,6 +17,8 @@ from tokenizers import Tokenizer
 
 from lcm.errors import ModelError
 from lcm.retrieval.embedder.onnx import Onnx
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
 
 BuildModel = Callable[..., Path]
 
@@ -192,6 +195,21 @@ def test_no_texts_give_no_rows(build_model: BuildModel) -> None:
     embedder = Onnx(str(build_model()))
     assert embedder.embed([], "query").shape == (0, 16)
     assert embedder.windows([]) == []
+
+
+def test_the_narrow_widths_of_an_index_are_the_rows_of_the_truncated_model(build_model: BuildModel) -> None:
+    """A model that was trained for it is embedded once, in full; `truncate_dim` need not be set beside index tiers."""
+    texts = [f"letter {letter} of {number}" for number, letter in enumerate("abcdxyz")]
+    directory = str(build_model(width=32))
+    full, cut = (Onnx(directory, layer_norm=True, truncate_dim=dim) for dim in (None, 8))
+    tiers = HnswTiers((8, None), (-9.0,), exit_by="best_score", rescoring="none", tiers_from=0)
+    narrow, oracle = tiers.build(32, incidents=Counter()), Exact().build(8, incidents=Counter())
+    narrow.add(texts, full.embed(texts, "document"))
+    oracle.add(texts, cut.embed(texts, "document"))
+    found = narrow.answers(full.embed(texts, "query"), 3)
+    for one, (ids, cosines) in zip(found, oracle.search(cut.embed(texts, "query"), 3), strict=True):
+        assert (one.ids, one.width) == (ids, 8)
+        assert one.cosines == pytest.approx(cosines, abs=1e-6)
 
 
 @pytest.mark.parametrize(

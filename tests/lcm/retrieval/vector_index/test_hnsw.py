@@ -39,7 +39,10 @@ def names(count: int, prefix: str = "d") -> list[str]:
         ("ef", 0, "ef must be >= 1, got 0"),
         ("seed", -1, "seed must be in [0, 4294967296), got -1"),
         ("seed", 2**32, "seed must be in [0, 4294967296), got 4294967296"),
+        ("ef_a_result", 0, "ef_a_result must be >= 1, got 0"),
         ("exact_below", -1, "exact_below must be >= 0, got -1"),
+        ("largest_share", 0.0, "largest_share must be in (0, 1], got 0.0"),
+        ("largest_share", 1.5, "largest_share must be in (0, 1], got 1.5"),
     ],
 )
 def test_settings_out_of_range_are_refused(field: str, value: int, message: str) -> None:
@@ -78,6 +81,38 @@ def test_whatever_happens_the_graph_returns_living_ids_with_exact_cosines(
         assert len(answer) == len(set(answer)) == min(8, len(truth))
         assert cosines == [truth[document_id] for document_id in answer]
         assert cosines == sorted(cosines, reverse=True)
+
+
+@pytest.mark.parametrize("k", [1, 10, 150])
+@pytest.mark.parametrize("share", [1, 2, 10])
+def test_exact_below_0_means_that_the_graph_always_answers_and_a_filter_costs_no_recall(k: int, share: int) -> None:
+    index, oracle = ALWAYS_GRAPH.build(DIM, incidents=Counter()), Exact().build(DIM, incidents=Counter())
+    for built in (index, oracle):
+        built.add(names(1500), unit(1500, 0))
+    allowed, queries = (None if share == 1 else names(1500)[::share]), unit(60, 1)
+    found = index.answers(queries, k, allowed)
+    assert {(one.is_by_graph, one.width) for one in found} == {(True, DIM)}
+    truth = oracle.search(queries, k, allowed)
+    hits = sum(len(set(one.ids).intersection(best)) for one, (best, _) in zip(found, truth, strict=True))
+    assert hits >= 0.95 * sum(len(best) for best, _ in truth)
+
+
+@pytest.mark.parametrize(
+    ("change", "by_graph"),
+    [
+        ({}, True),
+        ({"exact_below": 751}, False),  # of 1,500 half are allowed
+        ({"largest_share": 0.05}, False),  # 20 candidates, and as many that are not allowed: 40 of 750
+        ({"largest_share": 0.06}, True),
+        ({"largest_share": 0.06, "ef_a_result": 30}, False),
+        ({"largest_share": 0.06, "ef_a_result": 30, "exact_below": 0}, True),
+    ],
+)
+def test_the_settings_decide_whether_the_graph_is_asked(change: dict[str, float], by_graph: bool) -> None:
+    settings = dataclasses.replace(Hnsw(ef=20, exact_below=100, largest_share=0.1), **change)
+    index = settings.build(DIM, incidents=Counter())
+    index.add(names(1500), unit(1500, 0))
+    assert {one.is_by_graph for one in index.answers(unit(5, 1), 5, names(1500)[::2])} == {by_graph}
 
 
 def test_the_graph_grows_past_its_capacity() -> None:

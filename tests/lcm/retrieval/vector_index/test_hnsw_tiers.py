@@ -75,6 +75,8 @@ def recall(index: HnswTiersIndex, count: int = 1000, queries: int = 100) -> floa
         ({"rescoring": "none"}, "exit_by 'margin' compares with full-width cosines"),
         ({"rotation": "svd"}, "rotation must be one of: .*, got 'svd'"),
         ({"candidates": 0}, "candidates must be >= 1, got 0"),
+        ({"candidates_a_result": 0}, "candidates_a_result must be >= 1, got 0"),
+        ({"candidates_share": 0.0}, r"candidates_share must be in \(0, 1\], got 0.0"),
         ({"rotation_from": 0}, "rotation_from must be >= 1, got 0"),
         ({"rotation_growth": float("nan")}, "rotation_growth must be > 1, got nan"),
         ({"tiers_from": -1}, "tiers_from must be >= 0, got -1"),
@@ -94,6 +96,18 @@ def test_it_says_which_width_answered() -> None:
     found = index.search_tiers(unit(50, 1), 10)
     assert {width for *_, width in found} >= {8, 16}
     assert [(ids, scores) for ids, scores, _ in found] == index.search(unit(50, 1), 10)
+
+
+@pytest.mark.parametrize("allowed", [None, names(1000)[::2]])
+@pytest.mark.parametrize(("flat_below", "exact_below"), [(0, 0), (0, 2000), (2000, 0)])
+def test_an_answer_tells_its_width_and_whether_a_graph_found_it(
+    flat_below: int, exact_below: int, allowed: list[str] | None
+) -> None:
+    index = filled(replace(SETTINGS, flat_below=flat_below, exact_below=exact_below, exit_thresholds=(0.05, 9.0)))
+    asked = unit(60, 1)
+    found = index.answers(asked, 10, allowed)
+    assert [(one.ids, one.cosines, one.width) for one in found] == index.search_tiers(asked, 10, allowed)
+    assert {one.width: one.is_by_graph for one in found} == {8: not flat_below, DIM: not exact_below}
 
 
 def test_widths_that_the_vectors_do_not_exceed_are_left_out() -> None:
