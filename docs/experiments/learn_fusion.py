@@ -14,6 +14,7 @@ of its turns to the power of .4, plus l2 times the sum of squared weights of col
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,11 @@ COLUMNS = tuple(column for columns in FAMILIES.values() for column in columns)
 class Recorder:
     """A stage that keeps what passes."""
 
+    columns: Sequence[str]
     frames: list[pl.DataFrame] = field(default_factory=list)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        self.frames.append(frame.select("query_id", "document_id", *(pl.col(c).cast(pl.Float32) for c in COLUMNS)))
+        self.frames.append(frame.select("query_id", "document_id", *(pl.col(c).cast(pl.Float32) for c in self.columns)))
         return frame.with_columns(score=pl.lit(0.0))
 
 
@@ -97,14 +99,28 @@ class Questions:
         return found
 
 
-def collected(overrides: Sequence[str], judged_by: Mapping[str, Sequence[str]]) -> Questions:
-    """Every document's evidence for every question; `judged_by`: judgements -> overrides that choose them."""
-    config = composition.composed([*COMMON, "system=unified", "fusion=learnt", *overrides])
+def collected(
+    overrides: Sequence[str],
+    judged_by: Mapping[str, Sequence[str]],
+    system: Sequence[str] = ("system=unified", "fusion=learnt"),
+    columns: Sequence[str] = COLUMNS,
+    plain: Sequence[str] = ("words", "meaning", "alike"),
+) -> Questions:
+    """Every document's evidence for every question.
+
+    Args:
+        overrides: which dataset.
+        judged_by: judgements -> overrides that choose them.
+        system: what makes the evidence.
+        columns: of the evidence.
+        plain: those whose sum says which documents are hard.
+    """
+    config = composition.composed([*COMMON, *system, *overrides])
     datasets = {
         name: building.build(composition.composed([*COMMON, *overrides, *more]), "dataset").load()
         for name, more in judged_by.items()
     }
-    frames, documents, place = _recorded(config, next(iter(datasets.values())))
+    frames, documents, place = _recorded(config, next(iter(datasets.values())), columns)
     frame = pl.concat(frames).join(documents, on=["query_id", "document_id"], how="inner", maintain_order="left")
     ids = frame["query_id"].unique(maintain_order=True)
     number = {query_id: i for i, query_id in enumerate(ids)}
@@ -119,23 +135,25 @@ def collected(overrides: Sequence[str], judged_by: Mapping[str, Sequence[str]]) 
         targets[name] = found["gold"].fill_null(0.0).to_numpy()
     of_question = np.array([number[query_id] for query_id in frame["query_id"]])
     return Questions(
-        frame.select(COLUMNS).to_numpy(),
+        frame.select(columns).to_numpy(),
         of_question,
         targets,
         np.array([place[queries[query_id].workspace_id] for query_id in ids]),
         np.array([queries[query_id].category or "" for query_id in ids]),
         ids.to_list(),
-        ranks(of_question, frame.select(pl.sum_horizontal("words", "meaning", "alike")).to_series().to_numpy()) < HARD,
+        ranks(of_question, frame.select(pl.sum_horizontal(*plain)).to_series().to_numpy()) < HARD,
     )
 
 
-def _recorded(config: DictConfig, dataset: Dataset) -> tuple[list[pl.DataFrame], pl.DataFrame, dict[str, int]]:
+def _recorded(
+    config: DictConfig, dataset: Dataset, columns: Sequence[str]
+) -> tuple[list[pl.DataFrame], pl.DataFrame, dict[str, int]]:
     system: System = building.build(config, "memory")
     ranking = system.ranking
     assert isinstance(ranking, Ranking)
-    evidence = {name: stage for name, stage in ranking.stages.items() if name not in ("fusion", "limit")}
+    evidence = dict(takewhile(lambda item: item[0] != "fusion", ranking.stages.items()))
     replay = building.build(config, "replay")
-    recorder, documents = Recorder(), []
+    recorder, documents = Recorder(columns), []
     workspaces = list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
     for workspace in workspaces:
         transcripts = [t for t in dataset.transcripts if t.workspace_id == workspace]

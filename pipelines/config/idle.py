@@ -59,6 +59,7 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if _is(plain, "authored", "AuthoredFiles") and not plain["authored"]["paths"]:
         yield "authored", "authored.paths names no file"
     yield from _weights_without_column(plain)
+    yield from _branches_without_weight(plain, read)
 
 
 def _weights_without_column(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -75,6 +76,18 @@ def _weights_without_column(plain: Mapping[str, Any]) -> Iterator[tuple[str, str
             f"{len(missing)} of the {len(weights)} fusion.weights",
             "no stage of this ranking makes their evidence, which counts 0; ranking=unified does",
         )
+
+
+def _branches_without_weight(plain: Mapping[str, Any], read: set[str]) -> Iterator[tuple[str, str]]:
+    """Further branches whose documents a fusion takes, and whose ranks and scores it does not look at."""
+    if not _is(plain, "source", "Branches") or not {"source", "fusion"} <= read:
+        return
+    weights = plain["fusion"].get("weights")
+    looks_at_all = weights is not None and not _is(plain, "fusion", "Learnt")
+    for name, branch in plain["source"]["branches"].items():
+        is_weighed = looks_at_all or f"{name}_score" in (weights or {})
+        if branch is not None and name not in ("dense", "lexical") and not is_weighed:
+            yield f"source.branches.{name}", "this fusion weighs none of its scores: it adds candidates alone"
 
 
 def _any_reads_use(plain: Mapping[str, Any], read: set[str]) -> bool:
