@@ -10,6 +10,7 @@ from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
 FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
 SHOWING = ("assembly", "authored")
 WRITING = ("extraction", "annotation", "admission", "deduplication")
+SEARCHING = ("vector_index", "source", "embedder", "replay")
 PRESETS = ("system", "experiment", "replay")
 """Of many parts at once: what they change is told by what became of the points."""
 
@@ -19,7 +20,8 @@ _RETAINED, _EXPANSIONS = "retained", "expansions"
 def changed_measures(results: Sequence[PointResult]) -> list[str]:
     """The measures that show what was swept, most telling first, of those that a table has not got by itself: of what
     folds, the ratio, the summaries' confidence, how many there are of each depth, what contexts retain and how deep one
-    must expand; of what is written, the share of candidates that was stored. Rankings are in every table."""
+    must expand; of what is written, the share of candidates that was stored; of a vector index that
+    may miss documents, what it found and which width answered. Rankings are in every table."""
     swept = {key.partition(".")[0] for result in results for key in result.settings}
     parts = list(dict.fromkeys(name for result in results for name in result.parts))
     measured = list(dict.fromkeys(name for result in results for name in result.measures or {}))
@@ -40,6 +42,8 @@ def changed_measures(results: Sequence[PointResult]) -> list[str]:
         found += folded
     if is_folding or swept.intersection(SHOWING):
         found += shown
+    if swept.intersection(SEARCHING):
+        found += sorted({name for result in results for name in result.searches}, key=_narrowest_first)
     return found
 
 
@@ -79,6 +83,12 @@ def _reasons(swept: Iterable[str], summaries: Sequence[Any]) -> list[str]:
 
 def _budget(measure: str) -> int:
     return int(measure.partition("@")[2])
+
+
+def _narrowest_first(name: str) -> tuple[int, str]:
+    """Of `graph_64`, `scan_384` and what is no way."""
+    width = name.rpartition("_")[2]
+    return (int(width) if width.isdecimal() else 0), name
 
 
 def _found(result: PointResult) -> Any:

@@ -72,9 +72,18 @@ class PointResult:
         return {name: {"value": value, "n": None, "low": None, "high": None} for name, value in found.items()}
 
     @property
+    def searches(self) -> Mapping[str, Entry]:
+        """What a vector index that may miss documents found of what exact search finds, and the share of the searches
+        that each width answered, by a graph or by looking at all; empty of an exact index."""
+        found = (self.summary or {}).get("index_search") or {}
+        told = {"index_recall": found.get("recall")} if found else {}
+        told |= {name: one["share"] for name, one in found.items() if isinstance(one, Mapping)}
+        return {name: {"value": value, "n": None, "low": None, "high": None} for name, value in told.items()}
+
+    @property
     def told(self) -> Mapping[str, Entry]:
         """Measures of queries, and those of parts."""
-        return {**self.parts, **(self.measures or {})}
+        return {**self.parts, **self.searches, **(self.measures or {})}
 
     def value(self, measure: str) -> float | None:
         entry = self.told.get(measure)
@@ -131,7 +140,7 @@ def frame(results: Sequence[PointResult]) -> pl.DataFrame:
     for name in measured:
         for part, column in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
             columns[column] = [((result.measures or {}).get(name) or {}).get(part) for result in results]
-    for name in dict.fromkeys(name for result in results for name in result.parts):
+    for name in dict.fromkeys(name for result in results for name in (*result.parts, *result.searches)):
         columns.setdefault(name, [result.value(name) for result in results])
     if HAYSTACK in swept:
         columns["messages_a_query"] = [result.messages_a_query for result in results]

@@ -29,12 +29,16 @@ def point(key: str, value: str, recall: float = 0.5, **sections: Any) -> PointRe
         ("experiment", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
         ("assembly.eviction", ["retained@1000", "retained@2000", "expansions@1000"]),
         ("admission.reject_threshold", ["admitted", "created"]),
+        ("vector_index.ef", ["index_recall", "graph_64", "graph_384", "scan_384"]),
         ("fusion.dense_weight", []),
     ],
 )
 def test_a_table_begins_with_what_the_swept_part_changes(key: str, shown: list[str]) -> None:
     decided = {"create": 6, "merge": 1, "reject": 3}
-    points = [point(key, value, float(value), compression=FOLDED, decisions=decided) for value in "12"]
+    searched = {"recall": 0.99, "scan_384": {"share": 0.5}, "graph_384": {"share": 0.25}, "graph_64": {"share": 0.25}}
+    points = [
+        point(key, value, float(value), compression=FOLDED, decisions=decided, index_search=searched) for value in "12"
+    ]
     assert changed_measures(points)[: len(shown)] == shown
     assert compared_by(points)[: len(shown)] == shown
     assert "recall@10" in compared_by(points)
