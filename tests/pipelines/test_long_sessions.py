@@ -90,3 +90,18 @@ def test_a_system_folds_long_sessions_and_retains_some_of_them(
         assert opened["rows"] > 0
     elif experiment != "long_sessions_libravdb":
         assert (value(found, "expansions@8000") or 0) >= 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("guidance", ["libravdb", "corrected"])
+def test_rules_of_the_session_outlive_compaction_word_for_word(guidance: str) -> None:
+    config = composition.composed(["experiment=long_sessions_libravdb", f"guidance={guidance}", *CHEAP])
+    dataset = building.build(config, "dataset").load()
+    (transcript,) = dataset.transcripts
+    said = {message.message_id: message.content for message in transcript.messages}
+    with Memory.open(building.build(config, "memory")) as memory:
+        list(PerTurn().play(memory, [transcript], dataset.queries[-1:]))
+        kept = memory.store.documents().filter(kind="guidance").select("source_message_ids", "text").rows()
+    assert all(text == said[message_id].strip() for (message_id,), text in kept)
+    for rule in ("Always run make check before you commit.", "you must never push on a Friday"):
+        assert any(rule in text for _, text in kept)
