@@ -30,6 +30,8 @@ class StoredWindow:
         self._read: ContextTotals | None = None
         self._staged: list[Change] | None = None
         self._staged_summaries: dict[str, Summary] = {}
+        self._summaries: dict[str, Summary] = {}
+        """As read: a summary never changes, and every cluster asks for those before it."""
         self.attempted: set[str] = set()
 
     @property
@@ -58,9 +60,10 @@ class StoredWindow:
         return [found[message_id] for message_id in message_ids]
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]:
-        stored = [one for one in summary_ids if one not in self._staged_summaries]
-        found = self._store.summaries_by_id(stored) | self._staged_summaries
-        return [found[summary_id] for summary_id in summary_ids]
+        kept, staged = self._summaries, self._staged_summaries
+        if missing := [one for one in summary_ids if one not in kept and one not in staged]:
+            kept |= self._store.summaries_by_id(missing)
+        return [staged[one] if one in staged else kept[one] for one in summary_ids]
 
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
         with self._store.reading() as connection:
