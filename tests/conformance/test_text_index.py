@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from lcm.protocols.retrieval import TextIndex, TextIndexChoice
-from lcm.retrieval.text_index.lancedb import Lancedb
+from lcm.retrieval.text_index.filtered import Filtered
 
 CONF = Path(__file__).parents[2] / "conf" / "text_index"
 CHOICES: dict[str, TextIndexChoice] = {
@@ -88,7 +88,7 @@ def test_stop_words_do_not_count_beside_other_words(index: TextIndex) -> None:
 
 
 def test_stop_words_count_alone_where_documents_keep_theirs(choice: TextIndexChoice) -> None:
-    keeps_none = isinstance(choice, Lancedb)
+    keeps_none = isinstance(choice, Filtered)
     assert found(filled(choice, DOCUMENTS), "is the") == (set() if keeps_none else {"kettle", "goats"})
 
 

@@ -1,4 +1,4 @@
-"""BM25 over the words that LanceDB's full-text index keeps, by the bm25s library.
+"""BM25 over the words that pass a chain of filters, as LanceDB's full-text index has it; by the bm25s library.
 
 LanceDB's chain in its own order: words of letters and digits, no very long ones, lower case, stems, and then no stop
 words, neither in documents nor in queries; so stop words do not make a document long, and a query of nothing else
@@ -20,7 +20,7 @@ from lcm.retrieval.text_index.words import load_stop_words, split_words
 
 
 @dataclass(frozen=True, slots=True)
-class Lancedb:
+class Filtered:
     """Settings.
 
     Args:
