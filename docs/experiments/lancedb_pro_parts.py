@@ -1,4 +1,4 @@
-"""What every part of memory-lancedb-pro is worth: the preset, and one swap at a time.
+"""What every part of memory-lancedb-pro is worth: the preset as it is meant, and one swap at a time.
 
     LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/lancedb_pro_parts.py [FOLDER] [DATASET ...]
 
@@ -74,4 +74,5 @@ SWAPS: Swaps = {
 
 if __name__ == "__main__":
     kept = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/lancedb_pro_parts")
-    tables("lancedb_pro", SWAPS, kept.resolve(), sys.argv[2:] or ["locomo", "beam"])
+    meant = ("reranker=cosine", "text_index=fts5")
+    tables("lancedb_pro", SWAPS, kept.resolve(), sys.argv[2:] or ["locomo", "beam"], meant)
