@@ -1,23 +1,23 @@
 """Random mixes of every group that needs no model, network or key, run on one conversation of the sample: docs/mixes.md.
 
-    python docs/experiments/random_mixes.py into=docs/mixes.md [mixes=200] [seed=0] [parts=2] [knobs=1]
+    .venv/bin/python -m docs.experiments.random_mixes into=FILE [mixes=200] [seed=0] [parts=1] [first=0 step=1]
+    .venv/bin/python -m docs.experiments.random_mixes table=FILE,...
 
-Of each mix some parts are taken out, one at a time, and some knobs turned: what changes nothing must stand in a note.
+Of each mix some parts are taken out, one at a time: what then changes nothing must stand in a note.
 """
 
+import json
 import random
 import re
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import OmegaConf
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
@@ -29,7 +29,6 @@ from pipelines.steps.point import experiment_of
 
 NEEDS = {
     "admission": {"balanced_model": "a language model"},
-    "arms": {"recorded_run": "a file"},
     "deduplication": {"model": "a language model"},
     "embedder": {"minilm": "a model", "nomic": "a model", "onnx": "a model"},
     "extraction": {"llm": "a language model"},
@@ -40,6 +39,7 @@ NEEDS = {
 """Group -> choices that are not mixed, and what they need."""
 APART = {
     "dataset": "what is measured on, the same for all",
+    "arms": "beside the system, not of it",
     "executor": "where work is done: it changes no number",
     "measures": "what is measured: all of them, the same for all",
     "tracking": "where the numbers go",
@@ -59,7 +59,14 @@ AROUND = (
     "tracking=none", "cache=false", "measures.latency.queries=0", "means.resamples=20",
     "measures.retention.budgets=[600]",
 )  # fmt: skip
-WORKSPACE = "coding"
+ANOTHER = {
+    "ranking": "lancedb_pro",
+    "source": "recent",
+    "summarizer": "truncate",
+    "token_estimator": "script_chars",
+}
+"""Group -> what stands in for its default, where that may rightly give the same as another choice."""
+WORKSPACE = "zhongwen"
 """One of the bundled sample."""
 
 
@@ -159,7 +166,9 @@ class Runner:
 
 
 def _digest(outcome: Outcome) -> str:
-    ours = [frame.filter(arm=SYSTEM_ARM) if "arm" in frame.columns else frame for frame in (outcome.run, outcome.values)]
+    ours = [
+        frame.filter(arm=SYSTEM_ARM) if "arm" in frame.columns else frame for frame in (outcome.run, outcome.values)
+    ]
     frames = [*ours, outcome.documents, outcome.decisions, outcome.means, *outcome.frames.values()]
     return repr([frame.rows() for frame in frames])
 
@@ -170,57 +179,67 @@ def is_named(part: str, notes: tuple[str, ...]) -> bool:
 
 
 def without(mix: Mix, part: str) -> Mix | None:
-    """The mix with a part's null choice, or its group's default; None where that is what it has."""
-    chosen, null = parts_of_mix(mix).get(part), defaults()[part]
-    return None if chosen in (None, null) else {**mix, part: null}
+    """The mix with a part's null choice, or its group's default; None where that is what it has. How a dataset is
+    played is no part of the memory."""
+    chosen, null = parts_of_mix(mix).get(part), (defaults() | ANOTHER)[part]
+    return None if part == "replay" or chosen in (None, null) else {**mix, part: null}
 
 
-def knobs_of(mix: Mix) -> dict[str, Any]:
-    """The numbers and switches of the parts that a mix names: key -> value."""
-    found: dict[str, Any] = {}
-    for group, choice in sorted(parts_of_mix(mix).items()):
-        node = OmegaConf.to_container(OmegaConf.load(conf_folder.conf_dir() / group / f"{choice}.yaml"))
-        found |= dict(_leaves(group, node))
-    return found
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mix: what came of it, and of each part that was taken out, whether that `acts`, is `noted` or `silent`."""
+
+    number: int
+    mix: Mix
+    result: Result
+    parts: Mapping[str, str]
 
 
-def _leaves(path: str, node: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(node, dict):
-        for name, child in node.items():
-            if name not in ("_target_", "defaults"):
-                yield from _leaves(f"{path}.{name}", child)
-    elif isinstance(node, bool | int | float):
-        yield path, node
+def looked_at(runner: Runner, number: int, mix: Mix, parts: int, seed: int) -> Row:
+    """Run a mix, and run it again without each of so many of its parts, drawn by chance."""
+    result = runner.run(overrides(mix))
+    removed = [] if result.refusal else [part for part in parts_of_mix(mix) if without(mix, part) is not None]
+    found = {}
+    for part in random.Random(f"{seed} {number}").sample(removed, min(parts, len(removed))):
+        other = runner.run(overrides(without(mix, part) or mix))
+        acts = bool(other.refusal) or other.given != result.given
+        found[part] = "acts" if acts else "noted" if is_named(part, result.notes) else "silent"
+    return Row(number, mix, result, found)
 
 
 def main(arguments: Mapping[str, str]) -> None:
-    count, seed = int(arguments.get("mixes", 200)), int(arguments.get("seed", 0))
-    runner, chance = Runner(), random.Random(seed)
-    rows: list[str] = []
-    silent: list[str] = []
-    tally: Counter[str] = Counter()
-    for number, mix in enumerate(mixes(count, seed)):
-        result = runner.run(overrides(mix))
-        tally["refused" if result.refusal else "run"] += 1
-        removed = [part for part in parts_of_mix(mix) if without(mix, part) is not None]
-        for part in chance.sample(removed, min(int(arguments.get("parts", 2)), len(removed))):
-            if result.refusal:
-                continue
-            other = runner.run(overrides(without(mix, part) or mix))
-            outcome = "acts" if other.given != result.given else "noted" if is_named(part, result.notes) else "SILENT"
-            tally[f"part {outcome}"] += 1
-            if outcome == "SILENT":
-                silent.append(f"{number}: {part}={parts_of_mix(mix)[part]}")
-                print(silent[-1], parts_of_mix(mix), flush=True)
-        told = result.refusal or "; ".join(result.notes)
-        rows.append(f"| {number} | {' '.join(f'{g}={c}' for g, c in mix.items())} | {told} |")
-        if result.refusal:
-            print(number, result.refusal, flush=True)
-    print(tally, *silent, sep="\n")
-    if "into" in arguments:
-        Path(arguments["into"]).write_text("\n".join(rows))
+    """Append a line of JSON a mix to FILE; with `table`, print what such files hold as a table."""
+    if "table" in arguments:
+        print(table([json.loads(line) for path in arguments["table"].split(",") for line in Path(path).open()]))
+        return
+    seed, parts = int(arguments.get("seed", 0)), int(arguments.get("parts", 1))
+    runner, drawn = Runner(), list(enumerate(mixes(int(arguments.get("mixes", 200)), seed)))
+    for number, mix in drawn[int(arguments.get("first", 0)) :: int(arguments.get("step", 1))]:
+        row = asdict(looked_at(runner, number, mix, parts, seed))
+        row["result"].pop("given")
+        with Path(arguments["into"]).open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown: every mix, what was refused or told of it, and what came of the parts that were taken out."""
+    lines = ["| | mix | without | told |", "|---:|---|---|---|"]
+    for row in sorted(rows, key=lambda row: int(row["number"])):
+        mix = " ".join(f"{group}={choice}" for group, choice in row["mix"].items() if choice != defaults()[group])
+        parts = ", ".join(f"{part}: {outcome}" for part, outcome in row["parts"].items())
+        idle = [note for note in row["result"]["notes"] if note.startswith("parts ")]
+        told = f"REFUSED: {row['result']['refusal']}" if row["result"]["refusal"] else "; ".join(idle)
+        lines.append(f"| {row['number']} | {mix} | {parts} | {told} |".replace("  ", " "))
+    outcomes = Counter(outcome for row in rows for outcome in row["parts"].values())
+    refused = sum(bool(row["result"]["refusal"]) for row in rows)
+    noted = sum(any(note.startswith("parts ") for note in row["result"]["notes"]) for row in rows)
+    head = (
+        f"{len(rows)} mixes: {len(rows) - refused} run, {refused} refused, none crashes; {noted} tell of idle parts. "
+        f"{sum(outcomes.values())} parts taken out, one at a time: {outcomes['acts']} give another result, "
+        f"{outcomes['noted']} are told of in a note, {outcomes['silent']} neither."
+    )
+    return "\n".join([head, "", *lines])
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory():
-        main(dict(argument.split("=", 1) for argument in sys.argv[1:]))
+    main(dict(argument.split("=", 1) for argument in sys.argv[1:]))

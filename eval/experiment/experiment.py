@@ -14,8 +14,14 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.flags import contexts_compacted, flags_of_contexts, flags_of_haystacks, flags_of_run
-from eval.experiment.workspace import RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
+from eval.experiment.flags import (
+    contexts_compacted,
+    flags_of_contexts,
+    flags_of_haystacks,
+    flags_of_parts,
+    flags_of_run,
+)
+from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
@@ -132,7 +138,9 @@ class Experiment:
         evaluator, dataset, arms = self.evaluator, self.evaluator.dataset, list(self.evaluator.rankings)
         documents = pl.concat([one.documents for one in results])
         run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in results for arm in arms)])
-        incidents = sum((one.incidents for one in results), Counter[str]())
+        counted = sum((one.incidents for one in results), Counter[str]())
+        acted = {name.removeprefix(ACTED) for name in counted if name.startswith(ACTED)}
+        incidents = Counter({name: times for name, times in counted.items() if not name.startswith(ACTED)})
         frames = self._of_memories(results)
         for name, measure in evaluator.measures.items():
             if isinstance(measure, SystemMeasure):
@@ -149,6 +157,7 @@ class Experiment:
             for reading in one.contexts
         ]
         compacted = contexts_compacted(contexts)
+        decisions = pl.concat([one.decisions for one in results])
         return Outcome(
             run=run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
@@ -160,7 +169,7 @@ class Experiment:
             frames={name: rows for name, rows in others.items() if name not in timing},
             sections={name: section for name, section in sections.items() if name not in timing},
             timing={name: sections.get(name, {}) for name in timing},
-            decisions=pl.concat([one.decisions for one in results]),
+            decisions=decisions,
             counts={
                 "workspaces": len(results),
                 "messages": sum(len(t.messages) for t in dataset.transcripts),
@@ -179,6 +188,7 @@ class Experiment:
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
                 ),
                 *flags_of_contexts(contexts),
+                *flags_of_parts(evaluator.system, acted, documents, decisions, contexts),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
             ),

@@ -52,6 +52,44 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
     )
 
 
+def flags_of_parts(
+    system: System,
+    acted: Collection[str],
+    documents: pl.DataFrame,
+    decisions: pl.DataFrame,
+    contexts: Sequence[ContextReading] = (),
+) -> tuple[str, ...]:
+    """Which parts had a place and found nothing to do in it, in one line.
+
+    Args:
+        system: what was evaluated.
+        acted: the slots of its ranking that changed an answer.
+        documents: of every workspace.
+        decisions: what became of every candidate that was judged.
+        contexts: as of `flags_of_contexts`.
+    """
+    slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
+    idle = [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
+    if contexts and not any(contexts_compacted(contexts).values()):
+        through = ["summarizer", *([] if system.summary_documents.is_off else ["summary_documents"])]
+        idle.append(f"compaction, and with it {', '.join(through)} and replay.per_turn (no context was folded)")
+    guidance = getattr(system.compaction, "guidance", None)
+    if guidance is not None and not getattr(guidance, "is_off", False) and documents.filter(kind="guidance").is_empty():
+        idle.append("guidance (no message that was folded states a rule)")
+    actions = set(decisions["action"].unique())
+    if not system.admission.is_off and "reject" not in actions and documents["is_durable"].all():
+        idle.append("admission (nothing was turned away)")
+    if not system.deduplication.is_off and actions <= {"create", "reject"}:
+        idle.append("deduplication (no two said the same)")
+    return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
+
+
+_CHANGED_NO_ANSWER = {
+    "recovery": "no answer looked failed",
+    "summary_expansion": "no answer held a summary that is sure of itself and covers more than the answer holds",
+}
+
+
 def contexts_compacted(contexts: Sequence[ContextReading]) -> dict[str, bool]:
     """Conversation -> whether its context was compacted, of all that compaction looked at."""
     return {one.conversation_id: one.is_compacted for one in contexts}

@@ -41,6 +41,8 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "score": pl.Float64(),
     "index_tier": pl.Int64(),
 }
+ACTED = "acted: "
+"""Begins the name of a slot among the incidents of a workspace."""
 _TEXTS_AT_ONCE = 1 << 14
 """Of the documents whose tokens are counted: no second copy of all words."""
 
@@ -269,12 +271,14 @@ def _checkpoint_inputs(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> 
 
 
 def _of_memory(checkpoint: ReplayCheckpoint, read: Callable[[Memory], pl.DataFrame]) -> Callable[[], Made]:
-    """What is read of a memory, with what it survived meanwhile."""
+    """What is read of a memory, with what it survived meanwhile, and which slots of its ranking acted."""
 
     def make() -> Made:
         memory = checkpoint.open()
-        before = Counter(memory.incidents)
-        return read(memory), memory.incidents - before
+        before, acted = Counter(memory.incidents), Counter(memory.acted)
+        rows = read(memory)
+        of_slots = Counter({f"{ACTED}{slot}": times for slot, times in (memory.acted - acted).items()})
+        return rows, memory.incidents - before + of_slots
 
     return make
 

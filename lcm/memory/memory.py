@@ -75,6 +75,8 @@ class Memory:
         self.live = live
         self.incidents = incidents
         """What failed and was survived, by name and times."""
+        self.acted = live.acted
+        """How many times each slot of the ranking changed an answer, by name."""
         self._path = path
         self._compaction = ConversationCompaction(system, store, incidents)
         self._of_messages = MessageDocuments(system, live)

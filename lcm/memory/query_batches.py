@@ -119,6 +119,7 @@ def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, erro
         document_vectors=view.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
+        acted=live.acted,
         scopes=first.scopes,
         is_in_session=bool(first.shown_message_ids),
         turns=None if turns.is_empty() else turns,

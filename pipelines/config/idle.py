@@ -9,12 +9,18 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
-from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, slots
+from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
 from pipelines.config.unused import reached, take_out_idle_stages
 
 _FOLDS_NOTHING = "compaction=none makes no summary"
 _READS_USE = ("Weibull", "TimeDecay", "TwoPass")
 """Classes of what reads how often a document was used."""
+_READS_ANNOTATION = ("Weibull", "TimeDecay", "ImportanceWeight", "NotExpired")
+"""Classes of what reads categories, importance, temporal types or expiry."""
+_READS_COSINE = ("TwoPass", "HybridScore")
+"""Fusions that rank by the raw cosine."""
+_ASKS_NO_VECTORS = ("Lexical", "Recent", "Shuffled")
+_ASKS_NO_WORDS = ("Dense", "Recent", "Shuffled")
 
 
 def idle_note(config: DictConfig) -> str | None:
@@ -36,9 +42,9 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each idle part, and why."""
     take_out_idle_stages(plain)
     read = reached(plain, ["memory"])
-    chosen = {group for group in slots() & plain.keys() if plain[group] != _default(group)}
+    chosen = {group for group in groups().keys() & plain.keys() if plain[group] != _default(group)}
     folds = not _is(plain, "compaction", "NoCompaction")
-    for group in sorted(chosen - read):
+    for group in sorted(chosen & slots() - read):
         if group in ("summarizer", "guidance") and not folds:
             yield group, _FOLDS_NOTHING
         elif group == "annotation":
@@ -54,22 +60,48 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "summary_expansion", _FOLDS_NOTHING
         elif _is(plain, "summary_documents", "NoSummaryDocuments"):
             yield "summary_expansion", "summary_documents=none lets ranking find no summary"
-    if not _is(plain, "reinforcement", "NoReinforcement") and not _any_reads_use(plain, read):
+    if not _is(plain, "reinforcement", "NoReinforcement") and not _any_of(plain, read, _READS_USE):
         yield "reinforcement", "neither fusion nor decay reads how often a document was used"
+    if not folds and _is(plain, "replay", "PerTurn"):
+        yield "replay.per_turn", "compaction=none does nothing after a turn"
+    yield from _idle_of_retrieval(plain, chosen & read)
+    if "annotation" in chosen & read and not _any_of(plain, read, _READS_ANNOTATION) and _takes_everything(plain):
+        yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
     if _is(plain, "authored", "AuthoredFiles") and not plain["authored"]["paths"]:
         yield "authored", "authored.paths names no file"
     yield from _weights_without_column(plain)
     yield from _branches_without_weight(plain, read)
 
 
+def _idle_of_retrieval(plain: Mapping[str, Any], chosen: set[str]) -> Iterator[tuple[str, str]]:
+    """What the fusion does not read of what stages and source make, and indexes that the source does not ask."""
+    stages = plain["ranking"].get("stages") or {}
+    source = str(plain["source"].get("_target_", "")).rpartition(".")[2]
+    reads_cosine = str(plain["fusion"].get("_target_", "")).endswith(_READS_COSINE)
+    if "neighbours" in stages and (reads_cosine or _is(plain, "fusion", "ReciprocalRank")):
+        yield "ranking.stages.neighbours", "this fusion reads ranks or the raw cosine, not the scores that they lend"
+    if not _is(plain, "fusion", "Learnt") and any(map(_columns_of, stages.values())):
+        yield "ranking.stages of evidence", "this fusion reads no evidence; fusion=unified does"
+    if reads_cosine and source in _ASKS_NO_VECTORS:
+        yield "ranking, fusion, decay, reinforcement", "this source gives no cosine, and the fusion ranks by it"
+    if "vector_index" in chosen and source in _ASKS_NO_VECTORS:
+        yield "vector_index", "this source does not ask it; a recovery may"
+    if "text_index" in chosen and source in _ASKS_NO_WORDS:
+        yield "text_index", "this source does not ask it"
+
+
+def _columns_of(stage: Any) -> tuple[str, ...]:
+    """The columns of evidence that a stage makes."""
+    target = str(stage.get("_target_", "")) if isinstance(stage, dict) else ""
+    if not target.startswith("lcm.retrieval.ranking.evidence."):
+        return ()
+    return tuple(importlib.import_module(target.rpartition(".")[0]).COLUMNS)
+
+
 def _weights_without_column(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Weights of evidence that no stage makes."""
     ranking, fusion = plain["ranking"], plain["fusion"]
-    made: set[str] = set()
-    for stage in (ranking.get("stages") or {}).values():
-        target = str((stage or {}).get("_target_", "")) if isinstance(stage, dict) else ""
-        if target.startswith("lcm.retrieval.ranking.evidence."):
-            made |= set(importlib.import_module(target.rpartition(".")[0]).COLUMNS)
+    made = {column for stage in (ranking.get("stages") or {}).values() for column in _columns_of(stage)}
     weights = fusion.get("weights") or {} if _is(plain, "fusion", "Learnt") else {}
     if missing := [column for column in weights if column in EVIDENCE_COLUMNS - made]:
         yield (
@@ -90,11 +122,16 @@ def _branches_without_weight(plain: Mapping[str, Any], read: set[str]) -> Iterat
             yield f"source.branches.{name}", "this fusion weighs none of its scores: it adds candidates alone"
 
 
-def _any_reads_use(plain: Mapping[str, Any], read: set[str]) -> bool:
+def _takes_everything(plain: Mapping[str, Any]) -> bool:
+    return _is(plain, "admission", "AdmitAll") and _is(plain, "deduplication", "KeepAll")
+
+
+def _any_of(plain: Mapping[str, Any], read: set[str], names: tuple[str, ...]) -> bool:
+    """Whether decay, fusion or a stage of the ranking is of a class of these names."""
     nodes = [plain["decay"]] if "decay" in read else []
     nodes += [plain["fusion"]] if "fusion" in read else []
     nodes += [node for node in plain["ranking"].get("stages", {}).values() if isinstance(node, dict)]
-    return any(str(node.get("_target_", "")).endswith(_READS_USE) for node in nodes)
+    return any(str(node.get("_target_", "")).endswith(names) for node in nodes)
 
 
 def _is(plain: Mapping[str, Any], group: str, name: str) -> bool:

@@ -27,6 +27,7 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
+    gives_unit_scores = False  # a few hundredths, where others give a score near 1
 
     def __post_init__(self) -> None:
         check_range(self, "k", ge=0)

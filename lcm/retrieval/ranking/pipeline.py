@@ -10,6 +10,9 @@ from lcm.protocols.retrieval import Batch, Expansion, Slot, Source, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import describe
 
+SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
+"""The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
+_ANSWER = ("query_id", "document_id", "score")
 RANKED_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "document_id": pl.String(),
@@ -65,8 +68,14 @@ class Ranking:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
         frame = self._candidates(batch)
         for name, stage in self._steps():
-            frame = passed(name, stage, frame, batch)
+            before, frame = frame, passed(name, stage, frame, batch)
+            if name in SLOTS and frame is not before and not frame.select(_ANSWER).equals(before.select(_ANSWER)):
+                batch.acted[name] += 1
         return _ranked(frame)
+
+    def filled_slots(self) -> list[str]:
+        """The names of the slots that hold something with work to do here."""
+        return [name for name, stage in self._steps() if name in SLOTS and not is_null(stage)]
 
     def trace(self, batch: Batch) -> pl.DataFrame:
         """Every step's outcome: rows step, stage, query_id, document_id, rank, score.
@@ -105,6 +114,12 @@ def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batc
         raise ValueError(
             f"stage {name!r} needs the column {column!r}, which no stage before it makes: check the order"
         ) from error
+
+
+def is_null(stage: object) -> bool:
+    """Whether a stage is its group's null choice, or holds the null choice of what it works with."""
+    held = getattr(stage, "recovery", None) or getattr(stage, "decay", None) or stage
+    return bool(getattr(held, "is_off", False))
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:

@@ -89,6 +89,10 @@ class RoutedRanking:
     def needs_vectors(self) -> bool:
         return self.ranking(self.mode).needs_vectors
 
+    def filled_slots(self) -> list[str]:
+        """`Ranking.filled_slots` of the path of queries without a tag."""
+        return self.ranking(self.mode).filled_slots()
+
     def rank(self, batch: Batch) -> pl.DataFrame:
         """`Ranking.rank`, each query by its own path."""
         return self._joined([ranking.rank(part) for ranking, part in self._parts(batch)], batch)

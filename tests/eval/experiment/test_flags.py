@@ -100,3 +100,12 @@ def test_what_reached_its_trigger_and_gave_nothing_is_told() -> None:
     )
     assert flag.endswith(f"{LEAF}; 1 reached that, and all that may be folded there gave nothing shorter")
     assert flags_of_contexts([]) == ()
+
+
+def test_parts_that_found_nothing_to_do_are_named() -> None:
+    (idle,) = [flag for flag in outcome(lossless(budget_tokens=4000), Bulk()).flags if flag.startswith("parts ")]
+    assert idle == (
+        "parts that found nothing to do: compaction, and with it summarizer and replay.per_turn (no context was folded)"
+    )
+    folded = outcome(lossless(budget_tokens=20), PerTurn()).flags
+    assert not any(flag.startswith("parts ") for flag in folded)

@@ -13,8 +13,9 @@ class MinMax:
     """score = (score - least) / (greatest - least) of the query's candidates; 1 where all are equal. The order stays.
 
     A reranker blends the score with one in [0, 1], a decay multiplies it, a summary lends a share of it to what lies
-    beneath: none of that means anything of a standard score or a learnt sum, which may be below 0. Idle where the
-    scores are within [0, 1] by themselves, and where nothing behind reckons with it.
+    beneath, a minimum cuts at it: none of that means anything of a standard score or a learnt sum, which may be below
+    0, nor of a reciprocal rank. Idle where the scores are on that scale by themselves, and where nothing behind
+    reckons with it.
 
     Source: ours; as search engines bring scores of several branches together.
     """

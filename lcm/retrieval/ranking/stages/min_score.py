@@ -13,6 +13,7 @@ class MinScore:
     """Keep candidates whose score is at least `threshold`; a query may be left with none."""
 
     threshold: float = 0.3
+    reads_unit_scores = True
 
     def __post_init__(self) -> None:
         check_range(self, "threshold")

@@ -1,0 +1,90 @@
+"""Random mixes of all groups: built or refused for every reason at once, and no part of them idle in silence."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from docs.experiments.random_mixes import (
+    APART,
+    NEEDS,
+    Mix,
+    Runner,
+    choices,
+    defaults,
+    is_named,
+    looked_at,
+    mixes,
+    parts_of_mix,
+)
+from lcm.errors import LcmError
+from pipelines.config import building, conf_folder
+from pipelines.config.idle import idle_note
+from pipelines.config.readers import keys_unread
+from pipelines.steps.point import READ
+from tests.support.composing import composed
+
+MIXES = mixes()
+EVERY = 20
+"""One mix of so many is built in the fast part; and so many tests share the runs."""
+MOST_REFUSED = 0.05
+
+
+def built(numbers: Sequence[int]) -> tuple[list[str], list[str]]:
+    """What is refused, and what is idle in silence."""
+    refused, silent = [], []
+    for number in numbers:
+        parts = parts_of_mix(MIXES[number])
+        config = composed([f"{group}={choice}" for group, choice in parts.items()])
+        try:
+            building.refuse_unused(config, [])
+            building.build(config, "memory")
+        except LcmError as error:
+            refused.append(f"{number}: {error}")
+            continue
+        chosen = {group for group, choice in parts.items() if choice != defaults()[group]}
+        dead = {unread.key.partition(".")[0] for unread in keys_unread(building.as_written(config), READ)}
+        note = (idle_note(config) or "",)
+        silent += [f"{number}: {part}" for part in sorted(chosen & dead - {"ranking"}) if not is_named(part, note)]
+    return refused, silent
+
+
+def test_mixes_are_built_and_what_nothing_reads_is_told() -> None:
+    assert built(range(0, len(MIXES), EVERY)) == ([], [])
+
+
+@pytest.mark.full
+def test_every_mix_is_built_and_what_nothing_reads_is_told() -> None:
+    refused, silent = built(range(len(MIXES)))
+    assert len(refused) <= MOST_REFUSED * len(MIXES), refused
+    assert silent == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(EVERY))
+def test_a_part_that_is_taken_out_changes_the_result_or_is_told(first: int) -> None:
+    runner = Runner()
+    rows = [looked_at(runner, number, MIXES[number], 1, 0) for number in range(first, len(MIXES), EVERY)]
+    assert [(row.number, row.result.refusal) for row in rows if row.result.refusal] == []
+    assert [(row.number, row.parts) for row in rows if "silent" in row.parts.values()] == []
+
+
+def test_every_choice_that_needs_nothing_is_mixed() -> None:
+    known = {group: set(conf_folder.groups()[group]) - set(NEEDS.get(group, ())) for group in choices()}
+    mixed: dict[str, set[str]] = {group: set() for group in known}
+    for mix in MIXES:
+        for group, choice in mix.items():
+            mixed[group].add(choice)
+    assert mixed == known
+    named = set(conf_folder.table_of_contents(conf_folder.EVALUATE))
+    assert set(known) | set(APART) == named
+
+
+def test_a_preset_stands_below_what_a_mix_chooses() -> None:
+    mix: Mix = {"system": "libravdb", "compaction": "none"}
+    parts = parts_of_mix(mix)
+    assert (parts["compaction"], parts["guidance"], parts["embedder"]) == ("none", "libravdb", "hashing")
+    note = idle_note(composed([f"{group}={choice}" for group, choice in parts.items()])) or ""
+    assert note == (
+        "parts without work here: guidance, summarizer, summary_documents (compaction=none makes no summary); "
+        "authored (authored.paths names no file)"
+    )
