@@ -210,7 +210,8 @@ def looked_at(runner: Runner, number: int, mix: Mix, parts: int, seed: int) -> R
 def main(arguments: Mapping[str, str]) -> None:
     """Append a line of JSON a mix to FILE; with `table`, print what such files hold as a table."""
     if "table" in arguments:
-        print(table([json.loads(line) for path in arguments["table"].split(",") for line in Path(path).open()]))
+        lines = "".join(Path(path).read_text("utf-8") for path in arguments["table"].split(",")).splitlines()
+        print(table(list({row["number"]: row for row in map(json.loads, lines)}.values())))  # the last of each counts
         return
     seed, parts = int(arguments.get("seed", 0)), int(arguments.get("parts", 1))
     runner, drawn = Runner(), list(enumerate(mixes(int(arguments.get("mixes", 200)), seed)))
