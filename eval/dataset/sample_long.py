@@ -18,7 +18,7 @@ class SampleLong(Sample):
         origin="written for this project",
         how_to_get="it is bundled",
         files=(
-            PinnedFile("queries.jsonl", "8486803366dd1f06f9a2d5b80fd66e40c67513d5c433a6cea5b9746dff3aa8ec"),
+            PinnedFile("queries.jsonl", "0b9527545a0a48c8932e96d87e272c64853da10efcd18d4769c79339c1da6c3b"),
             PinnedFile("transcripts/brook.jsonl", "3c3300ee1f1bc432ccdd4a5704b5319001c999d8db1321f31f131019dba555ed"),
         ),
         bundled=True,
