@@ -89,6 +89,14 @@ def read_rows(paths: Sequence[Path]) -> pl.DataFrame:
     return pl.concat([newest.filter(pl.col("refused").is_null()), refused])
 
 
+def contexts_note(rows: pl.DataFrame) -> str:
+    """How many contexts of a batch were compacted, and how large the largest would be as it was said."""
+    kept = rows.filter(pl.col("conversation_id").is_not_null())
+    compacted = kept.filter(pl.col("summaries_by_depth").list.sum() > 0).height
+    largest = int(kept["tokens_before"].max() or 0)  # type: ignore[arg-type]  # whole numbers
+    return f"{compacted} of {kept.height} contexts compacted; the largest had {largest:,} tokens as it was said"
+
+
 def write_report(rows: pl.DataFrame, path: Path) -> None:
     with written_whole(path) as stream:
         rows.write_parquet(stream, compression="zstd")

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.batch.report import REPORT, write_report
+from eval.batch.report import REPORT, contexts_note, write_report
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
 from lcm.records.summary import LEVELS
 
@@ -44,6 +44,7 @@ def write_compaction_run(
     depths = int(kept["summaries_by_depth"].list.len().max() or 0)  # type: ignore[arg-type]  # whole numbers
     counts = {
         "conversations": kept.height,
+        "contexts_compacted": kept.filter(pl.col("summaries_by_depth").list.sum() > 0).height,
         "messages": int(kept["messages"].sum()),
         "refused": rows.height - kept.height,
         "tokens_before": before,
@@ -62,6 +63,7 @@ def write_compaction_run(
         "commit": commit(),
         "counts": counts,
         "incidents": dict(sorted(survived.items())),
+        "flags": [contexts_note(rows)],
         "measures": {"compression_ratio": {"value": ratio, "n": kept.height, "low": None, "high": None}},
         "arms": {},
         "categories": {},

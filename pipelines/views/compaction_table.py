@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.batch.report import REPORT
+from eval.batch.report import REPORT, contexts_note
 from pipelines.views.terminal import say, show_table
 
 _ROWS = 15
@@ -29,6 +29,7 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
     show_table(("conversation", *numbers), _shown(kept), numbers)
     for what, times in incidents.items():
         say(f"survived: {what}, {times} times")
+    say(f"note: {contexts_note(rows)}")
     say(f"Kept: {into} ({shards} stores, {REPORT})")
 
 

@@ -83,6 +83,7 @@ def test_a_folder_becomes_stores_and_a_report_with_a_row_a_conversation(lcm: Lcm
             assert not [check for check in scan(store._connection) if check.status == "fail"]
     assert sorted(found) == sorted(transcripts)
     assert "conversations" in finished.stdout
+    assert " contexts compacted; the largest had " in finished.stdout
 
 
 def test_what_is_done_is_not_done_again_and_what_has_grown_is_gone_on_with(lcm: Lcm, tmp_path: Path) -> None:
