@@ -148,7 +148,13 @@ class Experiment:
         by_arm = [self._values(results, arm, documents, frames) for arm in arms]
         values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in by_arm)])
         judged = len(judged_queries(dataset))
-        others = {name: rows for name, rows in frames.items() if "query_id" not in rows.columns}
+        others = {
+            name: rows
+            for name, rows in frames.items()
+            # What is read when queries are asked may have nothing to tell, as of an index that misses nothing.
+            if "query_id" not in rows.columns
+            and not (rows.is_empty() and isinstance(evaluator.measures[name], QueryMeasure))
+        }
         sections = self._sections(others)
         timing = [name for name, measure in evaluator.measures.items() if isinstance(measure, TimingMeasure)]
         contexts = [

@@ -33,7 +33,6 @@ FILES = {
     "compression.parquet",
     "decisions.parquet",
     "queries.parquet",
-    "index_search.parquet",
     "summary_quality.parquet",
     *(f"{name}.parquet" for name in PARQUET),
 }
