@@ -35,7 +35,7 @@ REASONS: Mapping[str, str] = {
     "dataset/own:similarity": "below it a question is refused: nothing else is found",
     "dataset/own:store": "where questions name messages by their numbers",
     **{
-        f"decay/{name}:stale_threshold": "nothing asks yet which documents are stale"
+        f"decay/{name}:stale_threshold": "measures=staleness alone asks which documents are stale"
         for name in ("weibull", "weibull_fast", "weibull_slow")
     },
     "embedder/minilm:directory": "where the weights lie",

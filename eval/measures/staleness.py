@@ -1,0 +1,66 @@
+"""Which documents have faded: those whose strength, by the decay, is below its `stale_threshold`.
+
+Source: memory-lancedb-pro, decay-engine, which lists its stale memories, weakest first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+
+from eval.measures.measure import MemoryReading
+from lcm.memory.system import System
+from lcm.protocols.retrieval import Decay
+
+STALENESS_SCHEMA: dict[str, pl.DataType] = {
+    "document_id": pl.String(),
+    "strength": pl.Float64(),
+    "is_stale": pl.Boolean(),
+}
+
+
+@runtime_checkable
+class KnowsStale(Protocol):
+    """A decay that tells which documents have faded."""
+
+    def strength(self) -> pl.Expr: ...
+
+    def is_stale(self) -> pl.Expr: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """Lists the documents that stand when a workspace is asked last, weakest first, and counts the stale ones.
+
+    Used documents keep their strength: with `reinforcement=recall` those count that answers have shown by then.
+    """
+
+    decay: Decay
+    """One that knows nothing stale lists nothing, and a note says so."""
+
+    def value_names(self) -> list[str]:
+        return []
+
+    def depends_on(self, system: System) -> list[object]:
+        return []
+
+    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+        if not reading.queries or not isinstance(self.decay, KnowsStale):
+            return pl.DataFrame(schema=STALENESS_SCHEMA)
+        asked_at = max(query.asked_at for query in reading.queries)
+        standing = reading.memory.live.view(asked_at, None).visible
+        judged = standing.with_columns(asked_at=pl.lit(asked_at, dtype=pl.Datetime("ms", "UTC"))).select(
+            "document_id", strength=self.decay.strength(), is_stale=self.decay.is_stale()
+        )
+        return judged.sort("strength", maintain_order=True).cast(pl.Schema(STALENESS_SCHEMA))
+
+    def section(self, rows: pl.DataFrame) -> dict[str, float]:
+        stale = int(rows["is_stale"].sum())
+        return {"documents": len(rows), "stale": stale, "share": stale / max(1, len(rows))}
+
+    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
+        if not isinstance(self.decay, KnowsStale):
+            return ["the decay calls no document stale: choose decay=weibull, or leave measures.staleness out"]
+        found = self.section(rows)
+        return [f"{found['stale']:,} of {found['documents']:,} documents are stale: weaker than decay.stale_threshold"]

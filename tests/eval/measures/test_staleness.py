@@ -1,0 +1,60 @@
+"""Which documents have faded: worked cases."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.measures.measure import MemoryReading
+from eval.measures.staleness import STALENESS_SCHEMA, Staleness
+from lcm.memory.memory import Memory
+from lcm.protocols.retrieval import Decay
+from lcm.records.query import Query
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.decay.weibull import Weibull
+from tests.support.workspaces import minute, system, transcript
+
+NO_DATASET = Dataset("tiny", "tiny", "0", (), (), pl.DataFrame(schema=QRELS_SCHEMA))
+
+
+def read(decay: Decay, years: float) -> pl.DataFrame:
+    memory = Memory.open(system())
+    memory.ingest(transcript())
+    asked = [Query("q", "where is it", minute(60) + timedelta(days=365 * years))]
+    reading = MemoryReading(memory, asked, pl.DataFrame(), {}, NO_DATASET)
+    return Staleness(decay).of_memory(reading)
+
+
+def test_a_document_is_stale_once_it_is_weaker_than_the_threshold() -> None:
+    decay = Weibull(intrinsic_weight=0.2)
+    fresh, faded = read(decay, 0), read(decay, 10)
+    assert fresh.schema == faded.schema == STALENESS_SCHEMA
+    assert len(fresh) == len(faded) > 0
+    assert not fresh["is_stale"].any()
+    assert faded["is_stale"].all()
+    assert faded["strength"].is_sorted()
+    assert not read(replace(decay, stale_threshold=0.0), 10)["is_stale"].any()
+
+
+def test_the_list_is_summed_up_and_told() -> None:
+    rows = pl.DataFrame({"document_id": ["a", "b", "c"], "strength": [0.1, 0.2, 0.9], "is_stale": [True, True, False]})
+    measure = Staleness(Weibull())
+    assert measure.section(rows) == {"documents": 3, "stale": 2, "share": 2 / 3}
+    assert measure.notes(rows) == ["2 of 3 documents are stale: weaker than decay.stale_threshold"]
+    assert measure.section(rows.clear()) == {"documents": 0, "stale": 0, "share": 0.0}
+
+
+def test_a_memory_that_is_asked_nothing_lists_nothing() -> None:
+    memory = Memory.open(system())
+    memory.ingest(transcript())
+    rows = Staleness(Weibull()).of_memory(MemoryReading(memory, [], pl.DataFrame(), {}, NO_DATASET))
+    assert rows.is_empty()
+    assert rows.schema == STALENESS_SCHEMA
+
+
+def test_a_decay_that_knows_nothing_stale_lists_nothing_and_says_so() -> None:
+    rows = read(NoDecay(), 10)
+    assert rows.is_empty()
+    (note,) = Staleness(NoDecay()).notes(rows)
+    assert note == "the decay calls no document stale: choose decay=weibull, or leave measures.staleness out"
