@@ -28,6 +28,7 @@ from tests.support.knobs.families import (
     RECOVERIES,
     SESSIONS,
     TIERS,
+    WEIGHTED,
 )
 from tests.support.knobs.small_datasets import SMALL_DATASETS
 from tests.support.small_locomo import RECORD
@@ -109,7 +110,7 @@ CHANGED: Mapping[str, Any] = {
     },
     "admission/gating:rules": "original",
     "admission/libravdb:rules": "corrected",
-    "annotation/rules:fallback": "patterns",
+    **{f"annotation/{name}:fallback": "patterns" for name in ("rules", "lancedb_pro_tuned")},
     "arms/recorded_run:recorded.file": lambda here: _written(here / "run", "q0 Q0 m3 1 2.5 theirs\n"),
     **{f"replay/{name}:haystack": "pooled" for name in ("bulk", "per_turn")},
     "arms/controls:bm25.order": [],
@@ -234,7 +235,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"extraction/{name}:passages": ["words"] for name in ("verbatim", "window")},
     "extraction/llm:max_chars": 300,
     "extraction/llm:min_messages": 20,
-    **{f"fusion/{name}:weights": {"session": 5.0} for name in ("plain_sum", "reciprocal_rank", "weighted_sum")},
+    **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
     "language_model/openai_compatible:mode": "live",
@@ -245,6 +246,9 @@ CHANGED: Mapping[str, Any] = {
     "language_model/openai_compatible:model.profile": "new",
     "language_model/openai_compatible:model.profiles": lambda here: profiles(here / "others.json", "sk-refused-3"),
     "fusion/weighted_sum:floor_from": 0.85,
+    "fusion/lancedb_pro_tuned:floor_from": 0.85,
+    "fusion/lancedb_pro_tuned:floor_ratio": 2.0,  # likewise: its weights are near 1
+    "reranker/lancedb_pro_tuned:window": 3,
     **{f"fusion/{name}:frequency_over": "all" for name in ("two_pass", "two_pass_libravdb")},
     "fusion/two_pass:rules": "original",
     "fusion/two_pass_libravdb:rules": "corrected",

@@ -9,6 +9,9 @@ ORDERS = ("description", "description_no_engine", "code", "code_no_engine")
 PATHS = ("hybrid", "vector", "tag")
 """Of ranking=lancedb_pro."""
 
+WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
+"""Fusions that weigh any number of branches."""
+
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")

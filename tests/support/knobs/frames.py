@@ -17,6 +17,7 @@ from tests.support.knobs.families import (
     SESSIONS,
     TIERS,
     TINY,
+    WEIGHTED,
 )
 
 OTHERS = {"distractors.transcripts.paths": [str(bundled_directory() / "transcripts")]}
@@ -49,10 +50,12 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     **{f"replay/{name}:seed": {**OTHERS, "replay.distractors": 20} for name in ("bulk", "per_turn")},
     "dataset/longmemeval:added_questions": {"dataset.protocol": "all"},
     "fusion/plain_sum:floor_from": {"fusion.floor_ratio": 2.0},
-    **{f"fusion/{name}:weights": {"source": "branches"} for name in ("plain_sum", "reciprocal_rank", "weighted_sum")},
+    "fusion/lancedb_pro_tuned:floor_from": {"fusion.floor_ratio": 2.0, "fusion.clamp": False},
+    "fusion/lancedb_pro_tuned:floor_ratio": {"fusion.clamp": False},
+    **{f"fusion/{name}:weights": {"source": "branches"} for name in WEIGHTED},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
     "ranking/unified": {"fusion": "unified"},
-    "fusion/weighted_sum:clamp": {"fusion.dense_weight": 2.0},
+    **{f"fusion/{name}:clamp": {"fusion.dense_weight": 2.0} for name in ("weighted_sum", "lancedb_pro_tuned")},
     "guidance/corrected:booster_threshold": {
         "guidance.booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"}
     },
