@@ -12,6 +12,7 @@ PATHS = ("hybrid", "vector", "tag")
 WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
 """Fusions that weigh any number of branches."""
 
+RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")

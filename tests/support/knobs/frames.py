@@ -11,6 +11,7 @@ from tests.support.knobs.families import (
     NARROW,
     ORDERS,
     PATHS,
+    RANKINGS,
     RECOVERIES,
     ROTATION,
     SERVER,
@@ -72,21 +73,27 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in keys
     },
     **{
-        f"ranking/libravdb:stages.{stage}": {
+        f"ranking/{name}:stages.{stage}": {
             "source": "libravdb",  # leaves something out that can be added
             "recovery": "libravdb",
             "recovery.failure.min_top_k": 1,
             "recovery.failure.min_mean_confidence": 1.0,
             "ranking.stages.limit.n": 100,
         }
-        for stage in ("hops.eta", "hops.theta_hop", "recovery.user_k")
+        for name, stage in (
+            *(("libravdb", stage) for stage in ("hops.eta", "hops.theta_hop")),
+            *((name, "recovery.user_k") for name in RANKINGS),
+        )
     },
-    "ranking/libravdb:stages.recovery.session_k": {
-        "source": "libravdb",
-        "recovery": "libravdb",
-        "recovery.failure.min_top_k": 1,
-        "recovery.failure.min_mean_confidence": 1.0,
-        "ranking.stages.limit.n": 2,  # what the answer holds is fetched anew beside it
+    **{
+        f"ranking/{name}:stages.recovery.session_k": {
+            "source": "libravdb",
+            "recovery": "libravdb",
+            "recovery.failure.min_top_k": 1,
+            "recovery.failure.min_mean_confidence": 1.0,
+            "ranking.stages.limit.n": 2,  # what the answer holds is fetched anew beside it
+        }
+        for name in RANKINGS
     },
     **{
         f"recovery/{name}:{key}": value
