@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lcm.javascript import is_finite_number, trim
-from lcm.memory.session.rules import tokens_by_leaf_chunk
 from lcm.plugins.settings.table_file import table_file
 
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
@@ -93,6 +92,8 @@ def resolve(
     if resolved["database_path"] is None:
         resolved["database_path"] = str((home or Path.home()) / ".openclaw" / "lcm.db")
     if resolved["bootstrap_max_tokens"] is None:
+        from lcm.memory.session.rules import tokens_by_leaf_chunk  # brings in what a misspelt key need not wait for
+
         resolved["bootstrap_max_tokens"] = tokens_by_leaf_chunk(resolved["leaf_chunk_tokens"])
     if from_environment(_BY_NAME["timezone"], env) is None and _from_plugin(_BY_NAME["timezone"], plugin) is None:
         resolved["timezone"] = timezone

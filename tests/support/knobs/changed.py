@@ -320,7 +320,6 @@ CHANGED: Mapping[str, Any] = {
         for name in SESSIONS
     },
     "session/default:bootstrap_max_tokens": 6000,
-    **{f"session/{name}:leaf_chunk_tokens": 80_000 for name in SESSIONS},
     "session/default:large_file_threshold_tokens": 25_000,
     "session/default:rules": "original",
     "session/default:import_cap_share": 0.01,

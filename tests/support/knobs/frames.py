@@ -125,7 +125,6 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
     **{f"session/{name}:skip_stateless": {"session.stateless_patterns": ["agent:*:subagent:**"]} for name in SESSIONS},
-    "session/default:leaf_chunk_tokens": {"session.bootstrap_max_tokens": 0},
     "session/default:large_file_summarizer": {"session.large_file_threshold_tokens": 25_000},
     "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
     "kinds/written": SERVER,
