@@ -3,7 +3,7 @@
 import importlib.metadata
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,12 +70,16 @@ class TierStack:
                 self._try(tier, partial(tier.add, rows))
         self._derive(stale, full)
 
-    def flush(self) -> None:
-        """Follow what was removed, and bring the rows of one document together: once for many changes."""
+    def flush(self, derived: Collection[TierCache] = ()) -> None:
+        """Follow what was removed, and bring the rows of one document together: once for many changes.
+
+        Args:
+            derived: tiers that are about to be derived anew: they lack the rows that came last.
+        """
         order = self.order.flush()
         if order is not None:
             for tier in self.tiers:
-                if self.is_ready(tier):
+                if self.is_ready(tier) and tier not in derived:
                     self._try(tier, partial(tier.keep, order))
 
     def write(self, path: Path, full: ExactIndex) -> None:
@@ -107,7 +111,7 @@ class TierStack:
     def _derive(self, tiers: Sequence[TierCache], full: ExactIndex) -> None:
         if not tiers:
             return
-        self.flush()
+        self.flush(tiers)
         _, vectors = full.contents()
         learnt: list[Rotation] = []
 

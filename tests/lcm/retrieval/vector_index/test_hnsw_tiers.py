@@ -152,6 +152,16 @@ def test_a_rotation_is_learnt_when_there_are_vectors_enough_and_again_when_they_
     assert dirty_widths(index) == []
 
 
+@pytest.mark.parametrize("rotation_from", [1, 50])
+def test_a_rotation_is_learnt_again_with_late_vectors_of_ids_that_are_known(rotation_from: int) -> None:
+    index = replace(TURNED, rotation_from=rotation_from).build(DIM, incidents=Counter())
+    index.add(names(50), unit(50, 0))
+    index.add(["d0", *names(120)[50:]], unit(71, 1))
+    assert [tier.rotation and tier.rotation.learnt_from for tier in index._lower.tiers] == [121, 121]
+    assert [tier.count for tier in index._lower.tiers] == [121, 121]
+    assert dirty_widths(index) == []
+
+
 def test_own_scores_are_those_of_the_width_that_answered() -> None:
     index = filled(OWN_SCORES)
     vectors, asked = unit(1000, 0).astype(np.float64), unit(60, 1).astype(np.float64)
