@@ -73,7 +73,7 @@ class IndexSearch:
         if not told:
             return []
         ways = ", ".join(
-            f"{one['searches']:,} by the {name.replace('_', ' of ')} numbers (recall {one['recall'] or 1:.3f} of exact)"
+            f"{one['searches']:,} by the {name.replace('_', ' of ')} numbers{_of_exact(one['recall'])}"
             for name, one in told.items()
             if isinstance(one, dict)
         )
@@ -93,6 +93,10 @@ def _may_miss(system: System) -> bool:
 def _recall(found: Sequence[str], truth: Ranked, cutoff: int | None = None) -> float | None:
     best = truth[0][:cutoff]
     return len(set(found).intersection(best)) / len(best) if best else None
+
+
+def _of_exact(recall: float | None) -> str:
+    return "" if recall is None else f" (recall {recall:.3f} of exact)"
 
 
 def _told(rows: pl.DataFrame, total: int) -> dict[str, object]:

@@ -11,7 +11,7 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
-from eval.measures.index_search import IndexSearch
+from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
 from eval.measures.latency import Latency
 from eval.replay.bulk import Bulk
 from lcm.protocols.retrieval import VectorIndexChoice
@@ -109,6 +109,14 @@ def test_recall_is_the_share_of_what_exact_search_finds(monkeypatch: pytest.Monk
     told = outcome(Hnsw(), pool_size=20).sections["index_search"]
     assert told["recall"] == pytest.approx(19 / 20)
     assert told["recall@10"] == pytest.approx(9 / 10)
+
+
+@pytest.mark.parametrize(
+    ("recall", "told"), [(0.0, " (recall 0.000 of exact)"), (None, ""), (0.25, " (recall 0.250 of exact)")]
+)
+def test_a_note_says_the_recall_that_there_is(recall: float | None, told: str) -> None:
+    rows = pl.DataFrame([("graph_64", 10, recall, recall)], SEARCH_SCHEMA, orient="row")
+    assert IndexSearch().notes(rows) == [f"the vector index answered 1 searches: 1 by the graph of 64 numbers{told}"]
 
 
 def test_of_an_exact_index_there_is_nothing_to_tell() -> None:
