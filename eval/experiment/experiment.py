@@ -39,6 +39,7 @@ from eval.measures.measure import (
 )
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries
+from eval.replay.per_turn import PerTurn
 from lcm.errors import DatasetError
 
 Progress = Callable[[str, int, int], None]
@@ -194,7 +195,9 @@ class Experiment:
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
                 ),
                 *flags_of_contexts(contexts),
-                *flags_of_parts(evaluator.system, acted, documents, decisions, contexts),
+                *flags_of_parts(
+                    evaluator.system, acted, documents, decisions, contexts, isinstance(evaluator.replay, PerTurn)
+                ),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
             ),

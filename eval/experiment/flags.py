@@ -58,6 +58,7 @@ def flags_of_parts(
     documents: pl.DataFrame,
     decisions: pl.DataFrame,
     contexts: Sequence[ContextReading] = (),
+    is_per_turn: bool = False,
 ) -> tuple[str, ...]:
     """Which parts had a place and found nothing to do in it, in one line.
 
@@ -67,12 +68,14 @@ def flags_of_parts(
         documents: of every workspace.
         decisions: what became of every candidate that was judged.
         contexts: as of `flags_of_contexts`.
+        is_per_turn: whether compaction looked after every turn.
     """
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
     idle = [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
     if contexts and not any(contexts_compacted(contexts).values()):
         through = ["summarizer", *([] if system.summary_documents.is_off else ["summary_documents"])]
-        idle.append(f"compaction, and with it {', '.join(through)} and replay.per_turn (no context was folded)")
+        through += ["replay.per_turn"] if is_per_turn else []
+        idle.append(f"compaction, and with it {', '.join(through)} (no context was folded)")
     guidance = getattr(system.compaction, "guidance", None)
     if guidance is not None and not getattr(guidance, "is_off", False) and documents.filter(kind="guidance").is_empty():
         idle.append("guidance (no message that was folded states a rule)")

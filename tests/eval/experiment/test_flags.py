@@ -103,9 +103,8 @@ def test_what_reached_its_trigger_and_gave_nothing_is_told() -> None:
 
 
 def test_parts_that_found_nothing_to_do_are_named() -> None:
-    (idle,) = [flag for flag in outcome(lossless(budget_tokens=4000), Bulk()).flags if flag.startswith("parts ")]
-    assert idle == (
-        "parts that found nothing to do: compaction, and with it summarizer and replay.per_turn (no context was folded)"
-    )
+    for replay, through in ((Bulk(), "summarizer"), (PerTurn(), "summarizer, replay.per_turn")):
+        (idle,) = [flag for flag in outcome(lossless(budget_tokens=4000), replay).flags if flag.startswith("parts ")]
+        assert idle == f"parts that found nothing to do: compaction, and with it {through} (no context was folded)"
     folded = outcome(lossless(budget_tokens=20), PerTurn()).flags
     assert not any(flag.startswith("parts ") for flag in folded)
