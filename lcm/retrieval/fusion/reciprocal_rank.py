@@ -30,10 +30,15 @@ class ReciprocalRank:
     gives_unit_scores = False  # a few hundredths, where others give a score near 1
 
     def __post_init__(self) -> None:
-        check_range(self, "k", ge=0)
-        check_weights(self, "dense_weight", "lexical_weight", "weights")
+        check_range(self, "k", "dense_weight", "lexical_weight", "weights", ge=0)
+        if any((self.dense_weight, self.lexical_weight, *self.weights.values())):
+            check_weights(self, "dense_weight", "lexical_weight", "weights")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, **further_weights(frame, self.weights)}
+        if not any(weights.values()):  # only the frame tells which branches there are that weigh 1 unnamed
+            raise ValueError(
+                f"every branch ({', '.join(weights)}) weighs 0: raise dense_weight, lexical_weight or weights"
+            )
         terms = (weight / (self.k + pl.col(f"{name}_rank")) for name, weight in weights.items())
         return best_first(frame.with_columns(score=in_order(terms)))

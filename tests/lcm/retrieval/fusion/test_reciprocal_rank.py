@@ -38,3 +38,12 @@ def test_swapping_branches_with_their_weights_changes_nothing() -> None:
     assert dict(ours.select("document_id", "score").iter_rows()) == pytest.approx(
         dict(theirs.select("document_id", "score").iter_rows())
     )
+
+
+def test_weights_that_are_all_0_are_refused_where_no_further_branch_weighs() -> None:
+    fusion = ReciprocalRank(dense_weight=0.0, lexical_weight=0.0)
+    with pytest.raises(ValueError, match=r"every branch \(dense, lexical\) weighs 0: raise dense_weight"):
+        fusion(ROWS, documents_batch([]))
+    further = fusion(ROWS.with_columns(session_rank=pl.Series([2, 1, None])), documents_batch([]))
+    assert further["document_id"].to_list() == ["dense", "both", "lexical"]
+    assert further["score"].to_list() == pytest.approx([1 / (60 + 1), 1 / (60 + 2), 0.0])
