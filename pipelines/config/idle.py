@@ -2,8 +2,8 @@
 
 import importlib
 from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -19,7 +19,7 @@ _READS_ANNOTATION = ("Weibull", "TimeDecay", "ImportanceWeight", "NotExpired")
 """Classes of what reads categories, importance, temporal types or expiry."""
 _READS_COSINE = ("TwoPass", "HybridScore")
 """Fusions that rank by the raw cosine."""
-_ASKS_NO_VECTORS = ("Lexical", "Recent", "Shuffled")
+_ASKS_NO_VECTORS = ("Lexical", "Tagged", "Recent", "Shuffled")
 _ASKS_NO_WORDS = ("Dense", "Recent", "Shuffled")
 
 
@@ -65,6 +65,8 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if not folds and _is(plain, "replay", "PerTurn"):
         yield "replay.per_turn", "compaction=none does nothing after a turn"
     yield from _idle_of_retrieval(plain, chosen & read)
+    if {"source", "fusion"} <= read:
+        yield from _weights_without_branch(plain)
     if "annotation" in chosen & read and not _any_of(plain, read, _READS_ANNOTATION) and _takes_everything(plain):
         yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
     if _is(plain, "authored", "AuthoredFiles") and not plain["authored"]["paths"]:
@@ -76,18 +78,46 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _idle_of_retrieval(plain: Mapping[str, Any], chosen: set[str]) -> Iterator[tuple[str, str]]:
     """What the fusion does not read of what stages and source make, and indexes that the source does not ask."""
     stages = plain["ranking"].get("stages") or {}
-    source = str(plain["source"].get("_target_", "")).rpartition(".")[2]
+    asked = list(_asked(plain["source"]))
     reads_cosine = str(plain["fusion"].get("_target_", "")).endswith(_READS_COSINE)
     if "neighbours" in stages and (reads_cosine or _is(plain, "fusion", "ReciprocalRank")):
         yield "ranking.stages.neighbours", "this fusion reads ranks or the raw cosine, not the scores that they lend"
     if not _is(plain, "fusion", "Learnt") and any(map(_columns_of, stages.values())):
         yield "ranking.stages of evidence", "this fusion reads no evidence; fusion=unified does"
-    if reads_cosine and source in _ASKS_NO_VECTORS:
+    if reads_cosine and not _gives(plain["source"], "dense"):
         yield "ranking, fusion, decay, reinforcement", "this source gives no cosine, and the fusion ranks by it"
-    if "vector_index" in chosen and source in _ASKS_NO_VECTORS:
+    if "vector_index" in chosen and all(_class(one) in _ASKS_NO_VECTORS or one.get("embedder") for one in asked):
         yield "vector_index", "this source does not ask it; a recovery may"
-    if "text_index" in chosen and source in _ASKS_NO_WORDS:
+    if "text_index" in chosen and all(_class(one) in _ASKS_NO_WORDS or one.get("text_index") for one in asked):
         yield "text_index", "this source does not ask it"
+
+
+def _asked(source: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The sources that a source is made of: its branches, and the branch that a branch has; else itself."""
+    inner = [one for one in (*(source.get("branches") or {}).values(), source.get("branch")) if one is not None]
+    if not inner:
+        yield source
+    for one in inner:
+        yield from _asked(one)
+
+
+def _gives(source: Mapping[str, Any], branch: Literal["dense", "lexical"]) -> bool:
+    """Whether a source fills the columns of a branch that every frame has."""
+    if _class(source) == "Branches":
+        return source["branches"].get(branch) is not None
+    return _class(source) not in {"dense": _ASKS_NO_VECTORS, "lexical": _ASKS_NO_WORDS}[branch]
+
+
+def _weights_without_branch(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Weights that were set, of a branch that the source has not."""
+    fusion = plain["fusion"]
+    alike = [one for one in map(partial(_choice, "fusion"), groups()["fusion"]) if _class(one) == _class(fusion)]
+    branches: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
+    for branch in branches:
+        weight = f"{branch}_weight"
+        was_set = weight in fusion and alike and fusion[weight] not in [one.get(weight) for one in alike]
+        if was_set and not _gives(plain["source"], branch):
+            yield f"fusion.{weight}", f"this source has no {branch} branch"
 
 
 def _columns_of(stage: Any) -> tuple[str, ...]:
@@ -134,6 +164,10 @@ def _any_of(plain: Mapping[str, Any], read: set[str], names: tuple[str, ...]) ->
     return any(str(node.get("_target_", "")).endswith(names) for node in nodes)
 
 
+def _class(node: Mapping[str, Any]) -> str:
+    return str(node.get("_target_", "")).rpartition(".")[2]
+
+
 def _is(plain: Mapping[str, Any], group: str, name: str) -> bool:
     return str((plain.get(group) or {}).get("_target_", "")).endswith(f".{name}")
 
@@ -143,6 +177,10 @@ def _default(group: str) -> Any:
     """The node that a group has where nothing is chosen."""
     contents = yaml.safe_load((conf_dir() / f"{config_name(EVALUATE)}.yaml").read_text(encoding="utf-8"))
     choice = next((entry[group] for entry in contents["defaults"] if isinstance(entry, dict) and group in entry), None)
-    if choice is None:
-        return None
+    return None if choice is None else _choice(group, choice)
+
+
+@cache
+def _choice(group: str, choice: str) -> Any:
+    """The node that a choice gives its group."""
     return OmegaConf.to_container(OmegaConf.load(conf_dir() / group / f"{choice}.yaml"))
