@@ -33,13 +33,10 @@ AGREEING = {
     "summarizer": "the default's own, where nothing is folded",
 }
 """Parts that may be taken out of one conversation in silence."""
-NOT_TOLD = {85: "decay"}
-"""Not told yet: a mix, and its part that changes nothing."""
 
 
-def silent(number: int, parts: Mapping[str, str]) -> list[str]:
-    told = {*AGREEING, NOT_TOLD.get(number)}
-    return [part for part, outcome in parts.items() if outcome == "silent" and part not in told]
+def silent(parts: Mapping[str, str]) -> list[str]:
+    return [part for part, outcome in parts.items() if outcome == "silent" and part not in AGREEING]
 
 
 def built(numbers: Sequence[int]) -> tuple[list[str], list[str]]:
@@ -78,7 +75,7 @@ def test_a_part_that_is_taken_out_changes_the_result_or_is_told(first: int) -> N
     runner = Runner()
     rows = [looked_at(runner, number, MIXES[number], 1, 0) for number in range(first, len(MIXES), EVERY)]
     assert [(row.number, row.result.refusal) for row in rows if row.result.refusal] == []
-    assert [(row.number, row.parts) for row in rows if silent(row.number, row.parts)] == []
+    assert [(row.number, row.parts) for row in rows if silent(row.parts)] == []
 
 
 def test_every_choice_that_needs_nothing_is_mixed() -> None:

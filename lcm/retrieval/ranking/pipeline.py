@@ -1,7 +1,8 @@
 """Ranking: one source, then named stages in order, one frame for all queries."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 import polars.selectors as cs
@@ -12,7 +13,7 @@ from lcm.retrieval.source.candidates import describe
 
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
 """The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
-_ANSWER = ("query_id", "document_id", "score")
+_ANSWER = ("query_id", "document_id")
 RANKED_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "document_id": pl.String(),
@@ -66,12 +67,15 @@ class Ranking:
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
-        frame = self._candidates(batch)
-        for name, stage in self._steps():
-            before, frame = frame, passed(name, stage, frame, batch)
-            if name in SLOTS and frame is not before and not frame.select(_ANSWER).equals(before.select(_ANSWER)):
+        steps, frames = list(self._steps()), [self._candidates(batch)]
+        for name, stage in steps:
+            frames.append(passed(name, stage, frames[-1], batch))
+        answer = _ranked(frames[-1])
+        for place, (name, _) in enumerate(steps):
+            before, after = frames[place : place + 2]
+            if name in SLOTS and after is not before and _has_acted(before, after, steps[place + 1 :], answer, batch):
                 batch.acted[name] += 1
-        return _ranked(frame)
+        return answer
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
@@ -114,6 +118,35 @@ def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batc
         raise ValueError(
             f"stage {name!r} needs the column {column!r}, which no stage before it makes: check the order"
         ) from error
+
+
+def _has_acted(
+    before: pl.DataFrame,
+    after: pl.DataFrame,
+    behind: Sequence[tuple[str, Stage | Expansion]],
+    answer: pl.DataFrame,
+    batch: Batch,
+) -> bool:
+    """Whether a slot changed which documents answer, or their order.
+
+    Where it changed scores alone, the steps behind it tell: a minimum may cut by them. A reranker is not asked twice.
+    """
+    if answer.is_empty():
+        return False
+    if not _is_same_answer(best_first(before), best_first(after)):
+        return True
+    if before["score"].equals(after["score"]):
+        return False
+    if any(name == "reranker" for name, _ in behind):
+        return True
+    without, unseen = before, replace(batch, incidents=Counter())
+    for name, stage in behind:
+        without = passed(name, stage, without, unseen)
+    return not _is_same_answer(_ranked(without), answer)
+
+
+def _is_same_answer(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    return one.select(_ANSWER).equals(other.select(_ANSWER))
 
 
 def is_null(stage: object) -> bool:

@@ -1,15 +1,18 @@
 """Slots of a ranking: empty by default, filled by their groups' choices, and with a meaning under any fusion."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
+from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.retrieval.ranking.stages.min_max import MinMax
+from lcm.retrieval.ranking.stages.min_score import MinScore
 from pipelines.config import building, conf_folder
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import rows
@@ -49,6 +52,38 @@ def test_every_ranking_has_a_place_for_each_slot(ranking: str) -> None:
         wrong += [slot] if slot not in steps or changes else []
         assert filled["score"].is_between(0, 1).all() or slot == "recovery"
     assert wrong == []
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Every score times a factor."""
+
+    factor: float
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.with_columns(score=pl.col("score") * self.factor)
+
+
+@pytest.mark.parametrize(
+    ("factor", "minimum", "acts"),
+    [
+        (0.5, 0.0, False),  # every score is another, the answer is the same
+        (0.5, 0.25, True),  # the minimum cuts by the new scores
+        (0.5, 2.0, False),  # the minimum cuts everything, with it and without it
+        (-1.0, -9.0, True),  # another order
+    ],
+)
+def test_a_slot_acts_where_it_changes_which_documents_answer_or_their_order(
+    factor: float, minimum: float, acts: bool
+) -> None:
+    asked = [Query("q", "kitchen goats", minute(600))]
+    with opened("hybrid") as memory:
+        own = memory.system.ranking
+        stages = {name: own.stages[name] for name in ("dense_score", "lexical_score", "fusion")}
+        ranking = Ranking(own.source, {**stages, "decay": Scaled(factor), "min_score": MinScore(minimum)})
+        (batch,) = memory.batches(asked, ranking, None)
+        ranking.rank(batch)
+    assert dict(batch.acted) == ({"decay": 1} if acts else {})
 
 
 @pytest.mark.parametrize("fusion", ["two_pass", "hybrid_score"])
