@@ -71,7 +71,7 @@ def _validation(report: StudyReport) -> Iterator[str]:
     yield "## Cross-validated"
     yield ""
     if found is None:
-        yield "There is none: a single workspace has judged queries, or the first objective is not known by folds."
+        yield f"There is none: {_why_nothing_is_held_out(report)}."
         yield ""
         return
     yield (
@@ -90,6 +90,15 @@ def _validation(report: StudyReport) -> Iterator[str]:
             for row in found.folds
         ],
     )  # fmt: skip
+
+
+def _why_nothing_is_held_out(report: StudyReport) -> str:
+    measure = report.objectives[0].measure
+    if len(report.folds) < 2:
+        return "judged queries are of a single workspace"
+    if report.objectives[0].is_time:
+        return f"the first objective, {measure}, is a time, which is not known by folds"
+    return f"{measure}, the first objective, judges queries of a single fold"
 
 
 def _front(report: StudyReport) -> Iterator[str]:

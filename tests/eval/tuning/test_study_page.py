@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from eval.tuning.finished_trial import FinishedTrial
 from eval.tuning.objective import Objective
 from eval.tuning.study_page import study_page
@@ -34,3 +36,16 @@ def test_equal_trials_are_told() -> None:
     page = study_page(replace(REPORT, notes=("all 2 trials are equal", "no context was compacted")), (), ())
     assert page.endswith("- all 2 trials are equal\n- no context was compacted\n")
     assert "What the trials changed" not in page
+
+
+@pytest.mark.parametrize(
+    ("measure", "folds", "why"),
+    [
+        ("retained@1000", ("a",), "judged queries are of a single workspace"),
+        ("latency/p50", ("a", "b"), "the first objective, latency/p50, is a time, which is not known by folds"),
+        ("retained@1000", ("a", "b"), "retained@1000, the first objective, judges queries of a single fold"),
+    ],
+)
+def test_why_nothing_was_held_out_is_told(measure: str, folds: tuple[str, ...], why: str) -> None:
+    page = study_page(replace(REPORT, objectives=(Objective(measure, "maximize"),), folds=folds), (), ())
+    assert f"There is none: {why}." in page

@@ -84,7 +84,7 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
     shown = assembly.tail_message_ids(messages, case["token_budget"], authored, prompt)
     items = items_of(case, shown)
     is_dream = asks_for_dreams(prompt)
-    ranking = ranker(case["config"], assembly, items, is_dream=is_dream)
+    ranking = ranker(case["config"], assembly, items)
     recalled = answer(ranking, workspace(case, prompt, items), items)
     ask = ContextRequest(case["token_budget"], prompt, recalled, instant(case["now_ms"]))
     [context] = assembly.assemble(messages, [ask], authored)
@@ -113,9 +113,7 @@ def recovering(assembly: Continuity, config: Mapping[str, Any]) -> Continuity:
     return replace(assembly, recovery=replace(overlay, failure=replace(overlay.failure, **given)))
 
 
-def ranker(
-    config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, "Item"], *, is_dream: bool = False
-) -> Ranking:
+def ranker(config: Mapping[str, Any], assembly: Continuity, items: Mapping[str, "Item"]) -> Ranking:
     made: Ranking = component("ranking=libravdb", "ranking")
     plugin = {CONFIG_KEYS[key]: value for key, value in config.items() if key in CONFIG_KEYS}
     sizes = fusion_settings.pool_sizes(plugin)
@@ -129,8 +127,6 @@ def ranker(
     }
     stages: dict[str, Any] = dict(made.stages)
     passes = fusion_settings.two_pass(plugin)
-    if is_dream:  # which the original ranks by cuts of their own
-        passes |= dict.fromkeys(("k1", "k2"), top_k)
     stages["fusion"] = replace(fusion, recency=decay, **passes, summary_delta=0.0)
     stages["hops"] = replace(stages["hops"], **plugin_settings.hops(plugin))
     stages["recovery"] = replace(
