@@ -19,7 +19,7 @@ from docs.experiments.random_mixes import (
 from lcm.errors import LcmError
 from pipelines.config import building, conf_folder
 from pipelines.config.idle import idle_note
-from pipelines.config.readers import keys_unread
+from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ
 from tests.support.composing import composed
 
@@ -52,7 +52,9 @@ def built(numbers: Sequence[int]) -> tuple[list[str], list[str]]:
             refused.append(f"{number}: {error}")
             continue
         chosen = {group for group, choice in parts.items() if choice != defaults()[group]}
-        dead = {unread.key.partition(".")[0] for unread in keys_unread(building.as_written(config), READ)}
+        plain = building.as_written(config)
+        read = {key.partition(".")[0] for part in parts_read(plain, READ) for key in part.keys}
+        dead = {unread.key.partition(".")[0] for unread in keys_unread(plain, READ)} - read
         note = (idle_note(config) or "",)
         unsaid += [f"{number}: {part}" for part in sorted(chosen & dead - {"ranking"}) if not is_named(part, note)]
     return refused, unsaid

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import polars as pl
 
@@ -42,6 +42,8 @@ class Haystack:
     """Messages of other transcripts in each haystack."""
     seed: int = 0
     """Of which transcripts are taken as distractors, and of when they are dated."""
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {"seed": {"distractors": 0}}
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         check_choice(self, haystack=get_args(HaystackKind))

@@ -43,18 +43,22 @@ def parts_read(plain: dict[str, Any], roots: Collection[str]) -> list[Part]:
         plain: the configuration, references as they are written.
         roots: what the command builds or reads; it reads these, and all that they refer to.
     """
-    acting = _acting(plain)
+    acting, unused = _acting(plain), _without_effect(plain)
     found: dict[str, Part] = {}
     for root in roots:
         _collect(acting, root, root, Part("", _COMMAND), found)
-    return [part for part in found.values() if part.keys or part.name != _COMMAND]
+    for part in found.values():
+        for key in unused.keys() & part.keys.keys():
+            del part.keys[key]
+    whole = {part.written for part in found.values() if not any(_is_in(key, part.written) for key in unused)}
+    return [part for part in found.values() if part.keys or (part.name != _COMMAND and part.written in whole)]
 
 
 def keys_unread(plain: dict[str, Any], roots: Collection[str]) -> list[UnreadKey]:
     """Every key that nothing reads, with the reason; arguments as of `parts_read`."""
     read = {key for part in parts_read(plain, roots) for key in part.keys}
     takers = _takers(plain)
-    acting, off = dict(_leaves(_acting(plain), "")), _off_stages(plain)
+    acting, off, unused_by = dict(_leaves(_acting(plain), "")), _off_stages(plain), _without_effect(plain)
     found = []
     for key, value in _leaves(plain, ""):
         if key in read or _refers(value):
@@ -62,6 +66,8 @@ def keys_unread(plain: dict[str, Any], roots: Collection[str]) -> list[UnreadKey
         stage = key.split(".")[2] if key.startswith("ranking.stages.") else None
         if stage in off:
             reason = f"{off[stage]} leaves {stage} without work"
+        elif key in unused_by:
+            reason = unused_by[key]
         elif key not in acting:
             reason = "of a stage, a path or an order of the ranking that no query goes through"
         else:
@@ -101,6 +107,31 @@ def _off_stages(plain: dict[str, Any]) -> dict[str, str]:
         for name, node in held.items()
         if isinstance(node, dict) and getattr(component(str(node.get("_target_"))), "is_off", False) is True
     }
+
+
+def _without_effect(plain: dict[str, Any]) -> dict[str, str]:
+    """Keys that a part takes and leaves aside, as its class says in `unused_where`, each with the reason; and those of
+    distractors where a replay takes none."""
+    found = {}
+    for place, node in _parts(plain, ""):
+        rules = getattr(component(str(node["_target_"])), "unused_where", {})
+        for name, others in rules.items():
+            if all(node.get(other) == value for other, value in others.items()):
+                because = " and ".join(f"{place}.{other}={value}" for other, value in others.items())
+                found[f"{place}.{name}"] = f"{because} leaves it without effect"
+    if (plain.get("replay") or {}).get("distractors") == 0:
+        reason = "replay.distractors=0 takes none of them"
+        found |= {key: reason for key, _ in _leaves(plain.get("distractors"), "distractors")}
+    return found
+
+
+def _parts(node: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What has a class, and where it is written."""
+    if isinstance(node, dict):
+        if path and "_target_" in node:
+            yield path, node
+        for name, child in node.items():
+            yield from _parts(child, f"{path}.{name}" if path else str(name))
 
 
 def _refers(value: Any) -> re.Match[str] | None:

@@ -23,9 +23,10 @@ import math
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import hnswlib
 import numpy as np
@@ -68,6 +69,8 @@ class Hnsw:
     seed: int = 0
     exact_below: int = 5000
     largest_share: float = 0.125
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {"largest_share": {"exact_below": 0}}
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         check_range(self, "m", ge=2, le=10_000)  # hnswlib caps m here, with a note on stderr

@@ -17,11 +17,11 @@ import logging
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -81,6 +81,15 @@ class HnswTiers:
     largest_share: float = 0.125
     """As in `Hnsw`, which is the full width; the graphs of the lower widths take all but `ef_a_result` and
     `exact_below`, too."""
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "candidates": {"rescoring": "none"},
+        "candidates_a_result": {"rescoring": "none"},
+        "candidates_share": {"rescoring": "none"},
+        "rotation_from": {"rotation": "none"},
+        "rotation_growth": {"rotation": "none"},
+        "largest_share": {"exact_below": 0, "flat_below": 0},
+    }
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         lower = [width for width in self.widths[:-1] if width is not None]

@@ -109,6 +109,29 @@ def test_a_key_that_nothing_reads_is_told_with_its_reason() -> None:
     assert "ranking.vector.orders.description" not in ours
 
 
+def test_a_key_that_its_own_part_leaves_aside_is_told() -> None:
+    ours = unread("vector_index=libravdb")
+    assert ours["vector_index.candidates"].reason == "vector_index.rescoring=none leaves it without effect"
+    assert {
+        f"vector_index.{key}" for key in ("candidates_a_result", "candidates_share", "rotation_from")
+    } <= ours.keys()
+    assert not any(key.startswith("vector_index.candidates") for key in unread("vector_index=hnsw_tiers"))
+    always = unread("vector_index=hnsw", "vector_index.exact_below=0")
+    assert always["vector_index.largest_share"].reason == "vector_index.exact_below=0 leaves it without effect"
+    assert "vector_index.largest_share" not in unread("vector_index=hnsw")
+    tiers = ["vector_index=hnsw_tiers", "vector_index.exact_below=0"]
+    assert "vector_index.largest_share" not in unread(*tiers)
+    assert "vector_index.largest_share" in unread(*tiers, "vector_index.flat_below=0")
+
+
+def test_distractors_of_which_none_are_taken_are_told() -> None:
+    none = unread()
+    assert none["distractors.transcripts.paths"].reason == "replay.distractors=0 takes none of them"
+    assert none["replay.seed"].reason == "replay.distractors=0 leaves it without effect"
+    some = unread("replay.distractors=10")
+    assert not any(key.startswith("distractors.") or key == "replay.seed" for key in some)
+
+
 def test_a_key_is_read_by_the_part_whose_setting_it_is() -> None:
     read = read_by(
         "ranking=unified", "decay=weibull", "compaction=lossless", "+fusion.weights={}", "fusion=reciprocal_rank"
