@@ -1,9 +1,10 @@
-"""Random mixes of every group that needs no model, network or key, run on one conversation of the sample: docs/mixes.md.
+"""Random mixes of every group that needs no model, network or key, run on the bundled sample: docs/mixes.md.
 
     .venv/bin/python -m docs.experiments.random_mixes into=FILE [mixes=200] [seed=0] [parts=1] [first=0 step=1]
     .venv/bin/python -m docs.experiments.random_mixes table=FILE,...
 
-Of each mix some parts are taken out, one at a time: what then changes nothing must stand in a note.
+Of each mix one part, drawn by chance (or `parts` of them, one at a time), is taken out: if that changes nothing, a note
+must name it. What the other parts of a mix do is not looked at.
 """
 
 import json
@@ -66,8 +67,10 @@ ANOTHER = {
     "token_estimator": "script_chars",
 }
 """Group -> what stands in for its default, where that may rightly give the same as another choice."""
-WORKSPACE = "zhongwen"
-"""One of the bundled sample."""
+OF_A_PAIR = {"assembly=lossless_claw": "libravdb"}
+"""Choice -> what stands in for its group's default, which shows the same where nothing is folded."""
+WORKSPACES = ("zhongwen", "assistant")
+"""Of the bundled sample: a short one, and where that shows nothing of a part, one asked at 12 instants."""
 
 
 @cache
@@ -145,22 +148,22 @@ class Runner:
     known: dict[tuple[str, ...], Result] = field(default_factory=dict)
     dataset: Dataset | None = None
 
-    def run(self, written: list[str]) -> Result:
+    def run(self, written: list[str], workspace: str = WORKSPACES[0]) -> Result:
         """What an evaluation gives; refused ones give the line that `lcm` tells."""
-        key = tuple(written)
+        key = (workspace, *written)
         if key not in self.known:
             try:
-                self.known[key] = self._run(written)
+                self.known[key] = self._run(written, workspace)
             except (LcmError, ValueError) as error:
                 self.known[key] = Result(refusal=" ".join(str(error).split()))
         return self.known[key]
 
-    def _run(self, written: list[str]) -> Result:
+    def _run(self, written: list[str], workspace: str) -> Result:
         config = self.compositions.composed(written)
         building.refuse_unused(config, written)
         if self.dataset is None:
-            self.dataset = building.build(config, "dataset").load().part([WORKSPACE])
-        outcome = experiment_of(config, self.dataset).run(lambda *_: None)
+            self.dataset = building.build(config, "dataset").load()
+        outcome = experiment_of(config, self.dataset.part([workspace])).run(lambda *_: None)
         notes = [note for note in (idle_note(config), *outcome.flags) if note]
         return Result(_digest(outcome), tuple(notes))
 
@@ -174,15 +177,18 @@ def _digest(outcome: Outcome) -> str:
 
 
 def is_named(part: str, notes: tuple[str, ...]) -> bool:
-    """Whether a note names a group, or a setting of it."""
-    return any(re.search(rf"\b{part}\b", note) for note in notes)
+    """Whether a note of idle parts names a group, or a setting of it; what a reason in brackets names is not idle."""
+    idle = [re.sub(r"\([^()]*\)", "", note) for note in notes if note.startswith("parts ")]
+    return any(re.search(rf"\b{part}\b", note) for note in idle)
 
 
 def without(mix: Mix, part: str) -> Mix | None:
     """The mix with a part's null choice, or its group's default; None where that is what it has. How a dataset is
     played is no part of the memory."""
     chosen, null = parts_of_mix(mix).get(part), (defaults() | ANOTHER)[part]
-    return None if part == "replay" or chosen in (None, null) else {**mix, part: null}
+    if part == "replay" or chosen in (None, null):
+        return None
+    return {**mix, part: OF_A_PAIR.get(f"{part}={chosen}", null)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +207,20 @@ def looked_at(runner: Runner, number: int, mix: Mix, parts: int, seed: int) -> R
     removed = [] if result.refusal else [part for part in parts_of_mix(mix) if without(mix, part) is not None]
     found = {}
     for part in random.Random(f"{seed} {number}").sample(removed, min(parts, len(removed))):
-        other = runner.run(overrides(without(mix, part) or mix))
-        acts = bool(other.refusal) or other.given != result.given
-        found[part] = "acts" if acts else "noted" if is_named(part, result.notes) else "silent"
+        found[part] = _became(runner, mix, part)
     return Row(number, mix, result, found)
+
+
+def _became(runner: Runner, mix: Mix, part: str) -> str:
+    """What comes of a mix without one of its parts, in the first conversation in which it is not silent."""
+    for workspace in WORKSPACES:
+        result = runner.run(overrides(mix), workspace)
+        other = runner.run(overrides(without(mix, part) or mix), workspace)
+        if other.refusal or other.given != result.given:
+            return "acts"
+        if is_named(part, result.notes):
+            return "noted"
+    return "silent"
 
 
 def main(arguments: Mapping[str, str]) -> None:
@@ -223,21 +239,22 @@ def main(arguments: Mapping[str, str]) -> None:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: every mix, what was refused or told of it, and what came of the parts that were taken out."""
-    lines = ["| | mix | without | told |", "|---:|---|---|---|"]
+    """Markdown: of each group, how often its part was taken out, and in which mixes no other result told that."""
+    found: dict[str, dict[str, list[int]]] = {}
     for row in sorted(rows, key=lambda row: int(row["number"])):
-        mix = " ".join(f"{group}={choice}" for group, choice in row["mix"].items() if choice != defaults()[group])
-        parts = ", ".join(f"{part}: {outcome}" for part, outcome in row["parts"].items())
-        idle = [note for note in row["result"]["notes"] if note.startswith("parts ")]
-        told = f"REFUSED: {row['result']['refusal']}" if row["result"]["refusal"] else "; ".join(idle)
-        lines.append(f"| {row['number']} | {mix} | {parts} | {told} |".replace("  ", " "))
+        for part, outcome in row["parts"].items():
+            found.setdefault(part, {"acts": [], "noted": [], "silent": []})[outcome].append(row["number"])
+    lines = ["| part | taken out | acts | noted in mix | silent in mix |", "|---|---:|---:|---|---|"]
+    for part, mixes_of in sorted(found.items()):
+        noted, silent = (", ".join(map(str, mixes_of[outcome])) for outcome in ("noted", "silent"))
+        lines.append(f"| {part} | {sum(map(len, mixes_of.values()))} | {len(mixes_of['acts'])} | {noted} | {silent} |")
     outcomes = Counter(outcome for row in rows for outcome in row["parts"].values())
     refused = sum(bool(row["result"]["refusal"]) for row in rows)
-    noted = sum(any(note.startswith("parts ") for note in row["result"]["notes"]) for row in rows)
+    told = sum(any(note.startswith("parts ") for note in row["result"]["notes"]) for row in rows)
     head = (
-        f"{len(rows)} mixes: {len(rows) - refused} run, {refused} refused, none crashes; {noted} tell of idle parts. "
-        f"{sum(outcomes.values())} parts taken out, one at a time: {outcomes['acts']} give another result, "
-        f"{outcomes['noted']} are told of in a note, {outcomes['silent']} neither."
+        f"{len(rows)} mixes: {len(rows) - refused} run, {refused} refused, none crashes; {told} tell of idle parts. "
+        f"{sum(outcomes.values())} parts taken out: {outcomes['acts']} give another result, {outcomes['noted']} are "
+        f"told of in a note, {outcomes['silent']} neither."
     )
     return "\n".join([head, "", *lines])
 

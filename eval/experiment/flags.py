@@ -71,6 +71,8 @@ def flags_of_parts(
         is_per_turn: whether compaction looked after every turn.
     """
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
+    if system.compaction.is_off or system.summary_documents.is_off:  # the configuration tells that it has no work
+        slots = [slot for slot in slots if slot != "summary_expansion"]
     idle = [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
     if contexts and not any(contexts_compacted(contexts).values()):
         through = ["summarizer", *([] if system.summary_documents.is_off else ["summary_documents"])]

@@ -7,7 +7,7 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
-from eval.experiment.flags import flags_of_contexts
+from eval.experiment.flags import flags_of_contexts, flags_of_parts
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
@@ -19,9 +19,10 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.protocols.compaction import Compaction
 from lcm.records.summary import ContextReading
 from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
-from tests.support.workspaces import LINES, queries, system, transcript
+from tests.support.workspaces import LINES, queries, ranking, system, transcript
 
 SWEEP, LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
@@ -108,3 +109,17 @@ def test_parts_that_found_nothing_to_do_are_named() -> None:
         assert idle == f"parts that found nothing to do: compaction, and with it {through} (no context was folded)"
     folded = outcome(lossless(budget_tokens=20), PerTurn()).flags
     assert not any(flag.startswith("parts ") for flag in folded)
+
+
+class Filled(Ranking):
+    """A ranking of which two slots are filled."""
+
+    def filled_slots(self) -> list[str]:
+        return ["decay", "summary_expansion"]
+
+
+def test_an_expansion_that_can_find_no_summary_is_told_of_by_the_configuration_alone() -> None:
+    filled = replace(system(), ranking=Filled(ranking().source))
+    nothing = outcome(NoCompaction(), Bulk())
+    (idle,) = flags_of_parts(filled, (), nothing.documents, nothing.decisions)
+    assert idle == "parts that found nothing to do: decay (no answer changed)"
