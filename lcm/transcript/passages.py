@@ -68,6 +68,11 @@ def text_of(message: Message, kinds: Collection[PassageKind]) -> str:
     return "\n".join(passage.text for passage in passages(message) if passage.kind in kinds)
 
 
+def utterance(message: Message) -> str:
+    """The words of a message; of one that has none the calls that it makes, or the results that it brings."""
+    return message.content if message.content.strip() else text_of(message, SAID) or message.content
+
+
 def parts_text(message: Message) -> str:
     """What the parts of a message say besides its words."""
     return "\n".join(passage.text for passage in passages(message) if passage.kind != "words")

@@ -25,6 +25,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
+from lcm.transcript.passages import utterance
 from lcm.transcript.rendering import storage_shape
 from lcm.writing.dream.query import asks_for_dreams
 
@@ -209,10 +210,11 @@ class _Packing:
 
     def _turn(self, turns: TailTurns, place: int, words: str) -> _WordedItem:
         message = turns.messages[place]
-        one = MemoryText("tail", message.content, message.role, message.created_at)
-        text = self._text(one) if self._is_twice else words
+        one = MemoryText("tail", utterance(message), message.role, message.created_at)
+        if self._is_twice:
+            words = self._text(one) if one.text.strip() else ""  # an entry around nothing shows nothing
         tokens = int(turns[place].tokens)
-        item = ContextItem("message", message.message_id, text, tokens, in_tail=True, context_tier="tail")
+        item = ContextItem("message", message.message_id, words, tokens, in_tail=True, context_tier="tail")
         return _WordedItem(item, one)
 
     def _document(self, chosen: ChosenDocument) -> _WordedItem:

@@ -12,6 +12,7 @@ from lcm.context.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
+from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
 
@@ -71,8 +72,8 @@ class TailTurns(Sequence[Turn]):
 
 
 def entry_of(message: Message, source: Source = "session") -> str:
-    """A message as an entry."""
-    return entry(message.content, message.role, source)
+    """A message as an entry; one that holds only calls shows them."""
+    return entry(utterance(message), message.role, source)
 
 
 def _bundle(message: Message) -> str:

@@ -74,6 +74,23 @@ def test_the_original_shows_everything_twice() -> None:
     assert all(entry in context.system_note for entry in entries)
 
 
+def test_an_entry_of_a_message_that_holds_only_calls_shows_them() -> None:
+    talk = [user("look", "u"), call("c", message_id="call"), result("c", "found", "r")]
+    assert talk[1].content == ""
+    shown = '<entry role="assistant" source="session">[tool read] p: 1</entry>'
+    [context] = ORIGINAL.assemble(talk, [ContextRequest(4000, "key")])
+    items = {item.item_id: item for item in context.items}
+    assert shown == items["call"].text == entry_of(talk[1])
+    assert shown in context.system_note
+    assert shown in [said["content"] for said in context.messages]
+    assert items["call"].tokens == Utf16Units().count([shown])[0]
+
+
+def test_an_item_of_a_message_that_says_nothing_has_no_text() -> None:
+    [context] = ORIGINAL.assemble([user("", "nothing"), user("here", "u")], [ContextRequest(4000, "key")])
+    assert [bool(item.text) for item in context.items] == [False, True]
+
+
 def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -> None:
     nodes = [node("hard", "x" * 400, "h")]
     with pytest.raises(
