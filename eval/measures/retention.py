@@ -33,6 +33,7 @@ from lcm.memory.system import System
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context, ContextItem
 from lcm.records.query import Query, Recalled
+from lcm.transcript.passages import utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class _Lineage:
     """A summary -> the tokens that expanding it shows."""
     covered: dict[tuple[str, str], bool] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
-    """A message -> its words."""
+    """A message -> what it says: its words, or the calls that it makes."""
 
     def __post_init__(self) -> None:
         edges = self.memory.store.edges(self.conversation_id)
@@ -128,7 +129,7 @@ class _Lineage:
         self.expanded_tokens = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
 
     def shares(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
-        items = {item.item_id for item in context.items if item.text}  # without words: the repair of calls left it out
+        items = {item.item_id for item in context.items if item.text}  # without words: nothing of it is shown
         documents: dict[str, list[ContextItem]] = {}
         for item in context.items:
             for source in item.source_message_ids:
@@ -168,7 +169,7 @@ class _Lineage:
     def _in_documents(self, message_id: str, documents: Sequence[ContextItem]) -> str:
         """How the best of the documents that stand for a message holds it."""
         content = _plain(self._content(message_id))
-        if any(content in _plain(document.text) for document in documents):
+        if content and any(content in _plain(document.text) for document in documents):
             return "verbatim"
         is_covered = any(self._covers(message_id, document.item_id, document.text) for document in documents)
         return "summarised" if is_covered else "reachable"
@@ -189,7 +190,7 @@ class _Lineage:
 
     def _content(self, message_id: str) -> str:
         if message_id not in self.contents:
-            self.contents[message_id] = self.memory.store.messages_by_id([message_id])[message_id].content
+            self.contents[message_id] = utterance(self.memory.store.messages_by_id([message_id])[message_id])
         return self.contents[message_id]
 
 

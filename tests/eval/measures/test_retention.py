@@ -15,7 +15,7 @@ from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context, ContextItem
-from lcm.records.conversation import Message
+from lcm.records.conversation import Message, Part
 from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
 from lcm.records.summary import Summary
@@ -154,6 +154,36 @@ def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_t
             ranked = ranked if len(ranked) else memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
             found = Retention([9]).of_queries(reading(memory, asked, {"q": [f"talk:{message}"]}, ranked))
             assert dict(found.select("measure", "value").iter_rows())[f"{measure}@9"] == 1
+
+
+def test_calls_are_held_where_a_document_shows_them_and_what_says_nothing_is_held_by_none() -> None:
+    called = Part("tool", tool_call_id="c", tool_name="set_valve", tool_input='{"litres": 40}')
+    told = transcript(("goats", "", ""))
+    messages = (told.messages[0], replace(told.messages[1], parts=(called,)), replace(told.messages[2], parts=()))
+    with Memory.open(replace(system(), assembly=Recalls())) as memory:
+        memory.ingest(replace(told, messages=messages))
+        sources = tuple(message.message_id for message in messages)
+        first = memory.store.document(memory.documents["document_id"][0])
+        shown = {"held": "[tool set_valve] litres: 40", "lost": "a valve was turned"}
+        memory.store.add_documents(
+            [
+                replace(first, document_id=name, text=text, source_message_ids=sources[1:])
+                for name, text in shown.items()
+            ]
+        )
+        memory = Memory(memory.system, memory.store)
+        asked = [Query("q", "goats", minute(9))]
+        ranked = memory.rank(asked).head(1)
+        found = {}
+        for document_id in shown:
+            of_one = ranked.with_columns(document_id=pl.lit(document_id))
+            for message_id in sources[1:]:
+                values = Retention([9]).of_queries(reading(memory, asked, {"q": [message_id]}, of_one))
+                [measure] = values.filter(
+                    pl.col("value") == 1, pl.col("measure").is_in(["verbatim@9", "summarised@9", "reachable@9"])
+                )["measure"].to_list()
+                found[document_id, message_id] = measure
+    assert list(found.values()) == ["verbatim@9", "reachable@9", "reachable@9", "reachable@9"]
 
 
 @pytest.mark.parametrize("bad", [{"budgets": [0]}, {"rouge_threshold": 0}, {"rouge_threshold": 1.1}])
