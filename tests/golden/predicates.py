@@ -3,22 +3,22 @@
 import copy
 import json
 import math
-import re
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from lcm.javascript import clamp_int, utf16_length
+from lcm.memory.scopes.scopes import is_bypass_id
 from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
-from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle
-from tests.golden.adapters.libravdb import session_compaction
+from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
 from tests.golden.adapters.lossless_claw import session
+from tests.golden.libravdb_predicates import *  # noqa: F403 - deviations.yaml names them
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 
@@ -56,6 +56,24 @@ def is_the_half_life_of_accesses_long_forgotten(case: dict[str, Any], found: flo
     count, base = float(case["access_count"]), case["base_half_life_days"]
     is_lengthened = math.isfinite(count) and count > 0 and case["reinforcement_factor"]
     assert found == (min(base, base * case["max_half_life_multiplier"]) if is_lengthened else base)
+
+
+def has_a_half_life_below_zero(case: dict[str, Any]) -> bool:
+    return case["config"].get("recency_half_life_days", 0) < 0
+
+
+def refuses_the_half_life(case: dict[str, Any], found: Any, expected: Any) -> None:
+    assert found == f"half_life_days must be >= 0, got {float(case['config']['recency_half_life_days'])}"
+
+
+def asks_by_a_reserved_id_of_what_is_no_scope(case: dict[str, Any]) -> bool:
+    return is_bypass_id(case["agent_id"] or "") and not scopes.scope_manager(case).get("validate_scope", True)
+
+
+def shows_what_its_searches_read(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The row of that scope too."""
+    listed = {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    assert listed == {**expected, "filtered": [*expected["filtered"], case["scope"]]}
 
 
 def mixes_dimensions(case: dict[str, Any]) -> bool:
@@ -332,59 +350,3 @@ def keeps_what_is_said_twice(case: dict[str, Any], found: dict[str, Any], expect
     assert all(kept >= original for kept, original in counts)
     remaining = iter([(said["role"], said["content"]) for said in found["messages"]])
     assert all((said["role"], said["content"]) in remaining for said in expected["messages"])
-
-
-def quotes_a_hop_target_between_brackets(case: dict[str, Any]) -> bool:
-    """The original takes quotes off the ends of the whole list, not off each target."""
-    lists = (line.partition(":")[2] for line in case["markdown"].splitlines() if line.startswith("hop_targets: ["))
-    return any(quote in values for values in lists for quote in "\"'")
-
-
-def names_each_hop_target_without_its_quotes(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
-    wanted = copy.deepcopy(expected)
-    for holder in (wanted, *wanted["nodes"]):
-        holder["hop_targets"] = list(dict.fromkeys(target.strip("\"' ") for target in holder["hop_targets"]))
-    assert found == wanted
-
-
-def meets_a_model_that_fails(case: dict[str, Any]) -> bool:
-    """The abstractive summarizer is asked for what it gives no words for."""
-    return session_compaction.failures_met(case) > 0
-
-
-def lets_words_of_the_turns_stand_in(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """What the original wrote before the failure stands; no cluster is left, and nothing of guidance is lost."""
-    made = {summary["id"]: summary for summary in found["summaries"]}
-    for summary in expected["summaries"]:
-        own = made[summary["id"]]
-        assert (own["text"], own["source_ids"]) == (summary["text"], summary["source_ids"])
-        assert math.isclose(own["confidence"], summary["confidence"], abs_tol=1e-6)
-    assert all(shard in found["shards"] for shard in expected["shards"])
-    assert found["result"]["clusters_declined"] == 0
-    assert found["raw_turns_after"] == len(case["turns"])
-    if "error" not in expected:
-        assert found["result"] == expected["result"] or len(made) == len(expected["summaries"])
-
-
-_HEADER_TAG = re.compile(
-    r"<(?=\s*/?\s*(?:authored_context|recent_session_tail|elevated_guidance|recalled_memories|entry)\b)", re.IGNORECASE
-)
-
-
-def closes_a_section_of_the_memory_header(case: dict[str, Any]) -> bool:
-    """Authored text or guidance, which the header shows as it is, holds a tag of the header."""
-    return any(
-        _HEADER_TAG.search(item["text"])
-        for item in case["items"]
-        if item["metadata"].get("elevated_guidance")
-        or (item["metadata"].get("authored") and item["metadata"].get("tier") in (1, 2))
-    )
-
-
-def keeps_the_tags_of_the_memory_header_its_own(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
-    wanted = copy.deepcopy(expected)
-    for held in wanted["header_sections"]:
-        if held["section"] in ("authored_context", "elevated_guidance"):
-            for entry in held["entries"]:
-                entry["body"] = _HEADER_TAG.sub("&lt;", entry["body"])
-    assert found == wanted

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -63,9 +62,7 @@ def admission_recency_gap(case: dict[str, Any]) -> float:
     # A document always has an instant: those without one drop out.
     stamps = [float(stamp) for stamp in case["timestamps_ms"] if stamp is not None and math.isfinite(float(stamp))]
     near = [Neighbour(document_of("d", "", "other", stamp), 0.0) for stamp in stamps]
-    # Ours are above 0: what is as good as 0 has the limit of the formula.
-    half_life_days = float(case["half_life_days"]) or sys.float_info.min
-    return recency_gap(near, instant(case["now_ms"]), half_life_days)
+    return recency_gap(near, instant(case["now_ms"]), float(case["half_life_days"]))
 
 
 def admission_config(case: dict[str, Any]) -> dict[str, Any]:

@@ -230,9 +230,7 @@ def _operations(taken: IntakeResult, rows: dict[str, Any], now_ms: float) -> lis
                 operations.append(_updated(rows[document_id], patch, now_ms))
             case DocumentEnded(document_id, at) if taken.decision.action == "supersede":
                 operations.append(_superseded(rows[document_id], operations[-1], at, now_ms))
-    # Of a contradiction the new row alone tells of its admission.
-    told = [row for row in operations if taken.decision.action != "contradict" or row["op"] == "store"]
-    return [{**row, "metadata": {**row["metadata"], **audit}} if row in told else row for row in operations]
+    return [{**row, "metadata": {**row["metadata"], **audit}} for row in operations]
 
 
 def _stored(document: Document, is_related: bool) -> dict[str, Any]:

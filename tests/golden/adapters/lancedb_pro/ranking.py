@@ -40,8 +40,12 @@ def clamps(case: dict[str, Any]) -> dict[str, float]:
     return clamped.row(0, named=True) | {"clamp_int": clamp_int(float(case["value"]), case["min"], case["max"])}
 
 
-def recency_boost(case: dict[str, Any]) -> list[dict[str, Any]]:
-    return scored(configured(RecencyBoost(), case["config"]), case, created_at=created(case))
+def recency_boost(case: dict[str, Any]) -> list[dict[str, Any]] | str:
+    try:
+        stage = configured(RecencyBoost(), case["config"])
+    except ValueError as error:
+        return str(error)
+    return scored(stage, case, created_at=created(case))
 
 
 def importance_weight(case: dict[str, Any]) -> list[dict[str, Any]]:
@@ -83,14 +87,8 @@ def noise_filter(case: dict[str, Any]) -> bool:
 
 
 def configured(stage: Any, config: dict[str, Any]) -> Any:
-    """The stage with the plugin's keys. What is absent or no number switches it off there, as 0 does, and so does what
-    is below 0 but for a weight."""
-    return replace(stage, **{KEYS[key]: _setting(key, value) for key, value in config.items()})
-
-
-def _setting(key: str, value: Any) -> float:
-    number = math.nan if value is None else float(value)
-    return 0.0 if math.isnan(number) or (number < 0 and "weight" not in key) else number
+    """The stage with the plugin's keys."""
+    return replace(stage, **{KEYS[key]: float(value) for key, value in config.items()})
 
 
 def scored(stage: Stage, case: dict[str, Any], **columns: pl.Series) -> list[dict[str, Any]]:

@@ -26,8 +26,7 @@ def scope_manager(case: dict[str, Any]) -> dict[str, Any]:
         "validate_scope": settings.is_valid(scope),
         "all_scopes": settings.names,
         "resolved_filter": readable,
-        # Nobody in particular filters nothing; a reserved id is shown valid scopes alone.
-        "filtered": [row for row in (*ROW_SCOPES, scope) if not agent_id or settings.is_accessible(row, agent_id)],
+        "filtered": [row for row in (*ROW_SCOPES, scope) if readable is None or row in readable],
     }
 
 
@@ -64,11 +63,7 @@ def _configured(config: dict[str, Any], shared: list[str]) -> Scopes:
         definitions={
             name: (given or {}).get("description") for name, given in (config.get("definitions") or {}).items()
         },
-        # The plugin takes what is no list for an empty one, where ours refuses it.
-        agent_access={
-            agent_id: entry if isinstance(entry, list) else []
-            for agent_id, entry in (config.get("agentAccess") or {}).items()
-        },
+        agent_access=config.get("agentAccess") or {},
         shared=shared,
     )
 
