@@ -46,6 +46,15 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
             "summarizer=t5 has no model: set summarizer.model to a folder or a hub id, or choose summarizer=chain, "
             "which goes on without one"
         )
+    fusion, source = plain.get("fusion") or {}, plain.get("source") or {}
+    weighs_nothing = not any((fusion.get("dense_weight"), fusion.get("lexical_weight"), fusion.get("weights")))
+    if "${fusion}" in text and str(fusion.get("_target_", "")).endswith(".ReciprocalRank") and weighs_nothing:
+        of_source = str(source.get("_target_", ""))
+        if of_source.startswith("lcm.retrieval.source.") and not of_source.endswith(".Branches"):
+            yield (
+                "fusion.dense_weight and fusion.lexical_weight must not both be 0 where the source has no other "
+                "branch: raise one, or choose source=branches"
+            )
     model = plain.get("language_model") or {}
     if str(model.get("_target_", "")).endswith(".NoModel"):
         for group in ("extraction", "admission", "deduplication", "summarizer"):

@@ -1,7 +1,9 @@
-"""Idle parts: what branches leave without work, and branches that a fusion does not weigh."""
+"""Branches: what they leave without work, those that a fusion does not weigh, and weights that are all 0."""
 
 import pytest
 
+from lcm.errors import LcmError
+from pipelines.config import building
 from pipelines.config.idle import idle_note
 from tests.support.composing import composed
 
@@ -68,3 +70,11 @@ def test_a_fusion_that_ranks_by_the_cosine_of_no_branch_is_told() -> None:
     ours = note(NO_DENSE, NO_SPEAKER, NO_SESSION, "fusion=two_pass")
     assert ours == idle_note(composed(["source=lexical", "fusion=two_pass"])) == told(NO_COSINE)
     assert note(NO_DENSE, NO_SPEAKER, "fusion=two_pass") == told(NO_COSINE, UNWEIGHED.format("session"))
+
+
+def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() -> None:
+    nothing = ["fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0"]
+    with pytest.raises(LcmError, match=r"must not both be 0 .*: raise one, or choose source=branches"):
+        building.refuse_unused(composed(nothing), [])
+    building.refuse_unused(composed(["source=branches", *nothing]), [])
+    building.refuse_unused(composed(nothing[:2]), [])
