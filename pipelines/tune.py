@@ -44,6 +44,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
+from pipelines.config.idle import idle_note
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.terminal import compared_by, console, log_and_report, progress, say, warn
@@ -103,6 +104,7 @@ def _checked(
         raise LcmError(
             f"{twice[0]} is searched and set on the command line: leave it out, or set space.{twice[0]}=null"
         )
+    idle: dict[str | None, None] = {}
     with progress() as show:
         extremes = list(searched.extremes())
         for number, (key, assignment) in enumerate(extremes):
@@ -111,8 +113,11 @@ def _checked(
                 point = configs.config(assignment)
                 building.build(point, "memory")
                 building.refuse_unused(point, configs.overrides(assignment))
+                idle[idle_note(point)] = None
             except LcmError as error:
                 raise LcmError(f"space.{key}={assignment[key]!r}: {error}") from error
+    for note in filter(None, idle):
+        say(f"In some trials {note}")
     return built
 
 

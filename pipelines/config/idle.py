@@ -69,6 +69,8 @@ def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _weights_without_branch(plain)
     if "annotation" in chosen & read and not _any_of(plain, read, _READS_ANNOTATION) and _takes_everything(plain):
         yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
+    if _is(plain, "admission", "Amac") and "annotation" in read and _is(plain, "annotation", "NoAnnotation"):
+        yield "admission.type_priors", "admission weighs categories and nobody sets them: annotation=rules does"
     if _is(plain, "authored", "AuthoredFiles") and not plain["authored"]["paths"]:
         yield "authored", "authored.paths names no file"
     yield from _weights_without_column(plain)
