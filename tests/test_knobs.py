@@ -110,7 +110,7 @@ AROUND: Mapping[str, Mapping[str, Any]] = {
     "answerer": SERVER,
     "fusion": {"ranking": "unified"},
     "kinds": SERVER,
-    "ranking": {"decay": "weibull"},  # without one they agree
+    "ranking": FRAMES["ranking/libravdb:stages.hops.eta"] | {"decay": "weibull"},  # without these they agree
     "reinforcement": {"decay": "weibull"},
     "replay": {**TINY, "measures": "[retrieval,compression]"},
     "summarizer": SERVER,

@@ -274,7 +274,7 @@ def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
     wanted = command_line.multirun(command).points
     built = sweep.checked_points(wanted)
-    assert 5 < len(built) == len(wanted)
+    assert 3 < len(built) == len(wanted)
 
 
 @pytest.mark.full
