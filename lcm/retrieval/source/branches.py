@@ -11,7 +11,7 @@ from lcm.errors import LcmError
 from lcm.protocols.retrieval import Batch, Branch
 from lcm.retrieval.source.by_session import BySession
 from lcm.retrieval.source.by_speaker import BySpeaker
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, check_branch
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import tried
 from lcm.retrieval.source.lexical import Lexical
@@ -45,8 +45,7 @@ class Branches:
         for name, branch in self._given.items():
             if not _NAME.fullmatch(name):
                 raise ValueError(f"branches must be named in small letters, digits and _, got {name!r}")
-            if not isinstance(branch, Branch):
-                raise TypeError(f"branches.{name} must be a source of one order (dense, lexical ...), got {branch!r}")
+            check_branch(f"branches.{name}", branch)
             if branch.gives != _OF_DEFAULT.get(name, branch.gives):
                 raise ValueError(
                     f"branches.{name} must give {_OF_DEFAULT[name]}, got {branch.gives}: name it otherwise"

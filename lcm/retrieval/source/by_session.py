@@ -7,7 +7,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Branch, Raw
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, check_branch
 from lcm.retrieval.source.lexical import Lexical
 
 _SESSION = ("conversation_id", "session_id")
@@ -26,8 +26,7 @@ class BySession:
     pool_size: int = 1000
 
     def __post_init__(self) -> None:
-        if not isinstance(self.branch, Branch):
-            raise TypeError(f"branch must be a source of one order (dense, lexical ...), got {self.branch!r}")
+        check_branch("branch", self.branch)
         check_choice(self, lends=("best", "sum"))
         check_range(self, "pool_size", ge=1)
 

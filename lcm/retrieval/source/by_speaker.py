@@ -7,7 +7,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch, Branch, Raw
 from lcm.retrieval.ranking.evidence.haystack import haystack_of
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, check_branch
 from lcm.retrieval.source.dense import Dense
 
 
@@ -21,8 +21,7 @@ class BySpeaker:
     branch: Branch = field(default_factory=Dense)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.branch, Branch):
-            raise TypeError(f"branch must be a source of one order (dense, lexical ...), got {self.branch!r}")
+        check_branch("branch", self.branch)
 
     @property
     def needs_vectors(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Branch
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
@@ -136,3 +136,13 @@ def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         .with_columns(scope_class=pl.when(is_own).then(pl.lit("session", SCOPE_CLASS)).otherwise(elsewhere))
         .drop("_session", "_conversation")
     )
+
+
+def check_branch(key: str, value: object) -> None:
+    """Refuse what gives no single order of documents.
+
+    Raises:
+        TypeError: naming the key, and what it holds.
+    """
+    if not isinstance(value, Branch):
+        raise TypeError(f"{key} must be a source of one order (dense, lexical ...), got {value!r}")
