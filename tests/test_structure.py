@@ -38,7 +38,7 @@ FLOORS = {
         "plugins",
     ],
     "eval": [
-        *("significance", "stopwatch", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures"),
+        *("significance", "stopwatch", "worker_process", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures"),
         "judging",
         *("arms", "experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],

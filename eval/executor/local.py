@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, reason_of
+from eval.worker_process import end_with
 from lcm.checks import check_range
 
 _Item = TypeVar("_Item")
@@ -38,7 +39,7 @@ class Local:
                 while waiting and len(at_work) < self.workers:
                     number, item = waiting.pop()
                     ours, theirs = spawn.Pipe(duplex=False)
-                    process: BaseProcess = spawn.Process(target=_work, args=(theirs, task, item))
+                    process: BaseProcess = spawn.Process(target=_work, args=(theirs, task, item, os.getpid()))
                     with _one_thread_each():
                         process.start()
                     theirs.close()  # else no end is seen when the process dies
@@ -75,9 +76,10 @@ def _heard(connection: Connection) -> Any:
         return WorkerEnd(_NO_WORD)
 
 
-def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item) -> None:
+def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item, caller: int) -> None:
     """One item, in a process of its own. Where nobody listens any more, sending fails and the process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends us
+    end_with(caller)
     try:
         for result in task(item):
             connection.send(result)

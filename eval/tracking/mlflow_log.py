@@ -6,13 +6,11 @@ import multiprocessing
 import os
 import shlex
 import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from filelock import FileLock
 from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
+from eval.worker_process import end_with
 from lcm.checks import check_range
 
 _REASON_LENGTH = 160
@@ -86,7 +85,7 @@ class Mlflow:
         now, on another core.
         """
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with_the_caller) as beside:
+        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
             beside.submit(self._prepare)
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
@@ -239,17 +238,10 @@ def _keepreceipts_of(folder: Path, receipts: Sequence[Mapping[str, str | None]])
     write_whole(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
 
 
-def _live_with_the_caller() -> None:
+def _live_with(caller: int) -> None:
     """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    caller = multiprocessing.parent_process()
-    assert caller is not None
-    threading.Thread(target=_end_after, args=(caller.sentinel,), daemon=True).start()
-
-
-def _end_after(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
+    end_with(caller)
 
 
 def _make_whole(local: Path) -> None:

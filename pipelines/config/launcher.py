@@ -4,6 +4,7 @@ Hydra has no public way to call a launcher but `hydra.main`, which would compose
 whole command line: hence the one name here that is Hydra's own, `Callbacks`, without which no launcher can be set up.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext
 from omegaconf import DictConfig
 
+from eval.worker_process import end_with
 from pipelines.config.composition import explained, quoted
 from pipelines.config.conf_folder import conf_dir, config_name
 
@@ -26,8 +28,12 @@ class _Job:
     """What a launcher runs, maybe in another process: the task with the folder that is meant for it."""
 
     task: Callable[[DictConfig, Path], None]
+    caller: int | None
+    """The process that waits for it, where workers are its children."""
 
     def __call__(self, config: DictConfig) -> None:
+        if self.caller not in (None, os.getpid()):
+            end_with(self.caller)
         self.task(config, Path(HydraConfig.get().runtime.output_dir))
 
 
@@ -48,9 +54,9 @@ def launch(
     with explained(beside, pipeline), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         config = compose(config_name(pipeline), beside, return_hydra_config=True)
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=Callbacks(config))
-        launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=context, task_function=_Job(task), config=config
-        )
+        has_children = "ray" not in config.hydra.launcher._target_  # Ray ends its workers with its driver
+        job = _Job(task, os.getpid() if has_children else None)
+        launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=job, config=config)
         each = [[*own, f"hydra.sweep.subdir={quoted(folder.name)}"] for folder, own in jobs.items()]
         for returned in launcher.launch(each, initial_job_idx=0):
             _ = returned.return_value  # raises what the job raised

@@ -1,0 +1,93 @@
+"""kill -9 of a command: its workers end within two seconds, and ask no model any more."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
+from tests.pipelines.test_compact import chat
+from tests.support.local_server import said
+
+WITHIN_S = 2.0
+START_S = 120.0
+MODEL = (
+    "language_model=openai_compatible",
+    "language_model.mode=live",
+    "language_model.model.retries=0",
+    "tracking=none",
+)
+COMPACT = (
+    *("compact", "in", "into=out", "shards=2", "executor=local", *MODEL),
+    *("compaction=lossless", "summarizer=llm", "summarizer.workers=1"),
+    *("compaction.fresh_tail_count=2", "compaction.leaf_chunk_tokens=230", "compaction.min_leaf_tokens=0"),
+)
+SWEEP = (
+    *("evaluate", "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "extraction=llm", "embedder=hashing", *MODEL),
+    *("fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
+)
+
+
+def slowly(_: Asked) -> Answer:
+    time.sleep(0.05)
+    return said("noted")
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(COMPACT, id="compact"), pytest.param(SWEEP, id="sweep", marks=pytest.mark.full)]
+)
+def test_workers_of_a_killed_command_end_and_ask_nothing_more(
+    command: tuple[str, ...], tmp_path: Path, root: Path
+) -> None:
+    for name in "abcd":
+        chat(tmp_path / "in" / f"{name}.jsonl", 800, units=200)
+    with serving(slowly) as server:
+        caller = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.cli", *command, f"language_model.model.base_url={server.url}"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(root), "LCM_CACHE_DIR": str(tmp_path / "cache")}
+            | {"OPENROUTER_API_KEY": "sk-test"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            wait_for_calls(server, caller)
+            workers = below(caller.pid)
+        finally:
+            caller.kill()
+        caller.wait()
+        killed_at = time.monotonic()
+        assert workers
+        while left := [pid for pid in workers if is_alive(pid)]:
+            assert time.monotonic() - killed_at < WITHIN_S, f"still at work: {left} of {workers}"
+            time.sleep(0.05)
+        calls = len(server.asked)
+        time.sleep(0.5)
+        assert len(server.asked) == calls
+
+
+def wait_for_calls(server: Loopback, caller: "subprocess.Popen[bytes]") -> None:
+    until = time.monotonic() + START_S
+    while len(server.asked) < 4:
+        assert caller.poll() is None, caller.stderr and caller.stderr.read().decode()
+        assert time.monotonic() < until, "no model was asked"
+        time.sleep(0.02)
+
+
+def below(parent: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    told = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
+    children = [int(pid) for pid in told.stdout.split()]
+    return [pid for child in children for pid in (child, *below(child)) if is_alive(pid)]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has asked how it ended does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
