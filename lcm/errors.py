@@ -5,6 +5,10 @@ class LcmError(Exception):
     """Whatever goes wrong for a reason that the user can mend; its text is one line."""
 
 
+class LimitError(LcmError):
+    """There is more of something than is worked on; the text says how to raise the limit."""
+
+
 class StoreError(LcmError):
     """The store refused a write or found itself inconsistent; nothing was changed."""
 

@@ -33,12 +33,34 @@ HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 
 FLOORS = {
     "lcm": [
-        *("errors", "checks", "clock", "encoding", "javascript", "files", "records", "protocols", "token_estimator"),
+        *(
+            "errors",
+            "limits",
+            "checks",
+            "clock",
+            "encoding",
+            "javascript",
+            "files",
+            "records",
+            "protocols",
+            "token_estimator",
+        ),
         *("language_model", "transcript", "store", "writing", "retrieval", "compaction", "context", "memory"),
         "plugins",
     ],
     "eval": [
-        *("significance", "stopwatch", "worker_process", "exchange", "questions", "dataset", "executor", "cache", "replay", "measures"),
+        *(
+            "significance",
+            "stopwatch",
+            "worker_process",
+            "exchange",
+            "questions",
+            "dataset",
+            "executor",
+            "cache",
+            "replay",
+            "measures",
+        ),
         "judging",
         *("arms", "experiment", "evaluate", "tracking", "regression", "batch", "sweep", "tuning", "benchmark"),
     ],

@@ -8,6 +8,7 @@ import polars as pl
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
+from lcm.limits import QUERY_CHARACTERS
 from lcm.memory.live_documents import LiveDocuments
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
@@ -54,10 +55,12 @@ def check(queries: Sequence[Query]) -> None:
 
     Raises:
         ValueError: if two have one id, or one has no instant between 1970 and 2099 or no list of scopes.
+        LimitError: if one is longer than any that is answered.
     """
     if len({query.query_id for query in queries}) < len(queries):
         raise ValueError("query ids must differ within one call")
     for query in queries:
+        QUERY_CHARACTERS.check(f"the text of query {query.query_id!r}", len(query.text))
         if query.asked_at.tzinfo is None:
             raise ValueError(f"asked_at of query {query.query_id!r} needs a time zone, got {query.asked_at!r}")
         if not EPOCH <= query.asked_at < END_OF_CLOCKS:

@@ -20,6 +20,8 @@ import regex
 
 from lcm.clock import parse_instant
 from lcm.encoding import optional_instant
+from lcm.errors import LimitError
+from lcm.limits import PATTERN_TEXT_CHARACTERS
 from lcm.store.query_text import (
     TRIGRAM,
     cjk_query,
@@ -212,21 +214,26 @@ def scan(
     """
     deadline = clock() + seconds
     found: list[tuple[Any, str]] = []
+    longest, cut = PATTERN_TEXT_CHARACTERS.value, 0
     for seen, (key, content) in enumerate(_newest(connection, subject, bounds)):
         if max_rows is not None and seen >= max_rows:
             return RegexScan(found, f"the newest {max_rows:,} were searched")
         left = deadline - clock()
+        cut += len(content) > longest
         try:
-            match = pattern.search(content, timeout=left) if left > 0 else None
+            match = pattern.search(content, 0, longest, timeout=left) if left > 0 else None
         except TimeoutError:
             left = 0
+        except MemoryError:
+            return RegexScan(found, f"the pattern took too much memory, with the newest {seen:,} searched")
         if left <= 0:
             return RegexScan(found, f"the search ended after {seconds:g} seconds, with the newest {seen:,} searched")
         if match:
             found.append((key, match[0]))
             if len(found) >= bounds.limit:
                 break
-    return RegexScan(found)
+    unseen = f"the ends of {cut:,} texts were not searched: {PATTERN_TEXT_CHARACTERS.remedy}" if cut else ""
+    return RegexScan(found, unseen)
 
 
 def message_hits(connection: sqlite3.Connection, found: Sequence[tuple[int, str]]) -> list[MessageHit]:
@@ -334,13 +341,19 @@ def _find_like(
     if not needed:
         return []
     clauses, values = _like_clauses(subject, needed)
-    keys = connection.execute(
-        f"""
-        SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} {clauses}
-        ORDER BY {subject.newest_first} LIMIT :limit
-        """,  # noqa: S608 (our own constants)
-        {**bounds.parameters, **values},
-    ).fetchall()
+    try:
+        keys = connection.execute(
+            f"""
+            SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} {clauses}
+            ORDER BY {subject.newest_first} LIMIT :limit
+            """,  # noqa: S608 (our own constants)
+            {**bounds.parameters, **values},
+        ).fetchall()
+    except sqlite3.OperationalError as error:
+        raise LimitError(
+            f"{len(terms):,} terms of up to {max(map(len, terms)):,} characters are more than can be searched for as "
+            f"substrings ({error}): shorten the query"
+        ) from error
     return [(key, excerpt(content, terms)) for key, content in _contents(connection, subject, [key for (key,) in keys])]
 
 

@@ -26,7 +26,15 @@ COMPACT = (
     *("compaction.fresh_tail_count=2", "compaction.leaf_chunk_tokens=230", "compaction.min_leaf_tokens=0"),
 )
 SWEEP = (
-    *("evaluate", "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "extraction=llm", "embedder=hashing", *MODEL),
+    *(
+        "evaluate",
+        "-m",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
+        "extraction=llm",
+        "embedder=hashing",
+        *MODEL,
+    ),
     *("fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
 )
 

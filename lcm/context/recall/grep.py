@@ -12,8 +12,11 @@ from typing import Literal
 
 import regex
 
+from lcm.context.recall.pattern_steps import written_out_steps
 from lcm.encoding import well_formed
+from lcm.errors import LimitError
 from lcm.javascript import first_units, utf16_length
+from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
 from lcm.records.rules import Rules
 from lcm.store.search import (
     COVERED,
@@ -34,6 +37,8 @@ from lcm.store.search import (
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
 
+_CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
+"""A group within which the pattern, or a group of it, is matched again."""
 _NESTED_QUANTIFIERS = re.compile(r"[+*?]\)(?:[+*?]|\{\d)")
 _LINE = 200
 
@@ -76,6 +81,7 @@ def grep(
     incidents: Counter[str],
 ) -> Grep:
     """Search messages, summaries or both; the limit counts for each."""
+    QUERY_CHARACTERS.check("the query", len(pattern))
     subjects: list[SearchSubject] = []
     if scope in ("messages", "both"):
         subjects.append(WORDS if how.rules == "original" else MESSAGES)
@@ -196,8 +202,13 @@ def _refusal(pattern: str, max_chars: int) -> str:
         return f"the pattern is longer than {max_chars} characters"
     if _NESTED_QUANTIFIERS.search(pattern):
         return "the pattern repeats a group that ends in a repetition, which may never come to an end"
+    if call := _CALL.search(pattern):
+        return f"the pattern calls a group by {call[0]}...), which may take all memory: write the group out"
     try:
+        PATTERN_STEPS.check("the pattern", written_out_steps(pattern))
         regex.compile(pattern)
     except regex.error as error:
         return f"the pattern is no regular expression: {error}"
+    except LimitError as error:
+        return str(error)
     return ""

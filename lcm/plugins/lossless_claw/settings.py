@@ -13,12 +13,19 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from lcm import limits
 from lcm.javascript import is_finite_number, trim
 from lcm.plugins.settings.table_file import table_file
 
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
 
-_OURS = ("LCM_CACHE_DIR", "LCM_DATASETS_DIR", "LCM_GOLDEN_DIR", "LCM_TEST_SERVER")
+_OURS = (
+    "LCM_CACHE_DIR",
+    "LCM_DATASETS_DIR",
+    "LCM_GOLDEN_DIR",
+    "LCM_TEST_SERVER",
+    *(limit.variable for limit in limits.ALL),
+)
 """Variables of this project, which are no setting of the plugin."""
 
 _ABOVE_ZERO = ("leaf_chunk_tokens", "leaf_min_fanout", "condensed_min_fanout", "condensed_min_fanout_hard")

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lcm.errors import ModelError, StoreError
+from lcm.errors import LimitError, ModelError, StoreError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
@@ -337,6 +337,15 @@ def test_a_recall_uses_only_what_its_asker_may_read_and_what_stands() -> None:
         with pytest.raises(ValueError, match="query ids must differ"):
             memory.recall([Query("r", "coffee", minute(61)), Query("r", "coffee", minute(61))])
         assert dict(memory.documents.select("document_id", "access_count").iter_rows()) == counts
+
+
+def test_a_query_longer_than_the_limit_is_refused_with_the_remedy() -> None:
+    with Memory.open(system()) as memory:
+        memory.ingest(transcript())
+        asking = r"the text of query 'q' has 1,000,000 characters: the limit is 100,000, .* LCM_MAX_QUERY_CHARACTERS"
+        for asked in (memory.rank, memory.recall, memory.trace):
+            with pytest.raises(LimitError, match=asking):
+                asked([Query("q", "a" * 1_000_000, minute(60))])
 
 
 def test_queries_of_different_categories_are_answered_apart() -> None:
