@@ -74,7 +74,8 @@ class Latency:
         """Part -> p50, p95, p99 in milliseconds, and the number of queries.
 
         Of a vector index that may miss documents also `dense_exact`, the same searches by exact search, each after its
-        own; and `dense_graph_64`, those that a graph of 64 numbers answered, and so on.
+        own; `dense_graph_64`, those that a graph of 64 numbers answered, and `dense_exact_graph_64`, the same
+        searches by exact search, and so on.
         """
         if rows.is_empty():
             return {}
@@ -82,7 +83,8 @@ class Latency:
         if rows["way"].null_count() < len(rows):
             told["dense_exact"] = _percentiles(rows["dense_exact"].drop_nulls())
             for name in rows["way"].drop_nulls().unique().sort():
-                told[f"dense_{name}"] = _percentiles(rows.filter(way=name)["dense"])
+                for part in ("dense", "dense_exact"):
+                    told[f"{part}_{name}"] = _percentiles(rows.filter(way=name)[part])
         return told
 
 

@@ -2,11 +2,12 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,9 @@ from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.store.store import Store
 
 _log = logging.getLogger(__name__)
+_Made = TypeVar("_Made")
+_MOST_KEPT = 4
+"""Views whose documents and ids are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,9 @@ class DocumentView:
     def vector_index(self) -> VectorIndex:
         return self.live.indexes.vector_index
 
-    def allowed_ids(self, documents: pl.DataFrame) -> list[str] | None:
+    def allowed_ids(self, documents: pl.DataFrame) -> tuple[str, ...] | None:
         """The ids of some of the view's documents as a filter for the indexes; None where these hold nothing else."""
-        return None if self._is_everything(documents) else documents["document_id"].to_list()
+        return None if self._is_everything(documents) else tuple(documents["document_id"].to_list())
 
     def text_index(self, documents: pl.DataFrame) -> TextIndex:
         """The text index that may be asked for some of the view's documents: over no words but those of its scopes."""
@@ -90,6 +94,7 @@ class LiveDocuments:
             _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", broken)
             self.incidents["ratings that are no number"] += broken
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
+        self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
         self.indexes.fill(self.frame, vectors_beside)
 
     @property
@@ -109,6 +114,17 @@ class LiveDocuments:
         """The documents as of an instant, of the scopes that may be read; None = all."""
         visible, folded = self._timeline.visible(asked_at, scopes), self._timeline.folded(asked_at, scopes)
         return DocumentView(visible, folded, scopes, self)
+
+    def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What `make` makes of the documents: made once for a key, while no document changes and few others are asked
+        for. Live queries come one at a time, and most see what the one before saw."""
+        frame, kept = self._kept
+        if frame is not self.frame:
+            kept = {}
+        found: _Made = kept[key] if key in kept else make()
+        others = [(other, one) for other, one in kept.items() if other != key]
+        self._kept = self.frame, dict([*others[1 - _MOST_KEPT :], (key, found)])
+        return found
 
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""

@@ -1,6 +1,7 @@
 """Queries in batches: those that may see the same documents are ranked together."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.limits import QUERY_CHARACTERS
-from lcm.memory.live_documents import LiveDocuments
+from lcm.memory.live_documents import DocumentView, LiveDocuments
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
@@ -31,14 +32,14 @@ def query_batches(
     """
     check(queries)
     vectors, error = _embedded(queries, embedder, vectors)
-    groups: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     by_session = not live.frame["is_durable"].all()
     for position, query in enumerate(queries):
         session = (query.session_id, query.conversation_id) if by_session else None
         moment, about_dreams = live.moment(query.asked_at), asks_for_dreams(query.text)
         key = (moment, query.scopes, query.only_category, query.shown_message_ids, session, about_dreams)
         groups.setdefault(key, []).append(position)
-    return [_batch(live, [queries[i] for i in places], vectors[places], error) for places in groups.values()]
+    return [_batch(live, key, [queries[i] for i in places], vectors[places], error) for key, places in groups.items()]
 
 
 def in_order(frames: Sequence[pl.DataFrame], queries: Sequence[Query]) -> pl.DataFrame:
@@ -87,10 +88,40 @@ def _embedded(
     return np.empty((len(queries), 0), dtype=np.float32), error
 
 
-def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, error: LcmError | None) -> Batch:
+class _Sight(NamedTuple):
+    """What queries of one moment are answered from."""
+
+    view: DocumentView
+    documents: pl.DataFrame
+    turns: pl.DataFrame | None
+    allowed: tuple[str, ...] | None
+
+
+def _batch(
+    live: LiveDocuments, key: Hashable, queries: Sequence[Query], vectors: Vectors, error: LcmError | None
+) -> Batch:
     """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
-    none; of one session too, where some documents are not durable."""
+    none; of one session too, where some documents are not durable. `key` is all of this."""
     first = queries[0]
+    sight = live.kept(key, lambda: _sight(live, first))
+    return Batch(
+        queries=asked_frame(queries),
+        vectors=vectors,
+        documents=sight.documents,
+        allowed=sight.allowed,
+        vector_index=sight.view.vector_index,
+        text_index=sight.view.text_index(sight.documents),
+        document_vectors=sight.view.vector_index.vectors_of,
+        embedding_error=error,
+        incidents=live.incidents,
+        acted=live.acted,
+        scopes=first.scopes,
+        is_in_session=bool(first.shown_message_ids),
+        turns=sight.turns,
+    )
+
+
+def _sight(live: LiveDocuments, first: Query) -> _Sight:
     view = live.view(first.asked_at, first.scopes)
     documents = in_sight(pl.concat([view.visible, view.folded]), first.text)
     if first.only_category is not None:
@@ -112,21 +143,7 @@ def _batch(live: LiveDocuments, queries: Sequence[Query], vectors: Vectors, erro
         )
         turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
         documents = documents.filter(pl.col("is_durable") | own)
-    return Batch(
-        queries=asked_frame(queries),
-        vectors=vectors,
-        documents=documents,
-        allowed=view.allowed_ids(documents),
-        vector_index=view.vector_index,
-        text_index=view.text_index(documents),
-        document_vectors=view.vector_index.vectors_of,
-        embedding_error=error,
-        incidents=live.incidents,
-        acted=live.acted,
-        scopes=first.scopes,
-        is_in_session=bool(first.shown_message_ids),
-        turns=None if turns.is_empty() else turns,
-    )
+    return _Sight(view, documents, None if turns.is_empty() else turns, view.allowed_ids(documents))
 
 
 def asked_frame(queries: Sequence[Query]) -> pl.DataFrame:

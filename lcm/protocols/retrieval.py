@@ -29,7 +29,10 @@ class VectorIndex(Protocol):
     def search(
         self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None
     ) -> list[tuple[list[str], list[float]]]:
-        """For each row of `vectors`, at most k ids with their cosines; `allowed` None means every id."""
+        """For each row of `vectors`, at most k ids with their cosines; `allowed` None means every id.
+
+        A tuple of ids that is given again need not be looked up again.
+        """
         ...
 
     def save(self, path: Path) -> None:

@@ -9,16 +9,23 @@ Ranked = tuple[list[str], list[float]]
 """Ids and their scores, best first."""
 
 _SHOWN = 10
-_SORTED_SHARE = 1 / 4  # wanting more than this share of the scores, sort them all
+SORTED_SHARE = 1 / 4
+"""Wanting more than this share of the scores, sort them all."""
 
 
 def best(ids: Sequence[str], scores: npt.NDArray[np.float64], k: int) -> Ranked:
     """The k highest scores with their ids, descending, ties in the given order."""
-    candidates = np.arange(len(scores))
-    if 0 < k < len(scores) * _SORTED_SHARE:
-        candidates = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
-    order = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+    order = best_places(scores, k)
     return [ids[place] for place in order.tolist()], scores[order].tolist()
+
+
+def best_places(scores: npt.NDArray[np.floating], k: int) -> npt.NDArray[np.int64]:
+    """The places of the k highest scores, descending, ties in the given order."""
+    candidates = np.arange(len(scores))
+    if 0 < k < len(scores) * SORTED_SHARE:
+        candidates = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    order: npt.NDArray[np.int64] = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+    return order
 
 
 def refuse_negative(k: int) -> None:

@@ -13,21 +13,28 @@ types, with one thread and two, gave the same bits, where the float32 product ca
 
 Measured on two cores, 384 dimensions, 1,157 queries x 700 documents: this product 6.3 ms, in float32 3.1,
 einsum 47, a loop of float32 products over the queries 19. One query: .07 ms against .02.
+
+Among many rows the float32 product comes first after all: what it may be off by is known, and only the few documents
+that can still be among the best are multiplied without rounding. The answer is the same bit for bit, and a live query
+need not make all rows float64.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.indexing import Ranked, best, refuse_negative, refuse_unequal, refuse_unknown
+from lcm.retrieval.indexing import SORTED_SHARE, Ranked, best_places, refuse_negative, refuse_unequal
+from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
 from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
+
+_Float = TypeVar("_Float", np.float32, np.float64)
 
 _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
@@ -38,7 +45,7 @@ _ROWS_AT_ONCE = 1 << 14  # of a saved file that is read: no second copy of all
 
 _MORE_ROWS = 1 << 16  # that are made room for at most
 
-_Positions = npt.NDArray[np.int64]
+_ROUGH_FROM = 1 << 12  # rows: with fewer, two steps take longer than one
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,12 @@ class ExactIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self._ids: list[str] = []  # in the order of adding
-        self._positions: dict[str, int] = {}  # id -> place in _ids
-        self._removed: set[int] = set()  # places in _ids whose rows wait for _settle
+        self._order = RowOrder()
         self._rows = np.empty((0, self._dim), np.float32)  # grown ahead: only the first _count rows are in use
-        self._owners = np.empty(0, np.int64)  # row -> place in _ids; ascending once settled
         self._count = 0
-        self._is_sorted = True
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._order)
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Add one vector to each id; an id given again, here or later, has one vector more.
@@ -86,15 +89,11 @@ class ExactIndex:
         if not len(rows):
             return
         with self._lock:
-            owners = np.fromiter((self._place(document_id) for document_id in ids), np.int64, len(ids))
-            self._reserve(self._count + len(rows))
             end = self._count + len(rows)
+            self._reserve(end)
             self._rows[self._count : end] = rows
-            self._owners[self._count : end] = owners
-            self._is_sorted = self._is_sorted and bool(
-                np.all(np.diff(self._owners[max(self._count - 1, 0) : end]) >= 0)
-            )
             self._count = end
+            self._order.add(ids)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these ids with all of their vectors.
@@ -103,30 +102,52 @@ class ExactIndex:
             ValueError: if an id is not in the index; nothing is removed.
         """
         with self._lock:
-            refuse_unknown(ids, self._positions)
-            for document_id in dict.fromkeys(ids):
-                self._removed.add(self._positions.pop(document_id))
+            self._order.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
             self._settle()
-            rows, owners, places = self._visible(allowed)
-            ids = self._ids if allowed is None else [self._ids[place] for place in places]
-            if k == 0 or not ids:
+            seen = self._order.visible(allowed)
+            if k == 0 or not seen.ids:
                 return [([], []) for _ in queries]
-            firsts = np.searchsorted(owners, places)
-            queries_a_block = max(_LEAST_QUERIES, _BLOCK_NUMBERS // len(rows))
+            if len(seen.rows) < _ROUGH_FROM or k > seen.ids * SORTED_SHARE:
+                return self._ranked(queries, seen, k)
             answers: list[Ranked] = []
-            for start in range(0, len(queries), queries_a_block):
-                scores = cosines(queries[start : start + queries_a_block], rows)
-                if len(rows) > len(ids):
-                    scores = np.maximum.reduceat(scores, firsts, axis=1)
-                answers += [best(ids, row, k) for row in scores]
+            for query, places in enumerate(self._contending(queries, seen, k)):
+                answers += self._ranked(queries[query : query + 1], seen.of(places), k)
             return answers
 
-    def rank(self, queries: Vectors, places: _Positions, k: int) -> list[Ranked]:
+    def _ranked(self, queries: Vectors, seen: VisibleRows, k: int) -> list[Ranked]:
+        """The best k by exact cosines."""
+        rows = self._rows[: self._count] if seen.is_everything else self._rows[seen.rows]
+        owners = seen.rows[seen.firsts]
+        queries_a_block = max(_LEAST_QUERIES, _BLOCK_NUMBERS // len(rows))
+        answers: list[Ranked] = []
+        for start in range(0, len(queries), queries_a_block):
+            scores = _of_documents(cosines(queries[start : start + queries_a_block], rows), seen)
+            for row in scores:
+                order = best_places(row, k)
+                answers.append((self._order.names_of(owners[order]), row[order].tolist()))
+        return answers
+
+    def _contending(self, queries: Vectors, seen: VisibleRows, k: int) -> Iterator[Rows]:
+        """The documents, as places in `seen.firsts`, that can be among the best k of each query."""
+        # Copying rows takes as long as some products: rather multiply by those that nobody sees.
+        is_sparse = 2 * len(seen.rows) < self._count
+        rows = self._rows[seen.rows] if is_sparse else self._rows[: self._count]
+        queries_a_block = max(1, _BLOCK_NUMBERS // len(rows))
+        for start in range(0, len(queries), queries_a_block):
+            rough = queries[start : start + queries_a_block] @ rows.T
+            if not (is_sparse or seen.is_everything):
+                rough = rough[:, seen.rows]
+            rough = np.clip(_of_documents(rough, seen), -1, 1)
+            for scores in rough:
+                least = np.partition(scores, seen.ids - k)[seen.ids - k]
+                yield np.flatnonzero(scores >= least - 2 * rounding(self._dim))
+
+    def rank(self, queries: Vectors, places: Rows, k: int) -> list[Ranked]:
         """The best k among some ids of each query, where every id has one vector.
 
         Args:
@@ -145,27 +166,27 @@ class ExactIndex:
                 np.clip(scores, -1, 1, out=scores)
                 scores += 0.0
                 order = np.lexsort((block, -scores), axis=1)[:, :k]
-                best_places = np.take_along_axis(block, order, axis=1).tolist()
-                best_scores = np.take_along_axis(scores, order, axis=1).tolist()
-                answers += [
-                    ([self._ids[place] for place in row], values)
-                    for row, values in zip(best_places, best_scores, strict=True)
-                ]
+                chosen = np.take_along_axis(block, order, axis=1)
+                values = np.take_along_axis(scores, order, axis=1).tolist()
+                answers += [(self._order.names_of(row), of_row) for row, of_row in zip(chosen, values, strict=True)]
             return answers
+
+    def rank_owners(self, query: Vectors, rows: Rows, k: int) -> Ranked:
+        """The best k among the ids that some rows belong to, by all of their vectors.
+
+        Args:
+            query: one, made by `to_grid`.
+            rows: by the order of adding their ids, then of adding themselves, from 0.
+            k: as in `search`.
+        """
+        with self._lock:
+            self._settle()
+            return self._ranked(query[np.newaxis], self._order.whole(rows), k)[0]
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
         with self._lock:
             self._settle()
-            try:
-                places = np.fromiter(map(self._positions.__getitem__, ids), np.int64, len(ids))
-            except KeyError:
-                refuse_unknown(ids, self._positions)
-                raise
-            if self._count == len(self._ids):  # every id has one vector
-                firsts = ends = places
-            else:
-                owners = self._owners[: self._count]
-                firsts, ends = np.searchsorted(owners, places), np.searchsorted(owners, places, side="right")
+            firsts, ends = self._order.spans_of(ids)
             units: Vectors = self._rows[firsts]
             for row in np.flatnonzero(ends - firsts > 1):
                 mean = self._rows[firsts[row] : ends[row]].mean(axis=0, dtype=np.float64)
@@ -175,7 +196,7 @@ class ExactIndex:
     def save(self, path: Path) -> None:
         with self._lock:
             self._settle()
-            ids = [self._ids[place] for place in self._owners[: self._count]]
+            ids = self._order.names_of(np.arange(self._count))
             write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(self._rows[: self._count])})
 
     def load(self, path: Path) -> None:
@@ -191,57 +212,26 @@ class ExactIndex:
         """The id of every vector, and the vectors: by order of adding the id, then the vector."""
         with self._lock:
             self._settle()
-            return [self._ids[place] for place in self._owners[: self._count]], self._rows[: self._count].copy()
+            return self._order.names_of(np.arange(self._count)), self._rows[: self._count].copy()
 
     def _settings(self) -> dict[str, object]:
         return {"kind": "exact", "dim": self._dim}
 
-    def _place(self, document_id: str) -> int:
-        place = self._positions.get(document_id)
-        if place is None:
-            place = self._positions[document_id] = len(self._ids)
-            self._ids.append(document_id)
-        return place
-
     def _reserve(self, rows: int) -> None:
-        capacity = len(self._owners)
+        capacity = len(self._rows)
         if rows <= capacity:
             return
         capacity = max(rows, min(2 * capacity, capacity + _MORE_ROWS))
         # In place: a large block is moved by its addresses, where a new one beside it would double what is held. Nobody
-        # keeps a view of these arrays outside of the lock.
+        # keeps a view of it outside of the lock.
         self._rows.resize((capacity, self._dim), refcheck=False)
-        self._owners.resize(capacity, refcheck=False)
 
     def _settle(self) -> None:
         """Drop removed rows and bring the vectors of one id together: once for many changes."""
-        if self._removed:
-            is_kept = np.ones(len(self._ids), bool)
-            is_kept[list(self._removed)] = False
-            rows = is_kept[self._owners[: self._count]]
-            self._rows = self._rows[: self._count][rows]
-            self._owners = (np.cumsum(is_kept) - 1)[self._owners[: self._count][rows]]
-            self._count = len(self._owners)
-            self._ids = [document_id for document_id, keep in zip(self._ids, is_kept, strict=True) if keep]
-            self._positions = {document_id: place for place, document_id in enumerate(self._ids)}
-            self._removed = set()
-        if not self._is_sorted:
-            order = np.argsort(self._owners[: self._count], kind="stable")
+        order = self._order.flush()
+        if order is not None:
             self._rows = self._rows[order]
-            self._owners = self._owners[order]
-            self._is_sorted = True
-
-    def _visible(self, allowed: Sequence[str] | None) -> tuple[Vectors, _Positions, _Positions]:
-        """The rows to look at, the place of each row's owner, and those places without repetition."""
-        rows, owners = self._rows[: self._count], self._owners[: self._count]
-        if allowed is None:
-            return rows, owners, np.arange(len(self._ids))
-        places = np.array(sorted({self._positions[i] for i in allowed if i in self._positions}), np.int64)
-        firsts = np.searchsorted(owners, places)
-        counts = np.searchsorted(owners, places, side="right") - firsts
-        # Each run of rows of one id, one after another: as fast for a few ids as there are few.
-        selected = np.repeat(firsts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        return rows[selected], owners[selected], places
+            self._count = len(order)
 
 
 def to_grid(vectors: Vectors, dim: int) -> Vectors:
@@ -276,6 +266,19 @@ def cosines(queries: Vectors, rows: npt.NDArray[np.floating[Any]]) -> npt.NDArra
     np.clip(products, -1, 1, out=products)
     products += 0.0  # a sum of nothing but zeros may come out as -0.0 or 0.0
     return products
+
+
+def rounding(dim: int) -> float:
+    """How far a product of two vectors that `to_grid` made may be off when it is summed in float32, in any order."""
+    return (dim + 2) * 2.0**-24 * (1 + _LENGTH_TOLERANCE) ** 2
+
+
+def _of_documents(scores: npt.NDArray[_Float], seen: VisibleRows) -> npt.NDArray[_Float]:
+    """Of scores of rows those of documents: the best row of each."""
+    if seen.has_one_row_an_id:
+        return scores
+    best: npt.NDArray[_Float] = np.maximum.reduceat(scores, seen.firsts, axis=1)
+    return best
 
 
 def pack(vectors: Vectors) -> Blob:

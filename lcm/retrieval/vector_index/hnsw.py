@@ -18,32 +18,24 @@ Source: hnswlib 0.8 (Malkov and Yashunin, 2018: m, ef_construction and ef are th
 """
 
 import importlib.metadata
-import logging
 import math
-import tempfile
 import threading
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import hnswlib
 import numpy as np
-import numpy.typing as npt
 
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
-from lcm.retrieval.vector_index.exact import ExactIndex, pack, to_grid, unpack
-from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, add_rows
+from lcm.retrieval.vector_index.exact import ExactIndex, pack, rounding, to_grid, unpack
+from lcm.retrieval.vector_index.row_graph import Nearest, RowGraph
+from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
 from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
-
-_log = logging.getLogger(__name__)
-
-_Nearest = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
-"""Labels of the graph and their distances, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +87,8 @@ class HnswIndex:
         self._dim = dim
         self._lock = threading.Lock()
         self._exact = ExactIndex(dim)
-        self._vector_counts: Counter[str] = Counter()
-        self._graph = _Graph(settings, dim)  # empty until there are `exact_below` vectors
+        self._order = RowOrder()  # of the rows of `_exact`
+        self._graph = RowGraph(settings, dim)  # empty until there are `exact_below` vectors
 
     def __len__(self) -> int:
         return len(self._exact)
@@ -115,10 +107,11 @@ class HnswIndex:
         """
         rows = to_grid(vectors, self._dim)
         with self._lock:
+            self._settle()
             self._exact.add(ids, rows)
-            self._vector_counts.update(ids)
+            self._order.add(ids)
             if self._graph.size:
-                self._graph.add(ids, rows)
+                self._graph.add(rows, self._order.count)
             else:
                 self._rebuild()
 
@@ -130,12 +123,7 @@ class HnswIndex:
         """
         with self._lock:
             self._exact.remove(ids)
-            for document_id in dict.fromkeys(ids):
-                del self._vector_counts[document_id]
-                self._graph.remove(document_id)
-            # Dead vectors still cost the search steps: rather a new graph than one more than half dead.
-            if self._graph.size > 2 * self._vector_counts.total():
-                self._rebuild()
+            self._order.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         return [(ids, cosines) for ids, cosines, *_ in self.answers(vectors, k, allowed)]
@@ -145,51 +133,41 @@ class HnswIndex:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
-            found = self._found_by_graph(queries, k, allowed)
+            self._settle()
+            found = self._found_by_graph(queries, k, self._order.visible(allowed))
             waiting = [query for query, answer in enumerate(found) if answer is None]
             scanned = iter(self._exact.search(queries[waiting], k, allowed) if waiting else ())
         return [IndexAnswer(*(answer or next(scanned)), self._dim, answer is not None) for answer in found]
 
-    def _found_by_graph(self, queries: Vectors, k: int, allowed: Sequence[str] | None) -> list[Ranked | None]:
+    def _found_by_graph(self, queries: Vectors, k: int, seen: VisibleRows) -> list[Ranked | None]:
         """None for a query that every vector must be looked at for."""
         found: list[Ranked | None] = [None] * len(queries)
-        total = visible = self._vector_counts.total()
-        known: Set[str] = self._vector_counts.keys()
-        if allowed is not None:
-            known = known & set(allowed)
-            visible = sum(map(self._vector_counts.__getitem__, known))
-        wanted = min(k, len(known))
+        visible, wanted = len(seen.rows), min(k, seen.ids)
         if not (wanted and len(queries)) or visible < self._settings.exact_below:
             return found
-        a_result = self._settings.ef_a_result * visible / len(known)
+        a_result = self._settings.ef_a_result * visible / seen.ids
         width = min(max(self._settings.ef, math.ceil(a_result * wanted)), visible)
-        ids = self._graph.ids
-        is_allowed = None if allowed is None else lambda label: ids[label] in known
-        # One vector an id and none removed: a label of the graph is the place in the exact index.
-        has_places = allowed is None and len(ids) == len(known) == total
         waiting = list(range(len(queries)))
-        while waiting and self._may_ask(width, visible, total):
-            asked = zip(waiting, self._graph.nearest(queries[waiting], width, is_allowed), strict=True)
+        while waiting and self._may_ask(width, visible):
+            asked = zip(waiting, self._graph.nearest(queries[waiting], width, width, seen), strict=True)
             nearest = {query: one for query, one in asked if one is not None}
-            if has_places and nearest:
+            if nearest and self._order.has_one_row_an_id:
                 places = _contenders(list(nearest.values()), wanted, self._dim)
                 answers = self._exact.rank(queries[list(nearest)], places, wanted)
                 for query, answer in zip(nearest, answers, strict=True):
                     found[query] = answer
                 return found
             crowded = []
-            for query, (labels, _) in nearest.items():
-                names = [name for name in dict.fromkeys(ids[label] for label in labels.tolist()) if name is not None]
-                if len(names) < wanted and width < visible:  # several vectors of one id crowd out others
+            for query, (rows, _) in nearest.items():
+                found[query] = answer = self._exact.rank_owners(queries[query], rows, wanted)
+                if len(answer[0]) < wanted and width < visible:  # several vectors of one id crowd out others
                     crowded.append(query)
-                else:
-                    found[query] = self._exact.search(queries[query : query + 1], k, names)[0]
             waiting, width = crowded, min(2 * width, visible)
         return found
 
-    def _may_ask(self, width: int, visible: int, total: int) -> bool:
-        """A filter lets pass `visible` of `total` vectors: the graph meets as many more."""
-        return self._settings.exact_below == 0 or width * total <= self._settings.largest_share * visible**2
+    def _may_ask(self, width: int, visible: int) -> bool:
+        """A filter lets pass `visible` of all vectors: the graph meets as many more."""
+        return self._settings.exact_below == 0 or width * self._order.count <= self._settings.largest_share * visible**2
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
         with self._lock:
@@ -197,26 +175,29 @@ class HnswIndex:
 
     def save(self, path: Path) -> None:
         with self._lock:
+            self._settle()
             ids, vectors = self._exact.contents()
-            content = {"ids": ids, "graph_ids": self._graph.ids}
-            blobs: dict[str, Blob] = {"vectors": pack(vectors), "graph": self._graph.to_bytes()}
-            write_index(path, self._file_settings(), content, blobs)
+            blobs: dict[str, Blob] = {
+                "vectors": pack(vectors),
+                "graph": self._graph.to_bytes(),
+                "graph_rows": self._graph.rows_bytes(),
+            }
+            write_index(path, self._file_settings(), {"ids": ids}, blobs)
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._file_settings())
         exact = ExactIndex(self._dim)
         exact.add(content["ids"], unpack(blobs["vectors"], self._dim))
-        graph = _Graph.from_bytes(self._settings, self._dim, content["graph_ids"], blobs["graph"])
+        graph = RowGraph.from_bytes(self._settings, self._dim, blobs["graph"], blobs["graph_rows"])
         with self._lock:
-            self._exact, self._graph = exact, graph
-            self._vector_counts = Counter(content["ids"])
+            self._exact, self._graph, self._order = exact, graph, RowOrder(content["ids"])
             if not self._graph.size:  # saved where `exact_below` was larger
                 self._rebuild()
 
     def _file_settings(self) -> dict[str, object]:
         """What the graph on disk depends on; how it is searched is free to change."""
         return {
-            "kind": "hnsw",
+            "kind": "hnsw rows",
             "dim": self._dim,
             "m": self._settings.m,
             "ef_construction": self._settings.ef_construction,
@@ -224,95 +205,30 @@ class HnswIndex:
             "hnswlib": importlib.metadata.version("hnswlib"),
         }
 
+    def _settle(self) -> None:
+        """Have the graph follow rows that were removed or moved: once for many changes."""
+        order = self._order.flush()
+        if order is None or not self._graph.size:
+            return
+        self._graph.keep(order)
+        # Dead vectors still cost the search steps: rather a new graph than one more than half dead.
+        if self._graph.dead > self._order.count:
+            self._rebuild()
+
     def _rebuild(self) -> None:
-        self._graph = _Graph(self._settings, self._dim)
-        if self._vector_counts.total() >= self._settings.exact_below:
-            self._graph.add(*self._exact.contents())
+        self._graph = RowGraph(self._settings, self._dim)
+        self._order.flush()
+        if self._order.count >= self._settings.exact_below:
+            self._graph.add(self._exact.contents()[1], 0)
 
 
-def _contenders(nearest: Sequence[_Nearest], k: int, dim: int) -> npt.NDArray[np.int64]:
-    """Those of the nearest labels that can be among a query's best k once they are scored exactly.
+def _contenders(nearest: Sequence[Nearest], k: int, dim: int) -> Rows:
+    """Those of the nearest rows that can be among a query's best k once they are scored exactly.
 
     Returns:
         shape (queries, as many as the query with most of them has).
     """
-    labels, distances = (np.stack(part) for part in zip(*nearest, strict=True))
-    # Summed in float32, a product of unit vectors is off by so much at most; distances ascend.
-    farthest = distances[:, k - 1 : k].astype(np.float64) + 2 * (dim + 2) * 2.0**-24
-    kept: npt.NDArray[np.int64] = labels[:, : int((distances <= farthest).sum(axis=1).max())]
+    rows, products = (np.stack(part) for part in zip(*nearest, strict=True))
+    least = products[:, k - 1 : k].astype(np.float64) - 2 * rounding(dim)  # products descend
+    kept: Rows = rows[:, : int((products >= least).sum(axis=1).max())]
     return kept
-
-
-class _Graph:
-    """hnswlib's index with ids for labels: the label of a vector is its place in `ids`."""
-
-    def __init__(self, settings: Hnsw, dim: int) -> None:
-        self._settings = settings
-        self._graph = hnswlib.Index("ip", dim)
-        self._labels: defaultdict[str, list[int]] = defaultdict(list)
-        self.ids: list[str | None] = []  # None: removed
-
-    @property
-    def size(self) -> int:
-        """How many vectors are in it, removed ones included."""
-        return len(self.ids)
-
-    def add(self, ids: Sequence[str], rows: Vectors) -> None:
-        if not ids:
-            return
-        add_rows(self._graph, self._settings, rows, self.size)
-        self._name(ids)
-
-    def remove(self, document_id: str) -> None:
-        """Mark the vectors of an id, if it has any here, and forget the id: hnswlib must not be told twice."""
-        for label in self._labels.pop(document_id, ()):
-            self._graph.mark_deleted(label)
-            self.ids[label] = None
-
-    def nearest(
-        self, queries: Vectors, width: int, is_allowed: Callable[[int], bool] | None = None
-    ) -> list[_Nearest | None]:
-        """The `width` nearest vectors of each query, about; None for one that is not led to as many.
-
-        Args:
-            queries: shape (queries, dim).
-            width: how many, and how many are looked at on the way.
-            is_allowed: which labels may be found; None = all.
-        """
-        self._graph.set_ef(width)
-        try:
-            if is_allowed is None:
-                labels, distances = self._graph.knn_query(queries, width)
-            else:  # it would wait for Python from several threads
-                labels, distances = self._graph.knn_query(queries, width, num_threads=1, filter=is_allowed)
-        except RuntimeError as err:  # hnswlib's way to say that it reached fewer than `width`
-            if len(queries) > 1:  # one that it cannot answer must not decide for the others
-                return [self.nearest(queries[i : i + 1], width, is_allowed)[0] for i in range(len(queries))]
-            _log.info("hnswlib found fewer than %d vectors (%s): looking at all", width, err)
-            return [None]
-        return list(zip(labels.astype(np.int64), distances, strict=True))
-
-    def to_bytes(self) -> bytes:
-        if not self.size:
-            return b""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "graph"
-            self._graph.save_index(str(path))
-            return path.read_bytes()
-
-    @classmethod
-    def from_bytes(cls, settings: Hnsw, dim: int, ids: list[str | None], data: Blob) -> "_Graph":
-        graph = cls(settings, dim)
-        if ids:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "graph"
-                path.write_bytes(data)
-                graph._graph.load_index(str(path), max_elements=max(len(ids), SMALLEST_CAPACITY))
-            graph._name(ids)
-        return graph
-
-    def _name(self, ids: Sequence[str | None]) -> None:
-        for label, document_id in enumerate(ids, start=self.size):
-            if document_id is not None:
-                self._labels[document_id].append(label)
-        self.ids.extend(ids)

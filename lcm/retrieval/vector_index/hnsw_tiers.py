@@ -32,8 +32,8 @@ from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Step, StepResult, descend
 from lcm.retrieval.vector_index.exact import ExactIndex, to_grid
 from lcm.retrieval.vector_index.hnsw import Hnsw
+from lcm.retrieval.vector_index.row_order import VisibleRows
 from lcm.retrieval.vector_index.tier_cache import NearestRows, TierCache
-from lcm.retrieval.vector_index.tier_order import Rows
 from lcm.retrieval.vector_index.tier_rotation import RotationRule
 from lcm.retrieval.vector_index.tier_stack import TierStack
 
@@ -207,21 +207,20 @@ class HnswTiersIndex:
         refuse_negative(k)
         with self._lock:
             self._lower.flush()
-            visible, ids = (None, self._lower.order.ids) if allowed is None else self._lower.order.rows_of(allowed)
-            seen = self._lower.order.count if visible is None else len(visible)
-            wanted = min(k, ids)
+            seen = self._lower.order.visible(allowed)
+            visible, wanted = len(seen.rows), min(k, seen.ids)
             if self._settings.rescoring == "none":
                 count, is_worth_it = wanted, wanted > 0
             else:
                 count = max(self._settings.candidates, self._settings.candidates_a_result * wanted)
-                is_worth_it = wanted > 0 and count <= seen * self._settings.candidates_share
+                is_worth_it = wanted > 0 and count <= visible * self._settings.candidates_share
             full_place = len(self._lower.tiers)
-            if seen < self._settings.tiers_from or not (is_worth_it and self._lower.tiers):
+            if visible < self._settings.tiers_from or not (is_worth_it and self._lower.tiers):
                 found = [_result(answer) for answer in self._full.answers(queries, k, allowed)]
                 return [Descent(one.answer, (Step(full_place, one.evidence, True, one.is_by_graph),)) for one in found]
 
             def ask_lower(tier: TierCache, numbers: Numbers) -> list[StepResult]:
-                return self._ask_lower(tier, queries[numbers], count, wanted, visible)
+                return self._ask_lower(tier, queries[numbers], count, wanted, seen)
 
             def ask_full(numbers: Numbers) -> list[StepResult]:
                 some = queries if len(numbers) == len(queries) else queries[numbers]
@@ -253,14 +252,14 @@ class HnswTiersIndex:
             self._full, self._lower = full, lower
 
     def _ask_lower(
-        self, tier: TierCache, queries: Vectors, count: int, wanted: int, visible: Rows | None
+        self, tier: TierCache, queries: Vectors, count: int, wanted: int, seen: VisibleRows
     ) -> list[StepResult]:
         if not self._lower.is_ready(tier):
             return [_NOTHING] * len(queries)
         try:
             if self._settings.rescoring == "none":
-                return self._own_answers(tier, queries, wanted, visible)
-            return self._rescored(queries, tier.nearest(queries, count, visible), wanted)
+                return self._own_answers(tier, queries, wanted, seen)
+            return self._rescored(queries, tier.nearest(queries, count, seen), wanted)
         except (RuntimeError, MemoryError) as err:
             _log.warning("the index tier of width %d did not answer (%s): its queries go on", tier.width, err)
             self._incidents["index_tier_search"] += 1
@@ -271,10 +270,7 @@ class HnswTiersIndex:
         if self._lower.order.has_one_row_an_id:
             answers = exact.rank(queries, np.stack([one.rows for one in nearest]), wanted)
         else:
-            answers = [
-                exact.search(queries[i : i + 1], wanted, self._lower.order.owners_of(one.rows)[0])[0]
-                for i, one in enumerate(nearest)
-            ]
+            answers = [exact.rank_owners(query, one.rows, wanted) for query, one in zip(queries, nearest, strict=True)]
         if self._settings.exit_by == "best_score":
             evidence = [_first(answer) for answer in answers]
         else:
@@ -285,20 +281,20 @@ class HnswTiersIndex:
         told = zip(answers, evidence, nearest, strict=True)
         return [StepResult(answer, sure, one.is_by_graph) for answer, sure, one in told]
 
-    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, visible: Rows | None) -> list[StepResult]:
-        seen = tier.count if visible is None else len(visible)
+    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, seen: VisibleRows) -> list[StepResult]:
+        visible = len(seen.rows)
         answers = [_NOTHING] * len(queries)
         count, waiting = wanted, np.arange(len(queries))
         while len(waiting):  # several rows of one id may crowd out others
             crowded = []
-            for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, visible), strict=True):
+            for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, seen), strict=True):
                 names, firsts = self._lower.order.owners_of(nearest.rows)
-                if len(names) >= wanted or count >= seen:
+                if len(names) >= wanted or count >= visible:
                     answer = names[:wanted], nearest.scores[firsts][:wanted].tolist()
                     answers[query] = StepResult(answer, _first(answer), nearest.is_by_graph)
                 else:
                     crowded.append(query)
-            count, waiting = min(2 * count, seen), np.array(crowded, np.int64)
+            count, waiting = min(2 * count, visible), np.array(crowded, np.int64)
         return answers
 
 

@@ -7,19 +7,35 @@ scores, the grid is that of `exact`, 2**-26, and the products are float64.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.matryoshka import truncate
+from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import cosines
-from lcm.retrieval.vector_index.tier_graph import GraphSettings, TierGraph
-from lcm.retrieval.vector_index.tier_order import Rows
+from lcm.retrieval.vector_index.graph_growth import GraphBuildSettings
+from lcm.retrieval.vector_index.row_graph import RowGraph
+from lcm.retrieval.vector_index.row_order import Rows, VisibleRows
 from lcm.retrieval.vector_index.tier_rotation import Rotation
 
 _FINE, _COARSE = np.float32(2**26), np.float32(2**11)
 _BLOCK_NUMBERS = 1 << 22
+
+
+class GraphSettings(GraphBuildSettings, Protocol):
+    """How the graph of a tier is built, when it is asked, and how widely it is searched."""
+
+    @property
+    def ef(self) -> int: ...
+
+    @property
+    def flat_below(self) -> int: ...
+
+    @property
+    def largest_share(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,7 @@ class TierCache:
     def _clear(self) -> None:
         self._rows = np.empty((0, self.width), np.float32)  # only the first _count are in use
         self._count = 0
-        self.graph = TierGraph(self._settings, self.width)
+        self.graph = RowGraph(self._settings, self.width)
 
     @property
     def count(self) -> int:
@@ -87,14 +103,14 @@ class TierCache:
 
     def grow_graph(self) -> None:
         """Begin the graph anew, if there are rows enough for one."""
-        self.graph = TierGraph(self._settings, self.width)
+        self.graph = RowGraph(self._settings, self.width)
         if self._count >= self._settings.flat_below:
             self.graph.add(self.rows, 0)
 
     def keep(self, order: Rows) -> None:
         """Follow rows that moved: row i becomes what row order[i] was; all others are gone."""
         if self.graph.size:
-            self.graph.keep(order, self._count)
+            self.graph.keep(order)
         self._rows = self.rows[order]
         self._count = len(order)
         if self.graph.size and self.graph.dead > self._count:
@@ -106,68 +122,52 @@ class TierCache:
         self.add(vectors)
         self.dirt = None
 
-    def restore(self, rows: Vectors, graph: TierGraph, rotation: Rotation | None) -> None:
+    def restore(self, rows: Vectors, graph: RowGraph, rotation: Rotation | None) -> None:
         """Take what a file held."""
         self._rows, self._count = rows, len(rows)
         self.graph, self.rotation, self.dirt = graph, rotation, None
         if not self.graph.size:  # saved where the graph began later
             self.grow_graph()
 
-    def nearest(self, vectors: Vectors, count: int, visible: Rows | None) -> list[NearestRows]:
+    def nearest(self, vectors: Vectors, count: int, seen: VisibleRows) -> list[NearestRows]:
         """The `count` nearest rows of each gridded full-width query; all of them if there are fewer.
 
         Args:
             vectors: shape (queries, dim).
             count: at least 1.
-            visible: rows that may be found, ascending; None = all.
+            seen: which rows may be found.
         """
         queries = self.derive(vectors)
-        found = self._ask_graph(queries, count, visible)
+        found = self._ask_graph(queries, count, seen)
         waiting = [query for query, one in enumerate(found) if one is None]
         if waiting:
-            rows = self.rows if visible is None else self._rows[visible]
+            rows = self.rows if seen.is_everything else self._rows[seen.rows]
             queries_a_block = max(1, _BLOCK_NUMBERS // max(len(rows), 1))
             for start in range(0, len(waiting), queries_a_block):
                 block = waiting[start : start + queries_a_block]
                 products = queries[block] @ rows.T if self._is_rescored else cosines(queries[block], rows)
                 for query, scores in zip(block, products, strict=True):
-                    places = _best(scores, count)
-                    found[query] = NearestRows(places if visible is None else visible[places], scores[places], False)
+                    places = best_places(scores, count)
+                    found[query] = NearestRows(seen.rows[places], scores[places], False)
         return [one for one in found if one is not None]
 
-    def _ask_graph(self, queries: Vectors, count: int, visible: Rows | None) -> list[NearestRows | None]:
+    def _ask_graph(self, queries: Vectors, count: int, seen: VisibleRows) -> list[NearestRows | None]:
         """None for a query that the graph could not answer."""
         nothing: list[NearestRows | None] = [None] * len(queries)
         if not self.graph.size or not len(queries):
             return nothing
-        seen = self._count if visible is None else len(visible)
+        visible = len(seen.rows)
         # What is hidden is passed through: the graph meets as many more rows.
-        is_worth_it = self._settings.flat_below == 0 or (count * self._count <= self._settings.largest_share * seen**2)
-        if not is_worth_it or count > seen:
+        is_worth_it = self._settings.flat_below == 0 or (
+            count * self._count <= self._settings.largest_share * visible**2
+        )
+        if not is_worth_it or count > visible:
             return nothing
-        is_visible = None
-        if visible is not None:
-            is_visible = np.zeros(self._count, bool)
-            is_visible[visible] = True
-        nearest = self.graph.nearest(queries, count, is_visible)
-        if nearest is None and len(queries) > 1:  # one that it could not answer must not decide for the others
-            return [self._ask_graph(queries[i : i + 1], count, visible)[0] for i in range(len(queries))]
-        if nearest is None:
-            return nothing
-        rows, products = nearest
+        nearest = self.graph.nearest(queries, count, self._settings.ef, seen)
+        return [one and self._ordered(query, *one) for query, one in zip(queries, nearest, strict=True)]
+
+    def _ordered(self, query: Vectors, rows: Rows, products: npt.NDArray[np.floating]) -> NearestRows:
         if not self._is_rescored:
-            products = np.stack([cosines(queries[i : i + 1], self._rows[rows[i]])[0] for i in range(len(queries))])
-        orders = np.lexsort((rows, -products), axis=1)
-        return [
-            NearestRows(of_query[order], scores[order], True)
-            for of_query, scores, order in zip(rows, products, orders, strict=True)
-        ]
-
-
-def _best(scores: npt.NDArray[np.floating], count: int) -> Rows:
-    """The places of the `count` highest scores, descending, ties in the given order."""
-    places = np.arange(len(scores))
-    if count < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, len(scores) - count)[len(scores) - count])
-    order: Rows = places[np.argsort(-scores[places], kind="stable")[:count]]
-    return order
+            products = cosines(query[np.newaxis], self._rows[rows])[0]
+        order = np.lexsort((rows, -products))
+        return NearestRows(rows[order], products[order], True)

@@ -15,9 +15,9 @@ import numpy as np
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import pack, unpack
+from lcm.retrieval.vector_index.row_graph import RowGraph
 from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
-from lcm.retrieval.vector_index.tier_cache import TierCache
-from lcm.retrieval.vector_index.tier_graph import GraphSettings, TierGraph
+from lcm.retrieval.vector_index.tier_cache import GraphSettings, TierCache
 from lcm.retrieval.vector_index.tier_rotation import Rotation
 
 
@@ -64,5 +64,5 @@ def read_tier(path: Path, tier: TierCache, settings: Mapping[str, Any], source: 
     if "axes" in blobs:
         axes = np.frombuffer(blobs["axes"], "<f8").astype(np.float64).reshape(tier.width, -1)
         rotation = Rotation(axes, content["learnt_from"])
-    restored = TierGraph.from_bytes(graph, tier.width, blobs["graph"], blobs["graph_rows"])
+    restored = RowGraph.from_bytes(graph, tier.width, blobs["graph"], blobs["graph_rows"])
     tier.restore(unpack(blobs["rows"], tier.width), restored, rotation)

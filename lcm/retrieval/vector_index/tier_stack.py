@@ -13,10 +13,9 @@ import numpy as np
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import ExactIndex
-from lcm.retrieval.vector_index.tier_cache import TierCache
+from lcm.retrieval.vector_index.row_order import RowOrder
+from lcm.retrieval.vector_index.tier_cache import GraphSettings, TierCache
 from lcm.retrieval.vector_index.tier_files import read_tier, source_digest, tier_path, write_tier
-from lcm.retrieval.vector_index.tier_graph import GraphSettings
-from lcm.retrieval.vector_index.tier_order import RowOrder
 from lcm.retrieval.vector_index.tier_rotation import Rotation, RotationRule, learn
 
 _log = logging.getLogger(__name__)

@@ -129,4 +129,5 @@ def test_live_queries_are_timed_beside_exact_search_and_by_way() -> None:
     told = outcome(TIERS, latency=Latency(queries=5)).timing["latency"]
     assert told["dense_exact"]["n"] == told["dense_graph_64"]["n"] == 5
     assert told["dense"]["p50_ms"] == told["dense_graph_64"]["p50_ms"] > 0
+    assert told["dense_exact_graph_64"] == told["dense_exact"]
     assert "dense_exact" not in outcome(Exact(), latency=Latency(queries=5)).timing["latency"]

@@ -110,7 +110,7 @@ def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
             (batch,) = memory.batches([query], memory.system.ranking, None)
             found = [] if batch.turns is None else batch.turns["source_message_ids"].to_list()
             assert not {tuple(one) for one in found} & {tuple(one) for one in batch.documents["source_message_ids"]}
-            assert batch.allowed == batch.documents["document_id"].to_list()
+            assert batch.allowed == tuple(batch.documents["document_id"])
             return found
 
         assert turns(ASKED) == hidden

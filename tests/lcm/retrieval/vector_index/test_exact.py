@@ -1,11 +1,13 @@
 """What is particular to the exact index; the laws are in the conformance suite."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.vector_index.exact import cosines, to_grid
+from lcm.retrieval.vector_index.exact import _ROUGH_FROM, Exact, cosines, to_grid
 
 
 def unit(count: int, dim: int, seed: int) -> np.ndarray:
@@ -55,3 +57,29 @@ def test_a_rounded_vector_is_rounded_once_and_for_all(row: list[float]) -> None:
 def test_a_cosine_never_leaves_minus_one_to_one() -> None:
     rows = to_grid(unit(1000, 384, 0), 384)
     assert np.abs(cosines(rows, rows)).max() <= 1
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+@pytest.mark.parametrize("share", [1.0, 0.7, 0.3])
+def test_many_rows_are_ranked_in_two_steps_with_the_bits_of_one(windows: int, share: float) -> None:
+    """Among rows of which many lie closer together than float32 can tell, with equal ones and ones longer than 1."""
+    dim, documents, k = 24, _ROUGH_FROM, 40
+    rows = unit(8, dim, 0)[np.random.default_rng(1).integers(0, 8, documents * windows)]
+    rows = rows + 1e-7 * unit(documents * windows, dim, 2)
+    rows[:200] *= np.float32(1.0008)
+    ids = [f"d{i}" for i in np.random.default_rng(3).permutation(np.repeat(np.arange(documents), windows))]
+    index = Exact().build(dim, incidents=Counter())
+    index.add(ids, rows)
+    hidden = {f"d{i}" for i in range(documents) if i % 10 >= 10 * share}
+    allowed = None if share == 1 else tuple(i for i in dict.fromkeys(ids) if i not in hidden)
+    queries = np.concatenate([unit(8, dim, 0), unit(5, dim, 4)])
+    scores = np.full((len(queries), documents), -np.inf)
+    names = list(dict.fromkeys(ids))
+    places = {name: place for place, name in enumerate(names)}
+    np.maximum.at(scores.T, [places[i] for i in ids], cosines(to_grid(queries, dim), to_grid(rows, dim)).T)
+    scores[:, [places[i] for i in hidden]] = -np.inf
+    for _ in range(2):  # the second time the filter is known
+        for (found, values), row in zip(index.search(queries, k, allowed), scores, strict=True):
+            best = np.argsort(-row, kind="stable")[:k]
+            assert found == [names[place] for place in best]
+            assert values == row[best].tolist()

@@ -141,8 +141,10 @@ def test_crossing_exact_below_builds_the_graph_once_and_removal_drops_it() -> No
     index.add(["one", "two"], unit(2, 1))
     assert index._graph.size == 101
     index.remove(names(50))
+    assert len(index.search(unit(1, 2), 60)[0][0]) == 51
     assert index._graph.size == 101
     index.remove(["one"])
+    assert len(index.search(unit(1, 2), 60)[0][0]) == 50
     assert index._graph.size == 0
     assert len(index) == 50
 

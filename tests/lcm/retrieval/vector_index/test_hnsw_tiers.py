@@ -210,19 +210,23 @@ def test_own_scores_are_asked_of_a_width_for_all_queries_at_once_and_are_as_if_a
     assert calls == [31, 1, 1, 1, 1]
 
 
-def test_a_query_that_a_graph_cannot_answer_does_not_decide_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_a_graph_cannot_answer_does_not_decide_for_the_others() -> None:
     index = filled(replace(SETTINGS, widths=(8, None), exit_thresholds=(-9.0,), candidates=10))
     asked = unit(20, 1)
     tier = index._lower.tiers[0]
-    refused, nearest = tier.derive(asked[7:8]), tier.graph.nearest
+    refused, graph = tier.derive(asked[7:8]), tier.graph._graph
     asked_of_graph: list[int] = []
 
-    def failing(queries: Vectors, count: int, is_visible: Any) -> Any:
-        found = None if (queries == refused).all(axis=1).any() else nearest(queries, count, is_visible)
-        asked_of_graph.append(0 if found is None else len(queries))
-        return found
+    class Failing:
+        set_ef = graph.set_ef
 
-    monkeypatch.setattr(tier.graph, "nearest", failing)
+        def knn_query(self, queries: Vectors, count: int, **named: Any) -> Any:
+            if (queries == refused).all(axis=1).any():
+                raise RuntimeError("Cannot return the results in a contiguous 2D array")
+            asked_of_graph.append(len(queries))
+            return graph.knn_query(queries, count, **named)
+
+    tier.graph._graph = Failing()
     alone = [index.search_tiers(asked[i : i + 1], 2)[0] for i in range(len(asked))]
     asked_of_graph.clear()
     assert index.search_tiers(asked, 2) == alone
