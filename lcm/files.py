@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 import platformdirs
 
+from lcm.faults import naming
+
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
@@ -19,7 +21,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with made.open("xb") as stream:
+        with naming(path), made.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -31,6 +33,12 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text that is there whole or not at all."""
+    with written_whole(path) as file:
+        file.write(text.encode())
 
 
 def cache_dir() -> Path:

@@ -1,4 +1,4 @@
-"""`lcm PIPELINE`: the one door. Errors are one line and exit code 2; `--debug` shows the traceback."""
+"""`lcm PIPELINE`: the one door. Errors are one line and exit code 2, of a full disk 74; `--debug` shows tracebacks."""
 
 import importlib
 import logging
@@ -57,7 +57,7 @@ _NEEDS_ARGUMENTS = (
     *("grep", "describe", "expand", "expand-query"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
-BAD_INPUT, INTERNAL_ERROR, INTERRUPTED = 2, 70, 130
+BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT, INTERRUPTED = 2, 70, 74, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -166,10 +166,13 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def _explained(error: Exception) -> int:
+    from lcm import faults
     from lcm.errors import LcmError
     from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 
-    if isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
+    if faults.is_of_machine(error):
+        return fail(explain(error), MACHINE_FAULT)
+    if faults.told(error) or isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         return fail(explain(error))
     return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
 

@@ -32,13 +32,13 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from eval.batch.replay import ReplayParts, Triggers, require_no_admission
-from eval.batch.report import REPORT, read_rows, write_report
+from eval.batch.report import REPORT, read_rows
 from eval.batch.run_folder import incidents_of, write_compaction_run
 from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
 from eval.executor.executor import Executor, FailedItem
-from eval.experiment.run_folder import SUMMARY, config_hash
+from eval.experiment.run_folder import SUMMARY, config_hash, write_frame
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
             work = ShardWork(into, parts, triggers, ours["format"])
             outcome = _run(executor, work, shards)
             rows = read_rows([into / f"{shard.name}.jsonl" for shard in shards])
-            write_report(rows, into / REPORT)
+            write_frame(into / REPORT, rows)
             digests = sorted(source.digest for shard in shards for source in shard.sources)
             whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
             text = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import CONFIG, commit, read_summary, write_json
+from eval.experiment.run_folder import CONFIG, commit, read_config, read_summary, write_json
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
@@ -252,11 +252,19 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Expo
     path = folder / CONFIG
     if not path.is_file():
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
-    config = yaml.safe_load(path.read_text())
+    config = read_config(folder)
     if summary.get("kind") == "preset":
-        kept = json.loads((folder / "provenance.json").read_text())
+        kept = _provenance(folder / "provenance.json")
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}
     return ExportSource(config, origin, summary, folder, run_id)
+
+
+def _provenance(path: Path) -> dict[str, Any]:
+    try:
+        kept: dict[str, Any] = json.loads(path.read_bytes())
+        return {key: kept[key] for key in ("commit", "dataset", "measures", "interval")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LcmError(f"{path} is damaged ({error}); export the preset again") from error
 
 
 def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:

@@ -33,18 +33,8 @@ HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 
 FLOORS = {
     "lcm": [
-        *(
-            "errors",
-            "limits",
-            "checks",
-            "clock",
-            "encoding",
-            "javascript",
-            "files",
-            "records",
-            "protocols",
-            "token_estimator",
-        ),
+        *("errors", "faults", "limits", "checks", "clock", "encoding", "javascript", "files", "derived", "records"),
+        *("protocols", "token_estimator"),
         *("language_model", "transcript", "store", "writing", "retrieval", "compaction", "context", "memory"),
         "plugins",
     ],

@@ -1,16 +1,15 @@
-"""What a batch did to each conversation: lines while it is under way, a Parquet file at its end."""
+"""What a batch did to each conversation: a ledger while it is under way, a Parquet file at its end."""
 
 import json
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from eval.batch.ledger import Ledger
 from eval.batch.reading import SourceReader
-from lcm.encoding import to_json, well_formed
-from lcm.files import written_whole
+from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from lcm.store.store import Store
 
@@ -64,25 +63,11 @@ def refused_row(shard: int, reading: SourceReader) -> dict[str, Any]:
     return _row(shard, reading) | {"refused": reading.refused}
 
 
-def add_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Put rows behind those of a file of lines, and on disk."""
-    with path.open("ab") as lines:
-        if lines.tell() and not _ends_whole(path):
-            lines.write(b"\n")  # behind what a crash cut short
-        lines.writelines(to_json(row).encode() + b"\n" for row in rows)
-        lines.flush()
-        os.fsync(lines.fileno())
-
-
 def read_rows(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read lines of `REPORT_SCHEMA`; the last one that tells a conversation of a source counts."""
-    frames = [
-        pl.scan_ndjson(path, schema=REPORT_SCHEMA, ignore_errors=True).collect(engine="streaming")
-        for path in paths
-        if path.is_file() and path.stat().st_size
-    ]
-    rows = pl.concat(frames) if frames else pl.DataFrame(schema=REPORT_SCHEMA)
-    rows = rows.filter(pl.col("source").is_not_null())
+    """Read what ledgers hold as rows of `REPORT_SCHEMA`; the last one that tells a conversation of a source counts."""
+    rows = pl.DataFrame(
+        [row for path in paths for row in Ledger(path).read().rows], schema=REPORT_SCHEMA, infer_schema_length=None
+    )
     newest = rows.unique(["source", "digest", "conversation_id"], keep="last", maintain_order=True)
     done = newest.filter(pl.col("refused").is_null()).select("source", "digest").unique()
     refused = newest.filter(pl.col("refused").is_not_null()).join(done, ["source", "digest"], "anti")
@@ -97,16 +82,5 @@ def contexts_note(rows: pl.DataFrame) -> str:
     return f"{compacted} of {kept.height} contexts compacted; the largest had {largest:,} tokens as it was said"
 
 
-def write_report(rows: pl.DataFrame, path: Path) -> None:
-    with written_whole(path) as stream:
-        rows.write_parquet(stream, compression="zstd")
-
-
 def _row(shard: int, reading: SourceReader) -> dict[str, Any]:
     return {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
-
-
-def _ends_whole(path: Path) -> bool:
-    with path.open("rb") as lines:
-        lines.seek(-1, os.SEEK_END)
-        return lines.read(1) == b"\n"

@@ -1,6 +1,5 @@
 """A batch as a run folder: what tracking logs, and `lcm log` later where it could not."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +7,18 @@ from typing import Any
 
 import polars as pl
 
-from eval.batch.report import REPORT, contexts_note, write_report
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, environment, read_summary, write_whole
+from eval.batch.report import REPORT, contexts_note
+from eval.experiment.run_folder import (
+    CONFIG,
+    SUMMARY,
+    commit,
+    environment,
+    read_summary,
+    write_frame,
+    write_json,
+    write_summary,
+)
+from lcm.files import write_text
 from lcm.records.summary import LEVELS
 
 
@@ -36,9 +45,9 @@ def write_compaction_run(
         incidents: what it survived, by name and times.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config_text)
-    (folder / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n")
-    write_report(rows, folder / REPORT)
+    write_text(folder / CONFIG, config_text)
+    write_json(folder / "environment.json", environment())
+    write_frame(folder / REPORT, rows)
     kept = rows.filter(pl.col("conversation_id").is_not_null())
     before, after = (int(kept[name].sum()) for name in ("tokens_before", "tokens_after"))
     depths = int(kept["summaries_by_depth"].list.len().max() or 0)  # type: ignore[arg-type]  # whole numbers
@@ -69,7 +78,7 @@ def write_compaction_run(
         "categories": {},
         "timing": {"latency_ms": {}, "seconds": {"compact": seconds}},
     }
-    write_whole(folder / SUMMARY, json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    write_summary(folder, summary)
 
 
 def incidents_of(folder: Path) -> dict[str, int]:

@@ -12,18 +12,20 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from eval.batch.ledger import Ledger, LedgerContent
 from eval.batch.reading import SourceReader, opened
 from eval.batch.replay import Replay, ReplayParts, Triggers
-from eval.batch.report import add_rows, conversation_row, refused_row
+from eval.batch.report import conversation_row, refused_row
 from eval.batch.sharding import Shard, TranscriptSource
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
-from lcm.errors import LcmError
+from lcm.errors import LcmError, StoreError
 from lcm.protocols.compaction import Summarizer, Work
 from lcm.records.conversation import Transcript
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 
+_log = logging.getLogger(__name__)
 _SOURCES = 16
 """So many are read side by side, a piece of each in turn: long conversations of different files share batches."""
 _WIDTH = 64
@@ -83,14 +85,19 @@ class ShardWork:
         path = self.into / f"{shard.name}.db"
         if not path.exists() and shard.sources:
             return None
+        told = Ledger(self.into / f"{shard.name}.jsonl").read()
+        for place in told.damaged:
+            _log.warning("%s.jsonl of %s, %s, is damaged: its source is read again", shard.name, self.into, place)
+        _refuse_emptied(path, told)
         with Store(path) as store:
-            if not all(store.is_done(source.digest) for source in shard.sources):
+            if told.damaged or not all(_is_done(store, told, source) for source in shard.sources):
                 return None
         return [_done_before(shard, source) for source in shard.sources]
 
     def _work(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         parts = self.parts()
-        rows = self.into / f"{shard.name}.jsonl"
+        ledger = Ledger(self.into / f"{shard.name}.jsonl")
+        told_before = ledger.mend()
         incidents = Counter[str]()
         with (
             Store(self.into / f"{shard.name}.db") as store,
@@ -102,7 +109,7 @@ class ShardWork:
             done_bytes = messages = 0
             while True:
                 while len(under_way) < _SOURCES and (source := next(waiting, None)):
-                    if store.is_done(source.digest):
+                    if _is_done(store, told_before, source):
                         done_bytes += source.size_bytes
                         yield _done_before(shard, source)
                     else:
@@ -113,7 +120,7 @@ class ShardWork:
                 for reading in [one for one in under_way if one.is_over]:
                     under_way.remove(reading)
                     done_bytes += reading.source.size_bytes
-                    told = _ended(shard, reading, store, replay, summarizer, rows)
+                    told = _ended(shard, reading, store, replay, summarizer, ledger)
                     yield told._replace(incidents=tuple(incidents.items()))
                     incidents.clear()
                 yield ShardProgress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
@@ -135,7 +142,7 @@ def _round(readings: Sequence[SourceReader], replay: Replay, summarizer: "_Timed
 
 
 def _ended(
-    shard: Shard, reading: SourceReader, store: Store, replay: Replay, summarizer: "_TimedSummarizer", rows: Path
+    shard: Shard, reading: SourceReader, store: Store, replay: Replay, summarizer: "_TimedSummarizer", ledger: Ledger
 ) -> SourceReport:
     """End the conversations of a source that was read, and note it as done unless a summarizer failed."""
     if not reading.refused:
@@ -150,10 +157,10 @@ def _ended(
     replay.commit()
     messages = sum(one.messages for one in reading.conversations.values())
     if reading.refused:
-        add_rows(rows, [refused_row(shard.number, reading)])
+        ledger.add(reading.source.digest, [refused_row(shard.number, reading)])
     else:
         stored = (one for one in reading.conversations if store.last_message(one))
-        add_rows(rows, (conversation_row(store, shard.number, reading, one) for one in stored))
+        ledger.add(reading.source.digest, (conversation_row(store, shard.number, reading, one) for one in stored))
         if not reading.failures:
             store.note_done(reading.source.digest, str(reading.source.path), messages, datetime.now(UTC))
     return SourceReport(
@@ -165,6 +172,19 @@ def _ended(
         refused=reading.refused,
         failures=tuple(reading.failures),
     )
+
+
+def _is_done(store: Store, told: LedgerContent, source: TranscriptSource) -> bool:
+    """Whether a source is taken in and compacted, and what became of it is known."""
+    return source.digest in told.ended and store.is_done(source.digest)
+
+
+def _refuse_emptied(path: Path, told: LedgerContent) -> None:
+    if told.ended and path.exists() and not path.stat().st_size:
+        raise StoreError(
+            f"the store {path} is empty, but its ledger tells of {len(told.ended)} sources: restore a copy, or remove "
+            f"{path.with_suffix('.jsonl').name} beside it to begin this shard anew"
+        )
 
 
 def _done_before(shard: Shard, source: TranscriptSource) -> SourceReport:

@@ -58,7 +58,7 @@ def _packed(made: Made) -> bytes:
     return len(head).to_bytes(_HEAD_BYTES, "big") + head + body.getvalue()
 
 
-def _unpacked(content: bytes) -> Made:
+def _unpacked(content: memoryview) -> Made:
     start = _HEAD_BYTES + int.from_bytes(content[:_HEAD_BYTES], "big")
-    incidents = Counter[str](json.loads(content[_HEAD_BYTES:start]))
+    incidents = Counter[str](json.loads(bytes(content[_HEAD_BYTES:start])))
     return pl.read_ipc(io.BytesIO(content[start:])), incidents

@@ -1,7 +1,6 @@
 """The stage cache: results on disk, each named by the digest of all that it was made from."""
 
 import contextlib
-import hashlib
 import logging
 import os
 import shutil
@@ -15,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lcm.checks import check_range
-from lcm.files import cache_dir, written_whole
+from lcm.derived import is_sealed_whole, read_derived, seal, write_derived
+from lcm.faults import DamagedError, told
+from lcm.files import cache_dir
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
 _GIB = 1 << 30
-_SUM_BYTES = 32
-_MANIFEST = "SHA256SUMS"
 _ABANDONED_S = 86_400
 _LOOK_EVERY_BYTES = 256 << 20
 _GROWN: dict[Path, int] = {}
@@ -65,40 +64,38 @@ class StageCache:
         """A value that is kept in this process alone; `make` gives it with its size in bytes."""
         return _at_hand(self.folder, int(self.memory_gib * _GIB)).get((stage, key), make)
 
-    def read(self, stage: str, key: str) -> bytes | None:
+    def read(self, stage: str, key: str) -> memoryview | None:
         """What was kept, or None where nothing was, or what is there is damaged."""
         path = self._path(stage, key)
         try:
-            content = path.read_bytes()
-        except OSError:
+            content = read_derived(path)
+        except FileNotFoundError:
             return None
-        if hashlib.sha256(content[_SUM_BYTES:]).digest() != content[:_SUM_BYTES]:
-            _log.warning("%s is damaged: made again", path)
-            path.unlink(missing_ok=True)
+        except (OSError, DamagedError):
+            content = memoryview(b"")
+        if content[: len(key)] != key.encode():
+            _remove_damaged(path)
             return None
         _touch(path)
-        return content[_SUM_BYTES:]
+        return content[len(key) :]
 
     def write(self, stage: str, key: str, content: bytes) -> None:
-        with written_whole(self._path(stage, key)) as file:
-            file.write(hashlib.sha256(content).digest())
-            file.write(content)
-        self._grew(len(content))
+        """Keep a result; where the disk refuses, it is made again each time, and a warning says so."""
+        path = self._path(stage, key)
+        try:
+            write_derived(path, [key.encode(), content])
+            self._grew(len(content))
+        except OSError as error:
+            _tell_unkept(self.folder, str(told(error, path)))
 
     def read_folder(self, stage: str, key: str) -> Path | None:
         """The folder of files that was kept, every one as it was written, or None."""
         path = self._path(stage, key)
-        try:
-            sums = dict(line.split("  ", 1)[::-1] for line in (path / _MANIFEST).read_text().splitlines())
-            is_whole = all(_sum_of(path / name) == told for name, told in sums.items())
-        except (OSError, ValueError):
-            is_whole = False
-        if is_whole:
+        if is_sealed_whole(path):
             _touch(path)
             return path
         if path.exists():
-            _log.warning("%s is damaged: made again", path)
-            shutil.rmtree(path, ignore_errors=True)
+            _remove_damaged(path)
         return None
 
     @contextlib.contextmanager
@@ -111,9 +108,11 @@ class StageCache:
             yield made
             if not any(made.iterdir()):
                 return
-            sums = [f"{_sum_of(file)}  {file.name}" for file in sorted(made.iterdir())]
-            with written_whole(made / _MANIFEST) as manifest:
-                manifest.write("".join(f"{line}\n" for line in sums).encode())
+            try:
+                seal(made)
+            except OSError as error:
+                _tell_unkept(self.folder, str(told(error, made)))
+                return
             # A folder that has files cannot be renamed onto: another process was first, with the same.
             with contextlib.suppress(OSError):
                 made.rename(path)
@@ -195,9 +194,19 @@ class _RecentValues:
         return value
 
 
-def _sum_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _remove_damaged(path: Path) -> None:
+    _log.warning("%s is damaged: made again", path)
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+@cache
+def _tell_unkept(folder: Path, line: str) -> None:
+    """Once for each reason: what cannot be kept is made again each time."""
+    _log.warning("results are not kept in %s: %s", folder, line)
 
 
 def _touch(path: Path) -> None:

@@ -1,6 +1,7 @@
 """A run on disk: everything that was found, whole before anything else hears of it."""
 
 import hashlib
+import io
 import json
 import os
 import platform
@@ -12,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import yaml
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
+from lcm.derived import checked, seal
 from lcm.errors import LcmError
-from lcm.files import written_whole
+from lcm.files import write_text, written_whole
 from lcm.records.document import ACTIONS
 
 SUMMARY = "summary.json"
@@ -39,9 +42,14 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
 the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
     "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "incidents", "notes", "flags",
-    "interval", "measures", "arms", "categories", "timing",
+    "interval", "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""
+_SUMS = ("sha256", "timing_sha256")
+"""Of a summary without its timing, so that equal runs have the same; and of its timing."""
+_AGAIN = "run `lcm evaluate` again"
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's, for the file is read of every run."""
 _PACKAGES = (
     "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
@@ -78,18 +86,22 @@ def write_run(
     What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config_text)
     told = environment()
-    (folder / "environment.json").write_text(json.dumps(told, indent=2) + "\n")
-    outcome.run.write_parquet(folder / "run.parquet")
-    outcome.documents.write_parquet(folder / "documents.parquet")
     direction = pl.col("measure").replace_strict(outcome.directions, default="higher", return_dtype=pl.String)
-    outcome.values.with_columns(direction=direction).write_parquet(folder / "per_query.parquet")
-    outcome.means.write_parquet(folder / "measures.parquet")
-    outcome.decisions.write_parquet(folder / "decisions.parquet")
-    for name, frame in outcome.frames.items():
-        frame.write_parquet(folder / f"{name}.parquet")
-    _queries(dataset).write_parquet(folder / "queries.parquet")
+    frames = {
+        "run": outcome.run,
+        "documents": outcome.documents,
+        "per_query": outcome.values.with_columns(direction=direction),
+        "measures": outcome.means,
+        "decisions": outcome.decisions,
+        **outcome.frames,
+        "queries": _queries(dataset),
+    }
+    write_text(folder / CONFIG, config_text)
+    write_json(folder / "environment.json", told)
+    for name, frame in frames.items():
+        write_frame(folder / f"{name}.parquet", frame)
+    seal(folder, [CONFIG, "environment.json", *(f"{name}.parquet" for name in frames)])
     summary = {
         "kind": "run",
         "dataset": dataset.identity(),
@@ -119,24 +131,61 @@ def write_run(
             "seconds": {**outcome.seconds, **seconds},
         },
     }
-    write_json(folder / SUMMARY, summary)
-    return summary
+    return write_summary(folder, summary)
+
+
+def write_summary(folder: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these."""
+    kept = {**summary, **_sums(summary)}
+    write_json(folder / SUMMARY, kept)
+    return kept
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of a complete run.
 
     Raises:
-        LcmError: if the folder holds none.
+        LcmError: if the folder holds none, or one that is not as it was written.
     """
     path = folder / SUMMARY
-    if not path.is_file():
+    if not path.exists():
         raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
     try:
-        summary: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
+        summary = json.loads(path.read_bytes())
+    except (ValueError, OSError) as error:
         raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
+    sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}
+    if not isinstance(summary, dict) or (sums and sums != _sums(summary)):
+        raise LcmError(f"{path} is damaged: it is not as it was written; run `lcm evaluate` again")
     return summary
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """A table of a complete run.
+
+    Raises:
+        LcmError: if it is not there, or not as it was written.
+    """
+    try:
+        return pl.read_parquet(checked(path, _AGAIN), columns=columns)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); {_AGAIN}") from error
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a complete run.
+
+    Raises:
+        LcmError: if it is not there, or not as it was written.
+    """
+    path = folder / CONFIG
+    try:
+        config = yaml.load(checked(path, _AGAIN).read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe one
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
+    if not isinstance(config, dict):
+        raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")
+    return config
 
 
 def directions(folder: Path) -> dict[str, Direction]:
@@ -147,12 +196,12 @@ def directions(folder: Path) -> dict[str, Direction]:
     """
     path = folder / "per_query.parquet"
     try:
-        values = pl.scan_parquet(path)
+        values = pl.scan_parquet(checked(path, _AGAIN))
         if "direction" not in values.collect_schema():
             return {}
         return dict(values.select("measure", "direction").unique().collect().iter_rows())
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); run `lcm evaluate` again") from error
+        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); {_AGAIN}") from error
 
 
 def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -236,10 +285,23 @@ def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file of JSON that is there whole or not at all."""
-    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a table that is there whole or not at all."""
+    content = io.BytesIO()
+    frame.write_parquet(content)
     with written_whole(path) as file:
-        file.write(text.encode())
+        file.write(content.getbuffer())
+
+
+def _sums(summary: Mapping[str, Any]) -> dict[str, str]:
+    """The sums of a summary as it will be read."""
+    read = json.loads(json.dumps(summary))
+    timing = read.pop("timing", {})
+    told = [{name: value for name, value in read.items() if name not in _SUMS}, timing]
+    return {
+        name: hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
+        for name, one in zip(_SUMS, told, strict=True)
+    }

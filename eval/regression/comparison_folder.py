@@ -6,12 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_json, write_whole
+from eval.experiment.run_folder import CONFIG, commit, write_frame, write_json, write_summary
 from eval.regression.comparison import ALL, Comparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.side import Side
 from eval.tracking.entry import dataset_tags, metric_name
+from lcm.files import write_text
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
 _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
@@ -27,13 +28,13 @@ def write_comparison(
         now: written into the JUnit report.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG).write_text(config_text)
-    comparison.rows.write_parquet(folder / ROWS)
-    write_whole(folder / MARKDOWN, markdown(comparison))
-    write_whole(folder / JUNIT, junit(comparison, now.isoformat(timespec="seconds").partition("+")[0]))
+    write_text(folder / CONFIG, config_text)
+    write_frame(folder / ROWS, comparison.rows)
+    write_text(folder / MARKDOWN, markdown(comparison))
+    write_text(folder / JUNIT, junit(comparison, now.isoformat(timespec="seconds").partition("+")[0]))
     write_json(folder / JSON, report(comparison, settings))
     summary = summary_of(comparison, settings)
-    write_json(folder / SUMMARY, summary)
+    write_summary(folder, summary)
     return summary
 
 

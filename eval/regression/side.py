@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
-from eval.experiment.run_folder import CONFIG, directions, read_summary
+from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary
 from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from lcm.derived import checked
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -87,13 +87,7 @@ def _config(folder: Path) -> Mapping[str, Any] | None:
     path = folder / CONFIG
     if not path.is_file():
         return None
-    try:
-        config = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
-    if not isinstance(config, dict):
-        raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")
-    return config
+    return read_config(folder)
 
 
 def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
@@ -112,7 +106,7 @@ def _read(path: Path, name: str, columns: tuple[str, ...], *where_there: str) ->
     if not path.is_file():
         raise LcmError(f"{name} has no {path.name} beside its summary: copy it there, or {_AGAIN}")
     try:
-        there = pl.read_parquet_schema(path)
+        there = pl.read_parquet_schema(checked(path, _AGAIN))
         return pl.read_parquet(path, columns=[*columns, *(one for one in where_there if one in there)])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
 from lcm.errors import StoreError
+from lcm.faults import StoreFaultError, told
+from lcm.files import write_text
 from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -160,8 +162,9 @@ class _SavedCheckpoints:
         changes = self._memory.store.changes
         if self._number < 0 or (changes != self._changes and not is_same):
             self._number, self._changes = self._number + 1, changes
-            if self.folder is not None:
-                self._memory.copy_to(self.folder / f"{self._number}.db")
+            with self._given_up_where_refused():
+                if self.folder is not None:
+                    self._memory.copy_to(self.folder / f"{self._number}.db")
         self.index.append((self._number, [query.query_id for query in asked], dict(incidents), list(contexts)))
 
     def discard(self) -> None:
@@ -171,5 +174,15 @@ class _SavedCheckpoints:
         self.folder = None
 
     def write_index(self) -> None:
-        if self.folder is not None:
-            (self.folder / _INDEX).write_text(json.dumps(self.index))
+        with self._given_up_where_refused():
+            if self.folder is not None:
+                write_text(self.folder / _INDEX, json.dumps(self.index))
+
+    @contextmanager
+    def _given_up_where_refused(self) -> Iterator[None]:
+        """A full disk and the like keep no checkpoints; the replay goes on."""
+        try:
+            yield
+        except (OSError, StoreFaultError) as error:
+            _log.warning("checkpoints are not kept: %s", told(error) or error)
+            self.discard()

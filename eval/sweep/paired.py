@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from eval.experiment.run_folder import read_table
 from eval.measures.names import SYSTEM_ARM
 from eval.significance import bootstrap_means, holm, sign_flip_p_values
 from eval.sweep.results import PointResult, is_cost
@@ -84,7 +85,7 @@ def gap_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
 def _values(folder: Path) -> pl.DataFrame:
     if not (folder / PER_QUERY).is_file():  # of a point that another machine keeps
         return pl.DataFrame(schema={"query_id": pl.String(), "measure": pl.String(), "value": pl.Float64()})
-    read = pl.read_parquet(folder / PER_QUERY, columns=["arm", "query_id", "measure", "value"])
+    read = read_table(folder / PER_QUERY, ["arm", "query_id", "measure", "value"])
     return read.filter(pl.col("arm") == SYSTEM_ARM)
 
 

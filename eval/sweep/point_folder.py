@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
+from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.sweep.origin import Origin
 from lcm.errors import LcmError
+from lcm.files import write_text
 
 POINT = "point.json"
 FAILURE = "failure.json"
@@ -31,7 +32,7 @@ class PointFolder:
         begun = self._beside("new")
         shutil.rmtree(begun, ignore_errors=True)  # of one that was stopped here
         told = {**asdict(origin), "overrides": list(overrides)}
-        write_whole(begun / POINT, json.dumps(told, indent=2) + "\n")
+        write_text(begun / POINT, json.dumps(told, indent=2) + "\n")
         begun.replace(self.path)
 
     def clear(self) -> None:
@@ -47,7 +48,7 @@ class PointFolder:
         """Keep why there are no numbers; not among files that no sweep wrote, which would then be taken for a point."""
         if self._is_ours():
             self.path.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
+            write_text(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
 
     def is_complete(self) -> bool:
         return (self.path / SUMMARY).is_file()
@@ -55,10 +56,10 @@ class PointFolder:
     def is_of(self, origin: Origin) -> bool:
         """Whether what it holds has this origin."""
         try:
-            told = json.loads((self.path / POINT).read_text())
+            told = json.loads((self.path / POINT).read_bytes())
         except (OSError, ValueError):
             return False
-        return bool(asdict(origin).items() <= told.items())
+        return isinstance(told, dict) and bool(asdict(origin).items() <= told.items())
 
     def summary(self) -> dict[str, Any] | None:
         """Of a complete run; None where it did not finish."""
@@ -67,7 +68,12 @@ class PointFolder:
     def failure(self) -> str | None:
         """Why it did not finish, if it was tried; one line."""
         path = self.path / FAILURE
-        return None if self.is_complete() or not path.is_file() else str(json.loads(path.read_text())["error"])
+        if self.is_complete() or not path.is_file():
+            return None
+        try:
+            return str(json.loads(path.read_bytes())["error"])
+        except (ValueError, KeyError, TypeError):
+            return f"{path} is damaged: nobody knows why it failed; the same command tries it again"
 
     def _is_ours(self) -> bool:
         """Whether it is a point's, or no one's: not there, or without anything but a failure."""

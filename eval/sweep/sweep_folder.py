@@ -1,17 +1,21 @@
 """The folder of a sweep: the folders of its points, and once all were tried what became of them side by side."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from eval.experiment.run_folder import SUMMARY, commit, read_summary, write_json, write_whole
+from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
 from eval.sweep.changed import why_equal
 from eval.sweep.paired import PAIRED, paired
 from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
+from lcm.errors import LcmError
+from lcm.files import write_text
 
+_log = logging.getLogger(__name__)
 POINTS = "points.parquet"
 TABLE = "sweep.md"
 PLOT = "sweep.png"
@@ -34,13 +38,13 @@ def write_sweep(
     table = frame(results)
     if _holds(folder, told, table):
         return
-    table.write_parquet(folder / POINTS)
+    write_frame(folder / POINTS, table)
     pairs = paired(folder, results, measures)
-    pairs.write_parquet(folder / PAIRED)
+    write_frame(folder / PAIRED, pairs)
     finished = [result for result in results if result.summary is not None]
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     equal = why_equal(results)
-    write_whole(folder / TABLE, markdown(results, measures, title, equal) + paired_markdown(pairs))
+    write_text(folder / TABLE, markdown(results, measures, title, equal) + paired_markdown(pairs))
     of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
         (name for name in measures if name in of_queries and not is_cost(results, name)),
@@ -75,11 +79,15 @@ def write_sweep(
         "notes": equal,
         "points": told,
     }
-    write_json(folder / SUMMARY, summary)
+    write_summary(folder, summary)
 
 
 def _holds(folder: Path, told: Sequence[Mapping[str, str | None]], table: pl.DataFrame) -> bool:
     """Whether this is what the folder says already."""
     if not (folder / SUMMARY).is_file() or not (folder / POINTS).is_file():
         return False
-    return read_summary(folder).get("points") == told and pl.read_parquet(folder / POINTS).equals(table)
+    try:
+        return read_summary(folder).get("points") == told and read_table(folder / POINTS).equals(table)
+    except LcmError as error:
+        _log.warning("%s; written again", error)
+        return False

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from eval.experiment.run_folder import CONFIG, leaves, sections
+from eval.experiment.run_folder import leaves, read_config, sections
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
 _PREFIXES = {
@@ -68,14 +66,8 @@ def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The resolved configuration, one parameter a leaf, or what another kind names under `params`."""
-    told = summary["params"].items() if "params" in summary else leaves(_config(folder))
+    told = summary["params"].items() if "params" in summary else leaves(read_config(folder))
     return ((key, str(value)[:_LONGEST]) for key, value in told)
-
-
-def _config(folder: Path) -> Any:
-    # libyaml's loader, for the file is read of every run
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((folder / CONFIG).read_text(), Loader=loader)  # noqa: S506  # a safe loader
 
 
 def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

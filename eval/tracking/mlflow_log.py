@@ -16,11 +16,13 @@ from typing import Any
 
 from filelock import FileLock
 
-from eval.experiment.run_folder import SUMMARY, read_summary, write_whole
+from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import end_with
 from lcm.checks import check_range
+from lcm.errors import LcmError
+from lcm.files import write_text
 
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
@@ -230,12 +232,19 @@ def place_of(uri: str) -> str:
 
 def receipts_of(folder: Path) -> list[dict[str, str | None]]:
     path = folder / RECEIPT
-    receipts: list[dict[str, str | None]] = json.loads(path.read_text()) if path.is_file() else []
-    return receipts
+    if not path.is_file():
+        return []
+    try:
+        receipts: list[dict[str, str | None]] = json.loads(path.read_bytes())
+        if all(isinstance(one, dict) and "run_id" in one for one in receipts):
+            return receipts
+    except (ValueError, TypeError):
+        pass
+    raise LcmError(f"{path} is damaged: remove it, and the folder is logged anew")
 
 
 def _keepreceipts_of(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
-    write_whole(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
+    write_text(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
 
 
 def _live_with(caller: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from eval.experiment.run_folder import read_table
 from eval.measures.names import SYSTEM_ARM
 from eval.tuning.folds import Fold
 from eval.tuning.objective import Objective
@@ -31,8 +32,8 @@ class FinishedTrial:
 
 def values_by_query(folder: Path) -> pl.DataFrame:
     """What a run found for each query: rows workspace_id, query_id, measure, value."""
-    asked = pl.read_parquet(folder / "queries.parquet", columns=["query_id", "workspace_id"])
-    values = pl.read_parquet(folder / "per_query.parquet").filter(arm=SYSTEM_ARM)
+    asked = read_table(folder / "queries.parquet", ["query_id", "workspace_id"])
+    values = read_table(folder / "per_query.parquet").filter(arm=SYSTEM_ARM)
     return values.join(asked, on="query_id", how="left", maintain_order="left").select(
         "workspace_id", "query_id", "measure", "value"
     )

@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 from optuna.trial import TrialState
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, write_json, write_whole
+from eval.experiment.run_folder import CONFIG, commit, write_frame, write_summary
 from eval.tracking.entry import dataset_tags
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
 from eval.tuning.trial_queue import ERROR
-from lcm.files import written_whole
+from lcm.files import write_text
 
 TRIALS, FOLDS, BEST, PAGE = "study.parquet", "folds.parquet", "best.yaml", "study.md"
 
@@ -35,14 +35,14 @@ def write_study(
         config_text: that configuration.
         settings: of the study, flat; told as parameters.
     """
-    _write_table(folder / TRIALS, trials_table(report))
-    _write_table(folder / FOLDS, folds_table(report))
-    write_whole(folder / CONFIG, config_text)
-    write_whole(folder / BEST, _best(report, best))
+    write_frame(folder / TRIALS, trials_table(report))
+    write_frame(folder / FOLDS, folds_table(report))
+    write_text(folder / CONFIG, config_text)
+    write_text(folder / BEST, _best(report, best))
     plots = write_plots(folder, study, report)
-    write_whole(folder / PAGE, study_page(report, best, plots))
+    write_text(folder / PAGE, study_page(report, best, plots))
     summary = summary_of(report, settings)
-    write_json(folder / SUMMARY, summary)
+    write_summary(folder, summary)
     return summary
 
 
@@ -134,11 +134,6 @@ def _best(report: StudyReport, best: Sequence[str]) -> str:
         f"# The overrides of trial {report.picked.number}, which study {report.name} picked: `lcm evaluate` takes them."
     ]
     return "\n".join([*lines, *(f"- {json.dumps(override, ensure_ascii=False)}" for override in best)]) + "\n"
-
-
-def _write_table(path: Path, table: pl.DataFrame) -> None:
-    with written_whole(path) as file:
-        table.write_parquet(file)
 
 
 def _kind(value: Any) -> str:

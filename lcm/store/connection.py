@@ -4,9 +4,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NoReturn
 
 from lcm.errors import StoreError
+from lcm.faults import StoreFaultError, told
 from lcm.javascript import utf16_length
 
 BUSY_TIMEOUT_MS = 60_000
@@ -15,6 +16,69 @@ TEMPORARY = ""
 """The path of a temporary database."""
 TEMPORARY_KIB = 128 * 1024
 """Of a temporary database in memory; the rest is in a file, where SQLite puts such (`SQLITE_TMPDIR`)."""
+
+
+class StoreConnection(sqlite3.Connection):
+    """A connection whose complaints of a damaged file, a full disk and the like are `StoreFaultError`s."""
+
+    path: Path | str = TEMPORARY
+
+    def cursor(self, factory: Any = None) -> "StoreCursor":  # type: ignore[override]
+        return super().cursor(factory or StoreCursor)
+
+    def execute(self, sql: str, parameters: Any = ()) -> "StoreCursor":
+        return self.cursor().execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Any) -> "StoreCursor":
+        return self.cursor().executemany(sql, parameters)
+
+
+class StoreCursor(sqlite3.Cursor):
+    """A cursor of a `StoreConnection`."""
+
+    def execute(self, sql: str, parameters: Any = ()) -> "StoreCursor":
+        try:
+            return super().execute(sql, parameters)
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def executemany(self, sql: str, parameters: Any) -> "StoreCursor":
+        try:
+            return super().executemany(sql, parameters)
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def fetchone(self) -> Any:
+        try:
+            return super().fetchone()
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def fetchmany(self, size: int = 1) -> list[Any]:  # type: ignore[override]
+        try:
+            return super().fetchmany(size)
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.DatabaseError as error:
+            self._tell(error)
+
+    def _tell(self, error: sqlite3.DatabaseError) -> NoReturn:
+        line = told(error, getattr(self.connection, "path", None) or "the temporary store")
+        if line is None:
+            raise error
+        fault = StoreFaultError(line)
+        fault.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
+        raise fault from error
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
@@ -28,9 +92,12 @@ def connect(path: Path | str) -> sqlite3.Connection:
     try:
         if not (in_memory or is_temporary):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, factory=StoreConnection
+        )
+        connection.path = path
     except (OSError, sqlite3.Error) as err:
-        raise StoreError(f"cannot open the store {str(path)!r}: {err}") from err
+        raise StoreError(f"cannot open the store {told(err, path) or f'{path}: {err}'}") from err
     try:
         if is_temporary:
             spill(connection)
@@ -43,6 +110,8 @@ def connect(path: Path | str) -> sqlite3.Connection:
         connection.execute("PRAGMA recursive_triggers = ON")
     except sqlite3.Error as err:
         connection.close()
+        if isinstance(err, StoreError):
+            raise
         raise StoreError(f"cannot use {str(path)!r} as a store: {err}") from err
     return connection
 

@@ -1,6 +1,8 @@
 """The SQLite file of a workspace: opened, locked, written as transactions, copied."""
 
 import hashlib
+import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
@@ -12,6 +14,7 @@ from typing import Self
 from filelock import FileLock
 
 from lcm.errors import StoreError
+from lcm.faults import StoreFaultError, told
 from lcm.store.connection import TEMPORARY, connect, transaction
 from lcm.store.migrations import migrate
 
@@ -33,7 +36,10 @@ class StoreFile:
             StoreError: if the path cannot be opened as a SQLite database.
             MigrationError: if the file is newer than this program, or a migration failed.
         """
+        self._path = path
         self._locks = None if str(path) in (":memory:", TEMPORARY) else Path(f"{path}-locks")
+        if self._locks is not None:
+            _refuse_emptied(Path(path))
         with ExitStack() as closed_on_error:
             self._connection = closed_on_error.enter_context(closing(connect(path)))
             migrate(self._connection, opened_at or datetime.now(UTC))
@@ -58,14 +64,29 @@ class StoreFile:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, and the connection for the functions of `lcm.store` that work inside it."""
-        with transaction(self._connection):
-            yield self._connection
+        try:
+            with transaction(self._connection):
+                yield self._connection
+        except (json.JSONDecodeError, UnicodeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"the store {self._path} is damaged: a row holds no JSON ({error}); `lcm doctor {self._path}` tells which"
+        )
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for several reads of one state; it must not be written through."""
-        with transaction(self._connection, "DEFERRED"):
-            yield self._connection
+        """Lend the connection for several reads of one state; it must not be written through.
+
+        Raises:
+            StoreError: if a row is not what was written: no JSON where there must be some.
+        """
+        try:
+            with transaction(self._connection, "DEFERRED"):
+                yield self._connection
+        except (json.JSONDecodeError, UnicodeError) as error:
+            raise self._damaged(error) from error
 
     @classmethod
     def copied_from(cls, path: Path) -> Self:
@@ -80,14 +101,21 @@ class StoreFile:
                 original.backup(store._connection)
         except sqlite3.Error as error:
             store.close()
-            raise StoreError(f"cannot copy the store {str(path)!r}: {error}") from error
+            raise StoreError(f"cannot copy the store {told(error, path) or f'{path}: {error}'}") from error
         migrate(store._connection, datetime.now(UTC))
         return store
 
     def copy_to(self, path: Path) -> None:
-        """Write all that is here into a new file."""
-        with closing(sqlite3.connect(path)) as copy:
-            self._connection.backup(copy)
+        """Write all that is here into a new file.
+
+        Raises:
+            StoreError: if it cannot be written, for instance because the disk is full.
+        """
+        try:
+            with closing(sqlite3.connect(path)) as copy:
+                self._connection.backup(copy)
+        except sqlite3.Error as error:
+            raise StoreFaultError(f"cannot copy to {told(error, path) or f'{path}: {error}'}") from error
 
     @property
     def changes(self) -> int:
@@ -110,3 +138,29 @@ class StoreFile:
         """A number that changes whenever another connection has written to the file, and at no write of this one."""
         version: tuple[int] = self._connection.execute("PRAGMA data_version").fetchone()
         return version[0]
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Refuse a file without a byte beside which lies what belongs to a store: it was one, and is no new one.
+
+    A log that was not written back into its store yet may hold the only copy, and SQLite would remove it.
+    """
+    try:
+        if path.exists() and path.stat().st_size:
+            return
+        log = path.with_name(f"{path.name}-wal")
+        beside = [log] if log.is_file() and log.stat().st_size else []
+        if path.exists():
+            ours = re.compile(rf"{re.escape(path.name)}(-locks|\.[0-9a-f]{{16}}\.vectors(\.\d+)?)")
+            beside += [one for one in path.parent.iterdir() if ours.fullmatch(one.name)]
+        if path.exists() and path.stat().st_size:  # another process has just made it
+            return
+    except OSError as error:
+        raise StoreError(f"cannot open the store {told(error, path)}") from error
+    if beside:
+        names = ", ".join(sorted(one.name for one in beside))
+        is_what = "is empty" if path.exists() else "is gone"
+        raise StoreError(
+            f"the store {path} {is_what}, but of one there lies beside it: {names}; restore a copy of the store, or "
+            "remove those to begin anew"
+        )

@@ -25,8 +25,10 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
         try:
             series.append(_series(name, values, kind))
         except (TypeError, pl.exceptions.PolarsError) as error:
+            store = getattr(cursor.connection, "path", None) or "the store"
             raise StoreError(
-                f"the store holds a {name} that is no {kind}, written by another program: mend or delete that row"
+                f"{store} holds a {name} that is no {kind}, damaged or written by another program: mend or delete that "
+                "row"
             ) from error
     return pl.DataFrame(series)
 

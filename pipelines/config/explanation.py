@@ -15,6 +15,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from lcm import faults
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import EVALUATE, groups
 
@@ -44,8 +45,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
         return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; name a path that can be used"
+    if (line := faults.told(getattr(error, "orig", None) or error)) is not None:  # SQLAlchemy wraps SQLite's
+        return line
     text = str(error)
     if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
         return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"

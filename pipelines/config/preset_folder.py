@@ -8,8 +8,10 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, write_json, write_whole
+from eval.experiment import run_folder
+from eval.experiment.run_folder import CONFIG, leaves, write_json
 from lcm.errors import LcmError
+from lcm.files import write_text
 from pipelines.config.preset_choices import Reference, RestoredConfig
 
 PROVENANCE = "provenance.json"
@@ -62,7 +64,7 @@ def write_summary(
     folder: Path, name: str, config: Mapping[str, Any], config_text: str, provenance: Mapping[str, Any]
 ) -> None:
     """Write the configuration, where it comes from, and last the summary: a folder with a summary is complete."""
-    write_whole(folder / CONFIG, config_text)
+    write_text(folder / CONFIG, config_text)
     write_json(folder / PROVENANCE, provenance)
     summary = {
         "kind": "preset",
@@ -82,12 +84,12 @@ def write_summary(
             },
         },
     }
-    write_json(folder / SUMMARY, summary)
+    run_folder.write_summary(folder, summary)
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text)
+    write_text(path, text)
 
 
 def _yaml(node: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.experiment.experiment import Progress
-from eval.experiment.run_folder import CONFIG, SUMMARY, read_summary
+from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary
 from eval.measures.measure import is_timing
 from eval.regression.agreement import MEASURES, SETTINGS, require_same_settings
 from lcm.errors import LcmError
@@ -107,7 +107,7 @@ def _found(which: str, text: str, request: CompareRequest, into: Path) -> SideSo
 def _shared(side: SideSource) -> dict[str, Any] | None:
     """The configuration of a run; None where only its numbers are at hand."""
     path = side.folder / CONFIG
-    return building.resolved(OmegaConf.load(path)) if path.is_file() else None  # type: ignore[arg-type]
+    return building.resolved(OmegaConf.create(read_config(side.folder))) if path.is_file() else None
 
 
 def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:

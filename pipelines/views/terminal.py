@@ -28,7 +28,7 @@ from rich.text import Text
 
 from eval.dataset.dataset import generated_label
 from eval.experiment import experiment
-from eval.experiment.run_folder import sections
+from eval.experiment.run_folder import read_table, sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
@@ -264,7 +264,7 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
     if searched := point_rows([result.summary for result in results]):
         show_table(("point", *INDEX_HEADINGS), searched, INDEX_HEADINGS[1:])
     if not equal and (folder / PAIRED).is_file():
-        _show_paired(pl.read_parquet(folder / PAIRED), generated_labels(results))
+        _show_paired(read_table(folder / PAIRED), generated_labels(results))
     for note in equal:
         say(f"note: {note}")
     for i, result in enumerate(results):

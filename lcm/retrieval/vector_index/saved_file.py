@@ -1,19 +1,17 @@
 """The file of a saved index: one file, whole or absent, that knows when it was damaged.
 
-Layout: magic, SHA-256 of all that follows it, length of the header, header as JSON, named blobs end to end.
+Layout, behind the check: length of the header, header as JSON, named blobs end to end.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lcm.derived import read_derived, write_derived
 from lcm.errors import StoreError
-from lcm.files import written_whole
+from lcm.faults import DamagedError
 
-_MAGIC = b"lcm index 1\n"
-_DIGEST_BYTES = hashlib.sha256().digest_size
 _LENGTH_BYTES = 8
 
 Blob = bytes | memoryview
@@ -35,15 +33,7 @@ def write_index(path: Path, settings: Mapping[str, Any], content: Mapping[str, A
             "blobs": {name: len(blob) for name, blob in blobs.items()},
         }
     ).encode()
-    body = [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()]
-    digest = hashlib.sha256()
-    for part in body:
-        digest.update(part)
-    with written_whole(path) as file:
-        file.write(_MAGIC)
-        file.write(digest.digest())
-        for part in body:
-            file.write(part)
+    write_derived(path, [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
 
 
 def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Blob]]:
@@ -53,13 +43,11 @@ def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
         StoreError: if the file is missing, damaged, or written with other settings.
     """
     try:
-        data = path.read_bytes()
+        body = read_derived(path)
     except OSError as err:
         raise StoreError(f"cannot read the index file {str(path)!r} ({err.strerror}); rebuild it") from err
-    start = len(_MAGIC) + _DIGEST_BYTES
-    body = memoryview(data)[start:]
-    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : start]:
-        raise StoreError(f"the index file {str(path)!r} is damaged or no index file; rebuild it")
+    except DamagedError as err:
+        raise StoreError(f"the index file {str(path)!r} is damaged or no index file; rebuild it") from err
     header_end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
     header = json.loads(bytes(body[_LENGTH_BYTES:header_end]))
     if header["settings"] != dict(settings):

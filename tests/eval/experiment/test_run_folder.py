@@ -13,7 +13,7 @@ import pytest
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import run_folder
 from eval.experiment.experiment import Outcome
-from eval.experiment.run_folder import commit, config_hash, read_summary, write_run, write_whole
+from eval.experiment.run_folder import commit, config_hash, read_summary, write_run, write_text
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
@@ -201,12 +201,12 @@ def test_the_summary_comes_last(
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.json"
-    write_whole(path, json.dumps([1]))
+    write_text(path, json.dumps([1]))
 
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
-        write_whole(path, json.dumps([1, 2]))
+        write_text(path, json.dumps([1, 2]))
     assert json.loads(path.read_text()) == [1]

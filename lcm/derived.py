@@ -1,0 +1,103 @@
+"""Derived files: written whole together with their check, and read only where they still are what was written.
+
+A file carries its check in front of what it holds. The files of a folder that others read too, in their own formats,
+have theirs in a list beside them, `SHA256SUMS`, as `sha256sum --check` takes it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lcm.faults import DamagedError, naming
+from lcm.files import written_whole
+
+SUMS = "SHA256SUMS"
+_MAGIC = b"lcm derived 1\n"
+_START = len(_MAGIC) + hashlib.sha256().digest_size
+
+
+def write_derived(path: Path, parts: Sequence[bytes | memoryview]) -> None:
+    """Write a file of these parts, end to end, behind their check."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    with written_whole(path) as file:
+        file.write(_MAGIC)
+        file.write(digest.digest())
+        for part in parts:
+            file.write(part)
+
+
+def read_derived(path: Path) -> memoryview:
+    """What `write_derived` wrote.
+
+    Raises:
+        DamagedError: if it is not what was written.
+        OSError: if it cannot be read, for instance because it is not there.
+    """
+    with naming(path):
+        data = path.read_bytes()
+    body = memoryview(data)[_START:]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : _START]:
+        raise DamagedError(f"{path} is damaged")
+    return body
+
+
+def sum_of(path: Path) -> str:
+    with naming(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def seal(folder: Path, names: Iterable[str] | None = None) -> None:
+    """Write the list of files of a folder with their sums, in place of an earlier one.
+
+    Args:
+        names: of the files; None = all.
+    """
+    names = (file.name for file in folder.iterdir()) if names is None else names
+    lines = [f"{sum_of(folder / name)}  {name}\n" for name in sorted(names) if name != SUMS]
+    with written_whole(folder / SUMS) as file:
+        file.write("".join(lines).encode())
+
+
+def is_sealed_whole(folder: Path) -> bool:
+    """Whether a folder holds the files of its list, all of them as they were written, and no other."""
+    try:
+        sums = _sums(folder)
+        return sums.keys() == {one.name for one in folder.iterdir()} - {SUMS} and all(
+            sum_of(folder / name) == digest for name, digest in sums.items()
+        )
+    except (OSError, DamagedError):
+        return False
+
+
+def checked(path: Path, remedy: str) -> Path:
+    """The path, of a file that its folder's list says is as it was written; in a folder without a list any may be.
+
+    Args:
+        remedy: what to do where it is not.
+    Raises:
+        DamagedError: if it is not, or the list is damaged.
+    """
+    if not (path.parent / SUMS).exists() or not path.exists():  # written before there were lists, or copied by itself
+        return path
+    try:
+        if _sums(path.parent).get(path.name) == sum_of(path):
+            return path
+    except OSError as error:
+        raise DamagedError(f"{error.filename} cannot be read ({error.strerror}); {remedy}") from error
+    raise DamagedError(f"{path} is damaged: it is not as it was written; {remedy}")
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    path = folder / SUMS
+    with naming(path):
+        content = path.read_bytes()
+    lines = content.split(b"\n")
+    try:
+        sums = dict(line.decode().split("  ", 1)[::-1] for line in lines[:-1])
+    except ValueError as error:
+        raise DamagedError(f"{path} is damaged; make the folder again") from error
+    if not sums or lines[-1]:
+        raise DamagedError(f"{path} is damaged; make the folder again")
+    return sums

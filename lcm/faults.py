@@ -1,0 +1,91 @@
+"""Faults of disks and files: what the system and SQLite complain of, as one line with path and remedy."""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lcm.errors import LcmError, StoreError
+
+_ROOM = "make room and give the same command again: what is whole is kept"
+_OF_MACHINE = {
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: f"raise the limit on the size of files (ulimit -f), or {_ROOM}",
+    errno.EROFS: "name a folder that can be written",
+    errno.EMFILE: "raise the limit on open files (ulimit -n) and give the same command again",
+    errno.ENFILE: "close programs that hold many files and give the same command again",
+    errno.EIO: "look after the disk, then give the same command again",
+    errno.ENOMEM: "free memory and give the same command again",
+}
+"""What no other input would mend -> the remedy."""
+_ELSEWHERE = "name a path that can be used"
+_RESTORE = "restore a copy of it, or make it again; `lcm doctor` tells what can be read"
+_SQLITE = {
+    sqlite3.SQLITE_FULL: ("the disk is full", _ROOM),
+    sqlite3.SQLITE_IOERR: ("the disk refuses", f"look after the disk and its limits, or {_ROOM}"),
+    sqlite3.SQLITE_READONLY: ("it cannot be written", "name a file that can, in a folder that can"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "name a file that can, in a folder that can be written"),
+    sqlite3.SQLITE_NOMEM: ("memory is full", "free memory and give the same command again"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", _RESTORE),
+    sqlite3.SQLITE_NOTADB: ("it is damaged, or no database", _RESTORE),
+}
+"""What of SQLite's errors is no defect of a statement -> what is wrong, and the remedy."""
+_SQLITE_OF_MACHINE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM)
+
+
+class DamagedError(LcmError):
+    """A file is not as it was written."""
+
+
+class StoreFaultError(StoreError, sqlite3.DatabaseError):
+    """The file of a store is damaged, or the system refuses it; told with its path and the remedy."""
+
+
+def told(error: BaseException, path: Path | str | None = None) -> str | None:
+    """One line with the path, what is wrong and the remedy; None where the error is of another kind.
+
+    Args:
+        path: of the file, where the error does not name it.
+    """
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = path if error.filename is None else error.filename
+        remedy = _OF_MACHINE.get(error.errno or 0, _ELSEWHERE)
+        return f"{'' if where is None else f'{os.fspath(where)}: '}{error.strerror}; {remedy}"
+    if isinstance(error, sqlite3.Error):
+        wrong, remedy = _SQLITE.get(_code(error), (None, _RESTORE))
+        if wrong is None and "decode to UTF-8" in str(error):
+            wrong = "it is damaged"
+        if wrong is not None:
+            reason = " ".join(str(error).split())
+            return f"{'the database' if path is None else path}: {wrong} ({reason[:200]}); {remedy}"
+    return None
+
+
+def is_of_machine(error: BaseException | None) -> bool:
+    """Whether the machine, rather than what was asked of it, is the reason: a full disk and the like."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _OF_MACHINE:
+            return True
+        if isinstance(error, sqlite3.Error) and _code(error) in _SQLITE_OF_MACHINE:
+            return True
+        error = error.__cause__ or getattr(error, "orig", None)
+    return False
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let what the system complains of inside name the path, where it names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.strerror is not None:
+            error.filename = str(path)
+        raise
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Without the part that says where in SQLite it was noticed."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
