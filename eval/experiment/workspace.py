@@ -161,15 +161,17 @@ class WorkspaceEvaluator:
     def _ranked(
         self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_StageKeys"
     ) -> Callable[[], Made]:
+        acted = Counter[str]()
+
         def answers(memory: Memory) -> pl.DataFrame:
             if arm == SYSTEM_ARM and self.system.reinforcement.recalled:
-                return memory.recall(checkpoint.queries)
+                return memory.recall(checkpoint.queries, acted)
             ranking = self.rankings[arm]
             if keys.checkpoints is not None:
                 ranking = with_cached_pools(ranking, stages, keys.checkpoints)
-            return memory.rank(checkpoint.queries, ranking)
+            return memory.rank(checkpoint.queries, ranking, acted=acted if arm == SYSTEM_ARM else None)
 
-        return _of_memory(checkpoint, answers)
+        return _of_memory(checkpoint, answers, acted)
 
     def _measured(
         self, checkpoint: ReplayCheckpoint, measure: Measure, queries: Sequence[Query], ranked: pl.DataFrame
@@ -270,14 +272,16 @@ def _checkpoint_inputs(evaluator: WorkspaceEvaluator, identity: Fingerprint) -> 
     return [identity.of(parts), worded, identity.of(evaluator.replay), evaluator.dataset.digest]
 
 
-def _of_memory(checkpoint: ReplayCheckpoint, read: Callable[[Memory], pl.DataFrame]) -> Callable[[], Made]:
-    """What is read of a memory, with what it survived meanwhile, and which slots of its ranking acted."""
+def _of_memory(
+    checkpoint: ReplayCheckpoint, read: Callable[[Memory], pl.DataFrame], acted: Mapping[str, int] | None = None
+) -> Callable[[], Made]:
+    """What is read of a memory, with what it survived meanwhile, and the slots of its ranking that `read` counts."""
 
     def make() -> Made:
         memory = checkpoint.open()
-        before, acted = Counter(memory.incidents), Counter(memory.acted)
+        before = Counter(memory.incidents)
         rows = read(memory)
-        of_slots = Counter({f"{ACTED}{slot}": times for slot, times in (memory.acted - acted).items()})
+        of_slots = Counter({f"{ACTED}{slot}": times for slot, times in (acted or {}).items()})
         return rows, memory.incidents - before + of_slots
 
     return make

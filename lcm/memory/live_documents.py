@@ -86,7 +86,6 @@ class LiveDocuments:
         self.store = store
         self.indexes = indexes
         self.incidents = incidents
-        self.acted = Counter[str]()
         self.version = store.written_elsewhere()
         """Rises when another process has written to the file, and this one has taken that in."""
         self._timeline = DocumentTimeline(store.documents())

@@ -75,8 +75,6 @@ class Memory:
         self.live = live
         self.incidents = incidents
         """What failed and was survived, by name and times."""
-        self.acted = live.acted
-        """How many times each slot of the ranking changed an answer, by name."""
         self._path = path
         self._compaction = ConversationCompaction(system, store, incidents)
         self._of_messages = MessageDocuments(system, live)
@@ -287,7 +285,11 @@ class Memory:
         return recalled_by_query(ranked, self.documents)
 
     def rank(
-        self, queries: Sequence[Query], ranking: Ranker | None = None, vectors: Vectors | None = None
+        self,
+        queries: Sequence[Query],
+        ranking: Ranker | None = None,
+        vectors: Vectors | None = None,
+        acted: Counter[str] | None = None,
     ) -> pl.DataFrame:
         """Answer queries: rows of `RANKED_SCHEMA`, rank 1-based; queries in the order given.
 
@@ -295,9 +297,10 @@ class Memory:
             queries: of this workspace; each sees what existed when it was asked, in the scopes that it may read.
             ranking: another ranking than the system's own.
             vectors: the embedded queries, where the caller has them already.
+            acted: counts which slots of the ranking changed an answer, which costs time; None = nobody asks.
         """
         ranking = ranking or self.system.ranking
-        frames = [ranking.rank(batch) for batch in self.batches(queries, ranking, vectors)]
+        frames = [ranking.rank(replace(batch, acted=acted)) for batch in self.batches(queries, ranking, vectors)]
         return in_order(frames, queries)
 
     def batches(
@@ -307,17 +310,17 @@ class Memory:
         needs_vectors = (ranking or self.system.ranking).needs_vectors
         return query_batches(self.live, queries, self.system.embedder if needs_vectors else None, vectors)
 
-    def recall(self, queries: Sequence[Query]) -> pl.DataFrame:
+    def recall(self, queries: Sequence[Query], acted: Counter[str] | None = None) -> pl.DataFrame:
         """Answer queries one after another, in the order given, as an agent's memory does: what an answer shows counts
-        as used, and use shapes the answers that follow. With frozen reinforcement it is `rank`.
+        as used, and use shapes the answers that follow. With frozen reinforcement it is `rank`, as is `acted`.
         """
         reinforcement = self.system.reinforcement
         if not reinforcement.recalled:
-            return self.rank(queries)
+            return self.rank(queries, acted=acted)
         check(queries)
         answers = [pl.DataFrame(schema=RANKED_SCHEMA)]
         for query in queries:
-            answers.append(self.rank([query]))
+            answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
             readable = self.live.view(query.asked_at, query.scopes).visible
             use = reinforcement.after_recall(used, readable, query.asked_at)

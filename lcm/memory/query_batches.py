@@ -114,7 +114,6 @@ def _batch(
         document_vectors=sight.view.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
-        acted=live.acted,
         scopes=first.scopes,
         is_in_session=bool(first.shown_message_ids),
         turns=sight.turns,

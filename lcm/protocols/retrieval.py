@@ -157,8 +157,9 @@ class Batch:
     turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived: that of the workspace."""
-    acted: Counter[str] = field(default_factory=Counter)
-    """How many times each slot of the ranking changed an answer, by the slot's name: that of the workspace."""
+    acted: Counter[str] | None = None
+    """Counts how many times each slot of the ranking changed an answer, by the slot's name; None = nobody asks, and
+    nothing is compared for it."""
 
 
 class Source(Protocol):

@@ -71,10 +71,8 @@ class Ranking:
         for name, stage in steps:
             frames.append(passed(name, stage, frames[-1], batch))
         answer = _ranked(frames[-1])
-        for place, (name, _) in enumerate(steps):
-            before, after = frames[place : place + 2]
-            if name in SLOTS and after is not before and _has_acted(before, after, steps[place + 1 :], answer, batch):
-                batch.acted[name] += 1
+        if batch.acted is not None:
+            batch.acted.update(_slots_that_acted(steps, frames, answer, batch))
         return answer
 
     def filled_slots(self) -> list[str]:
@@ -118,6 +116,16 @@ def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batc
         raise ValueError(
             f"stage {name!r} needs the column {column!r}, which no stage before it makes: check the order"
         ) from error
+
+
+def _slots_that_acted(
+    steps: Sequence[tuple[str, Stage | Expansion]], frames: Sequence[pl.DataFrame], answer: pl.DataFrame, batch: Batch
+) -> Iterator[str]:
+    """The names of the slots that changed the answer; `frames` are what stood before each step, and behind the last."""
+    for place, (name, _) in enumerate(steps):
+        before, after = frames[place : place + 2]
+        if name in SLOTS and after is not before and _has_acted(before, after, steps[place + 1 :], answer, batch):
+            yield name
 
 
 def _has_acted(
