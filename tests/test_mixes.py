@@ -28,8 +28,6 @@ EVERY = 20
 """One mix of so many is built in the fast part; and so many tests share the runs."""
 MOST_REFUSED = 0.05
 SILENT = {
-    # no text of the sample is large, and no session is ignored: all that it does where transcripts are taken in
-    **dict.fromkeys((4, 48, 88, 146, 167, 183), "session"),
     57: "source",  # another note says it: no query is answered with a document, whichever source gives them
     89: "summarizer",  # the default's own choice, which nobody asked for, under compaction=none
 }

@@ -39,7 +39,6 @@ from eval.measures.measure import (
 )
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries
-from eval.replay.per_turn import PerTurn
 from lcm.errors import DatasetError
 
 Progress = Callable[[str, int, int], None]
@@ -196,7 +195,12 @@ class Experiment:
                 ),
                 *flags_of_contexts(contexts),
                 *flags_of_parts(
-                    evaluator.system, acted, documents, decisions, contexts, isinstance(evaluator.replay, PerTurn)
+                    evaluator.system,
+                    {*acted, *(["session"] if self._has_session_acted(results) else [])},
+                    documents,
+                    decisions,
+                    contexts,
+                    getattr(evaluator.replay, "is_per_turn", False),
                 ),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
@@ -204,6 +208,12 @@ class Experiment:
             seconds={},
             directions=directions_of(evaluator.measures),
         )
+
+    def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
+        """Whether a text was taken out of its context as a large file, or a conversation left out."""
+        names = [transcript.conversation_id for transcript in self.evaluator.dataset.transcripts]
+        writes = self.evaluator.system.session.writes
+        return any(one.large_files for one in results) or not all(writes(name, name) for name in names)
 
     def _of_memories(self, results: Sequence[WorkspaceResult]) -> dict[str, pl.DataFrame]:
         """Measure that reads memories -> its rows of all workspaces; those of no query begin with workspace_id."""

@@ -64,7 +64,7 @@ def flags_of_parts(
 
     Args:
         system: what was evaluated.
-        acted: the slots of its ranking that changed an answer.
+        acted: the slots of its ranking that changed an answer; `session`, where its rules changed what was taken in.
         documents: of every workspace.
         decisions: what became of every candidate that was judged.
         contexts: as of `flags_of_contexts`.
@@ -86,6 +86,8 @@ def flags_of_parts(
         idle.append("admission (nothing was turned away)")
     if not system.deduplication.is_off and actions <= {"create", "reject"}:
         idle.append("deduplication (no two said the same)")
+    if system.session.idle_because is None and "session" not in acted:
+        idle.append("session (no text is large, no conversation left out; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
 
 

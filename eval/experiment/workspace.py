@@ -31,6 +31,7 @@ from lcm.protocols.retrieval import Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
+from lcm.store.census import census
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
@@ -62,6 +63,8 @@ class WorkspaceResult:
     incidents: Counter[str]
     widths: Sequence[int]
     """Of the vector index, where it has several."""
+    large_files: int
+    """Texts that were taken out of their contexts."""
     contexts: Sequence[ContextReading]
     """What the triggers of compaction saw of each context."""
     keys: Mapping[str, str]
@@ -146,6 +149,7 @@ class WorkspaceEvaluator:
             incidents=incidents,
             contexts=checkpoint.contexts,
             widths=facts["widths"]["width"].to_list(),
+            large_files=facts["large_files"].item(),
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
         )
 
@@ -304,9 +308,16 @@ def _widths(memory: Memory) -> pl.DataFrame:
     return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
 
 
+def large_files(memory: Memory) -> pl.DataFrame:
+    """How many texts were taken out of their contexts: the one row of the one column."""
+    with memory.store.reading() as connection:
+        return pl.DataFrame({"large_files": [census(connection)["large files"]]})
+
+
 _FACTS: Mapping[str, Callable[[Memory], pl.DataFrame]] = {
     "documents": _documents,
     "decisions": lambda memory: memory.store.decisions(),
     "widths": _widths,
+    "large_files": large_files,
 }
 """Facts of a memory that has taken in all transcripts of its workspace, by name."""

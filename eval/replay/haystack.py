@@ -42,8 +42,13 @@ class Haystack:
     """Messages of other transcripts in each haystack."""
     seed: int = 0
     """Of which transcripts are taken as distractors, and of when they are dated."""
-    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {"seed": {"distractors": 0}}
-    """Setting -> the values of others that leave it without effect."""
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "seed": {"distractors": 0},
+        "${distractors}": {"distractors": 0},
+    }
+    """Setting, or what stands elsewhere in the configuration -> the values of settings that leave it without effect."""
+    is_per_turn = False
+    """Whether compaction looks after every turn."""
 
     def __post_init__(self) -> None:
         check_choice(self, haystack=get_args(HaystackKind))

@@ -16,6 +16,8 @@ class PerTurn(Haystack):
     """A turn is all up to the next message of the user. After each, compaction looks at its triggers; a question finds
     the context that existed then. Transcripts of one workspace are ingested one after another between two questions."""
 
+    is_per_turn = True
+
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[list[Query]]:

@@ -162,12 +162,18 @@ class Batch:
     nothing is compared for it."""
 
 
+INDEXES = ("vector_index", "text_index")
+"""The indexes of a memory, as their groups are named."""
+
+
 class Source(Protocol):
     """The first step of a ranking: finds the candidate rows of each query.
 
     Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
     dense_rank, lexical_rank (1-based; null likewise), score (null before fusion). Of branches beside dense and lexical:
     NAME_rank, and beside it NAME_cosine or NAME_bm25 (raw), or NAME_score where nothing else orders the rows.
+    A source may say in `asks` which indexes of the memory it asks, of `INDEXES` (of one that does not, all are told to
+    be asked), and one of several orders in `fills` which of cosine and bm25 it has.
     Laws: only visible documents; one row a (query, document); rows of a query in the order of first appearance.
     """
 
@@ -207,6 +213,9 @@ class Expansion(Protocol):
 class Stage(Protocol):
     """A frame in, a frame out.
 
+    A stage says in `reads` which of the columns of use, annotation and evidence it reads; a fusion every column that it
+    does, and whether it weighs each branch of a source by name (`weighs_branches`). A stage that is there for what a
+    fusion makes of its columns names them in `makes`. By that a run tells what is chosen and has no work.
     Laws: never adds a row; keeps the type of every column; deterministic; leaves its argument alone; the rows of
     one query come out the same whichever other queries share the frame.
     """

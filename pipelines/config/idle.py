@@ -1,36 +1,34 @@
 """Idle parts: what a configuration chooses, beside the defaults, and another of its choices leaves without work."""
 
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from lcm.protocols.retrieval import INDEXES
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
+from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
 from pipelines.config.unused import reached, take_out_idle_stages
 
 _FOLDS_NOTHING = "compaction=none makes no summary"
-_READS_USE = ("Weibull", "TimeDecay", "TwoPass")
-"""Classes of what reads how often a document was used."""
-_READS_ANNOTATION = ("Weibull", "TimeDecay", "ImportanceWeight", "NotExpired")
-"""Classes of what reads categories, importance, temporal types or expiry."""
-_READS_COSINE = ("TwoPass", "HybridScore")
-"""Fusions that rank by the raw cosine."""
-_ASKS_NO_VECTORS = ("Lexical", "Tagged", "Recent", "Shuffled")
-_ASKS_NO_WORDS = ("Dense", "Recent", "Shuffled")
+_OF_DOCUMENTS = {*DESCRIBED_BY, "scope_class", "asked_at"}
+_OF_BRANCH = {"dense": "cosine", "lexical": "bm25"}
 
 
 def idle_note(config: DictConfig) -> str | None:
     """One line that names every idle part with its reason; None where every part has work.
 
     A part that the defaults choose is not told of: nobody asked for it.
+
+    Raises:
+        LcmError: if a part refuses its settings.
     """
-    plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
     reasons: dict[str, list[str]] = {}
-    for part, reason in _idle_parts(plain):
+    for part, reason in _IdleParts(config).each():
         reasons.setdefault(reason, []).append(part)
     if not reasons:
         return None
@@ -38,140 +36,101 @@ def idle_note(config: DictConfig) -> str | None:
     return f"parts without work here: {told}"
 
 
-def _idle_parts(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each idle part, and why."""
-    take_out_idle_stages(plain)
-    read = reached(plain, ["memory"])
-    chosen = {group for group in groups().keys() & plain.keys() if plain[group] != _default(group)}
-    folds = not _is(plain, "compaction", "NoCompaction")
-    for group in sorted(chosen & slots() - read):
-        if group in ("summarizer", "guidance") and not folds:
-            yield group, _FOLDS_NOTHING
-        elif group == "annotation":
-            yield group, "this extraction writes its own"
-        elif group == "recovery":
-            yield group, "neither the ranking nor the assembly asks it"
-        else:
-            yield group, "nothing that is chosen takes it up"
-    if not folds and not _is(plain, "summary_documents", "NoSummaryDocuments"):
-        yield "summary_documents", _FOLDS_NOTHING
-    if "summary_expansion" in chosen & read:
-        if not folds:
-            yield "summary_expansion", _FOLDS_NOTHING
-        elif _is(plain, "summary_documents", "NoSummaryDocuments"):
-            yield "summary_expansion", "summary_documents=none lets ranking find no summary"
-    if not _is(plain, "reinforcement", "NoReinforcement") and not _any_of(plain, read, _READS_USE):
-        yield "reinforcement", "neither fusion nor decay reads how often a document was used"
-    if not folds and _is(plain, "replay", "PerTurn"):
-        yield "replay.per_turn", "compaction=none does nothing after a turn"
-    yield from _idle_of_retrieval(plain, chosen & read)
-    if {"source", "fusion"} <= read:
-        yield from _weights_without_branch(plain)
-    if "annotation" in chosen & read and not _any_of(plain, read, _READS_ANNOTATION) and _takes_everything(plain):
-        yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
-    if _is(plain, "admission", "Amac") and "annotation" in read and _is(plain, "annotation", "NoAnnotation"):
-        yield "admission.type_priors", "admission weighs categories and nobody sets them: annotation=rules does"
-    if _is(plain, "authored", "AuthoredFiles") and not plain["authored"]["paths"]:
-        yield "authored", "authored.paths names no file"
-    yield from _weights_without_column(plain)
-    yield from _branches_without_weight(plain, read)
+class _IdleParts:
+    """The idle parts of a configuration. What a part reads, asks and makes its class says of itself."""
 
+    def __init__(self, config: DictConfig) -> None:
+        self.plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
+        take_out_idle_stages(self.plain)
+        self.part = cache(partial(build, config))
+        """The part of a group, built."""
+        self.read = reached(self.plain, ["memory"])
+        self.chosen = {group for group in groups().keys() & self.plain.keys() if self.plain[group] != _default(group)}
+        self.folds = not self.part("compaction").is_off
+        self.finds_summaries = not self.part("summary_documents").is_off
+        ranked_by = getattr(self.part("ranking"), "stages", {})
+        written = self.plain["ranking"].get("stages") or {}
+        self.stages = {name: stage for name, stage in ranked_by.items() if name in written and stage is not None}
 
-def _idle_of_retrieval(plain: Mapping[str, Any], chosen: set[str]) -> Iterator[tuple[str, str]]:
-    """What the fusion does not read of what stages and source make, and indexes that the source does not ask."""
-    stages = plain["ranking"].get("stages") or {}
-    asked = list(_asked(plain["source"]))
-    reads_cosine = str(plain["fusion"].get("_target_", "")).endswith(_READS_COSINE)
-    if "neighbours" in stages and (reads_cosine or _is(plain, "fusion", "ReciprocalRank")):
-        yield "ranking.stages.neighbours", "this fusion reads ranks or the raw cosine, not the scores that they lend"
-    if not _is(plain, "fusion", "Learnt") and any(map(_columns_of, stages.values())):
-        yield "ranking.stages of evidence", "this fusion reads no evidence; fusion=unified does"
-    if reads_cosine and not _gives(plain["source"], "dense"):
-        yield "ranking, fusion, decay, reinforcement", "this source gives no cosine, and the fusion ranks by it"
-    if "vector_index" in chosen and all(_class(one) in _ASKS_NO_VECTORS or one.get("embedder") for one in asked):
-        yield "vector_index", "this source does not ask it; a recovery may"
-    if "text_index" in chosen and all(_class(one) in _ASKS_NO_WORDS or one.get("text_index") for one in asked):
-        yield "text_index", "this source does not ask it"
+    def each(self) -> Iterator[tuple[str, str]]:
+        """Each idle part, and why."""
+        for group in sorted(self.chosen & slots() - self.read):
+            if group in ("summarizer", "guidance") and not self.folds:
+                yield group, _FOLDS_NOTHING
+            elif group == "annotation":
+                yield group, "this extraction writes its own"
+            elif group == "recovery":
+                yield group, "neither the ranking nor the assembly asks it"
+            else:
+                yield group, "nothing that is chosen takes it up"
+        if not self.folds and self.finds_summaries:
+            yield "summary_documents", _FOLDS_NOTHING
+        if "summary_expansion" in self.chosen & self.read:
+            if not self.folds:
+                yield "summary_expansion", _FOLDS_NOTHING
+            elif not self.finds_summaries:
+                yield "summary_expansion", "summary_documents=none lets ranking find no summary"
+        if self.part("reinforcement").recalled and not self._reads(OF_USE):
+            yield "reinforcement", "neither fusion nor decay reads how often a document was used"
+        if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
+            yield "replay.per_turn", "compaction=none does nothing after a turn"
+        for index in sorted(self.chosen & set(INDEXES) - set(getattr(self.part("ranking"), "asks", INDEXES))):
+            yield index, "this source does not ask it" + ("; a recovery may" if index == "vector_index" else "")
+        if {"source", "fusion"} <= self.read:
+            yield from self._of_retrieval()
+        yield from self._of_annotation()
+        for group in sorted(self.chosen & self.read):
+            if because := getattr(self.part(group), "idle_because", None):
+                yield group, because
 
+    def _reads(self, columns: Collection[str]) -> bool:
+        """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""
+        return any(not set(getattr(stage, "reads", ())).isdisjoint(columns) for stage in self.stages.values())
 
-def _asked(source: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The sources that a source is made of: its branches, and the branch that a branch has; else itself."""
-    inner = [one for one in (*(source.get("branches") or {}).values(), source.get("branch")) if one is not None]
-    if not inner:
-        yield source
-    for one in inner:
-        yield from _asked(one)
+    def _of_annotation(self) -> Iterator[tuple[str, str]]:
+        admission = self.part("admission")
+        takes_everything = admission.is_off and self.part("deduplication").is_off
+        if "annotation" in self.chosen & self.read and takes_everything and not self._reads(OF_ANNOTATION):
+            yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
+        is_unrated = "annotation" in self.read and getattr(self.part("annotation"), "is_off", False)
+        if is_unrated and "category" in getattr(admission, "reads", ()):
+            yield "admission by category", "nobody sets categories: annotation=rules does"
 
+    def _of_retrieval(self) -> Iterator[tuple[str, str]]:
+        """What the fusion does not read of what stages and source make."""
+        fusion, source = self.part("fusion"), self.part("source")
+        yield from self._weights_without_branch(filled(source))
+        if (declared := getattr(fusion, "reads", None)) is None:
+            return
+        reads = set(declared)
+        made: set[str] = set()
+        for name, stage in self.stages.items():
+            makes = set(getattr(stage, "makes", ()))
+            made |= makes
+            if makes and makes.isdisjoint(reads):
+                yield f"ranking.stages.{name}", "this fusion reads no column that they make"
+        if reads - _OF_DOCUMENTS == {"cosine"} and "cosine" not in filled(source):
+            yield "ranking, fusion, decay, reinforcement", "this source gives no cosine, and the fusion ranks by it"
+        if missing := reads & EVIDENCE_COLUMNS - made:
+            yield (
+                f"{len(missing)} of the {len(reads)} fusion.weights",
+                "no stage of this ranking makes their evidence, which counts 0; ranking=unified does",
+            )
+        for name, branch in getattr(source, "branches", {}).items():
+            is_weighed = getattr(fusion, "weighs_branches", False) or f"{name}_score" in reads
+            if branch is not None and name not in _OF_BRANCH and not is_weighed:
+                yield f"source.branches.{name}", "this fusion weighs none of its scores: it adds candidates alone"
 
-def _gives(source: Mapping[str, Any], branch: Literal["dense", "lexical"]) -> bool:
-    """Whether a source fills the columns of a branch that every frame has."""
-    if _class(source) == "Branches":
-        return source["branches"].get(branch) is not None
-    return _class(source) not in {"dense": _ASKS_NO_VECTORS, "lexical": _ASKS_NO_WORDS}[branch]
-
-
-def _weights_without_branch(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Weights that were set, of a branch that the source has not."""
-    fusion = plain["fusion"]
-    alike = [one for one in map(partial(_choice, "fusion"), groups()["fusion"]) if _class(one) == _class(fusion)]
-    branches: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
-    for branch in branches:
-        weight = f"{branch}_weight"
-        was_set = weight in fusion and alike and fusion[weight] not in [one.get(weight) for one in alike]
-        if was_set and not _gives(plain["source"], branch):
-            yield f"fusion.{weight}", f"this source has no {branch} branch"
-
-
-def _columns_of(stage: Any) -> tuple[str, ...]:
-    """The columns of evidence that a stage makes."""
-    target = str(stage.get("_target_", "")) if isinstance(stage, dict) else ""
-    if not target.startswith("lcm.retrieval.ranking.evidence."):
-        return ()
-    return tuple(importlib.import_module(target.rpartition(".")[0]).COLUMNS)
-
-
-def _weights_without_column(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Weights of evidence that no stage makes."""
-    ranking, fusion = plain["ranking"], plain["fusion"]
-    made = {column for stage in (ranking.get("stages") or {}).values() for column in _columns_of(stage)}
-    weights = fusion.get("weights") or {} if _is(plain, "fusion", "Learnt") else {}
-    if missing := [column for column in weights if column in EVIDENCE_COLUMNS - made]:
-        yield (
-            f"{len(missing)} of the {len(weights)} fusion.weights",
-            "no stage of this ranking makes their evidence, which counts 0; ranking=unified does",
-        )
-
-
-def _branches_without_weight(plain: Mapping[str, Any], read: set[str]) -> Iterator[tuple[str, str]]:
-    """Further branches whose documents a fusion takes, and whose ranks and scores it does not look at."""
-    if not _is(plain, "source", "Branches") or not {"source", "fusion"} <= read:
-        return
-    weights = plain["fusion"].get("weights")
-    looks_at_all = weights is not None and not _is(plain, "fusion", "Learnt")
-    for name, branch in plain["source"]["branches"].items():
-        is_weighed = looks_at_all or f"{name}_score" in (weights or {})
-        if branch is not None and name not in ("dense", "lexical") and not is_weighed:
-            yield f"source.branches.{name}", "this fusion weighs none of its scores: it adds candidates alone"
-
-
-def _takes_everything(plain: Mapping[str, Any]) -> bool:
-    return _is(plain, "admission", "AdmitAll") and _is(plain, "deduplication", "KeepAll")
-
-
-def _any_of(plain: Mapping[str, Any], read: set[str], names: tuple[str, ...]) -> bool:
-    """Whether decay, fusion or a stage of the ranking is of a class of these names."""
-    nodes = [plain["decay"]] if "decay" in read else []
-    nodes += [plain["fusion"]] if "fusion" in read else []
-    nodes += [node for node in plain["ranking"].get("stages", {}).values() if isinstance(node, dict)]
-    return any(str(node.get("_target_", "")).endswith(names) for node in nodes)
-
-
-def _class(node: Mapping[str, Any]) -> str:
-    return str(node.get("_target_", "")).rpartition(".")[2]
-
-
-def _is(plain: Mapping[str, Any], group: str, name: str) -> bool:
-    return str((plain.get(group) or {}).get("_target_", "")).endswith(f".{name}")
+    def _weights_without_branch(self, fills: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Weights that were set, of a branch that the source has not."""
+        fusion: Mapping[str, Any] = self.plain["fusion"]
+        choices = map(partial(_choice, "fusion"), groups()["fusion"])
+        alike = [one for one in choices if one["_target_"] == fusion["_target_"]]
+        for branch, column in _OF_BRANCH.items():
+            weight = f"{branch}_weight"
+            was_set = weight in fusion and alike and fusion[weight] not in [one.get(weight) for one in alike]
+            if was_set and column not in fills:
+                yield f"fusion.{weight}", f"this source has no {branch} branch"
 
 
 @cache

@@ -110,18 +110,19 @@ def _off_stages(plain: dict[str, Any]) -> dict[str, str]:
 
 
 def _without_effect(plain: dict[str, Any]) -> dict[str, str]:
-    """Keys that a part takes and leaves aside, as its class says in `unused_where`, each with the reason; and those of
-    distractors where a replay takes none."""
-    found = {}
+    """Keys that a part takes and leaves aside, as its class says in `unused_where` and `live_alone`, each with the
+    reason."""
+    found: dict[str, str] = {}
     for place, node in _parts(plain, ""):
-        rules = getattr(component(str(node["_target_"])), "unused_where", {})
-        for name, others in rules.items():
+        made = component(str(node["_target_"]))
+        for name, others in getattr(made, "unused_where", {}).items():
             if all(node.get(other) == value for other, value in others.items()):
                 because = " and ".join(f"{place}.{other}={value}" for other, value in others.items())
-                found[f"{place}.{name}"] = f"{because} leaves it without effect"
-    if (plain.get("replay") or {}).get("distractors") == 0:
-        reason = "replay.distractors=0 takes none of them"
-        found |= {key: reason for key, _ in _leaves(plain.get("distractors"), "distractors")}
+                elsewhere = _refers(name)
+                key = elsewhere.group(2) if elsewhere else f"{place}.{name}"
+                found |= {leaf: f"{because} leaves it without effect" for leaf, _ in _leaves(_at(plain, key), key)}
+        for name in getattr(made, "live_alone", ()):
+            found[f"{place}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
     return found
 
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.protocols.retrieval import Source
+from lcm.protocols.retrieval import INDEXES, Source
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, further_branches
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, filled, further_branches
 from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
@@ -80,3 +80,11 @@ def test_a_source_answers_each_query_alone(source: Source) -> None:
         alone = [memory.batches([query], Ranking(source), None)[0] for query in questions()]
         apart = pl.concat([source.candidates(batch) for batch in alone])
         assert source.candidates(together).equals(apart)
+
+
+def test_a_source_asks_the_indexes_and_fills_the_columns_that_it_names(memory: Memory, source: Source) -> None:
+    frame, batch = candidates(memory, source)
+    without = replace(batch, **{index: None for index in INDEXES if index not in asked(source)})
+    assert source.candidates(without).equals(frame)
+    for column in ("cosine", "bm25"):
+        assert (column in filled(source)) == frame[column].is_not_null().any()

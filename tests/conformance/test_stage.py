@@ -20,7 +20,9 @@ import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
 from lcm.protocols.retrieval import Batch, Stage
+from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.source.candidates import OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
@@ -160,6 +162,22 @@ def test_a_stage_breaks_no_score(stage: Stage, prepared: tuple[pl.DataFrame, Bat
     if not isinstance(stage, RawScore):  # which shows a raw score, missing where its branch did not return the row
         assert scores.is_finite().all()
         assert not scores.has_nulls()
+
+
+def test_a_stage_reads_no_column_of_use_annotation_and_evidence_but_those_it_names(
+    stage: Stage, prepared: tuple[pl.DataFrame, Batch]
+) -> None:
+    frame, batch = prepared
+    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(getattr(stage, "reads", ()))
+    answer = ["query_id", "document_id", "score"]
+    assert stage(frame.drop(unnamed, strict=False), batch).select(answer).equals(stage(frame, batch).select(answer))
+
+
+def test_a_stage_makes_the_columns_that_it_names(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
+    frame, batch = prepared
+    made, after = list(getattr(stage, "makes", ())), stage(frame, batch)
+    assert set(made) <= set(after.columns)
+    assert not made or not after.select(made).equals(frame.select(made))
 
 
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:

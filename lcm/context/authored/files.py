@@ -55,6 +55,10 @@ class AuthoredFiles:
         check_range(self, "max_file_bytes", gt=0)
         check_range(self, "max_hard_tokens", ge=0, or_null=True)
 
+    @property
+    def idle_because(self) -> str | None:
+        return None if self.paths else "authored.paths names no file"
+
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         found: list[AuthoredNode] = []
         for file in selected_files(self.paths, self.include, self.exclude):

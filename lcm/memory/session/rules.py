@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import ClassVar
 
 from lcm.checks import check_choice, check_range
 from lcm.javascript import trim
@@ -63,6 +64,22 @@ class SessionRules:
     """As many may always be imported."""
     journal_max_entries: int = 500
     """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
+    live_alone: ClassVar[Collection[str]] = (
+        "new_session_retain_depth",
+        "bootstrap_max_tokens",
+        "leaf_chunk_tokens",
+        "prune_heartbeats",
+        "prune_heartbeat_turns",
+        "import_cap_share",
+        "import_cap_messages",
+        "journal_max_entries",
+    )
+    """Settings that live sessions alone read, and nothing that is replayed."""
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "skip_stateless": {"stateless_patterns": []},
+        "large_file_summarizer": {"large_file_threshold_tokens": None},
+    }
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         check_range(self, "bootstrap_max_tokens", ge=0, or_null=True)
@@ -72,6 +89,14 @@ class SessionRules:
         check_range(self, "import_cap_share", ge=0, or_null=True)
         check_range(self, "journal_max_entries", "import_cap_messages", ge=0)
         check_choice(self, rules=Rules)
+
+    @property
+    def idle_because(self) -> str | None:
+        """Why a replay asks it nothing; None = it does."""
+        leaves_out = self.ignore_patterns or (self.skip_stateless and self.stateless_patterns)
+        if leaves_out or self.large_file_threshold_tokens is not None:
+            return None
+        return "nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files"
 
     @property
     def first_import_tokens(self) -> int | None:

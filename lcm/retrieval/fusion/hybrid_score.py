@@ -6,7 +6,7 @@ import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch, Decay
-from lcm.retrieval.fusion.recency import recency
+from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.ranking.ordering import best_first
@@ -36,6 +36,10 @@ class HybridScore:
     def __post_init__(self) -> None:
         check_weights(self, "cosine_weight", "recency_weight", "scope_weight", le=1)
         check_range(self, "session_scope", "durable_scope", "global_scope", "summary_delta", ge=0, le=1)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("cosine", "scope_class", "decay_rate", *recency_columns(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)

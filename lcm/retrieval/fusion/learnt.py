@@ -31,6 +31,10 @@ class Learnt:
             raise ValueError("weights must name at least one column, got none")
         check_range(self, "weights")
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(self.weights)
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         found = {column for column in self.weights if column in frame.columns and frame.schema[column].is_numeric()}
         for column in self.weights:

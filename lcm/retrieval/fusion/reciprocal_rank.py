@@ -27,6 +27,8 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
+    reads = ("dense_rank", "lexical_rank")
+    weighs_branches = True
     gives_unit_scores = False  # a few hundredths, where others give a score near 1
 
     def __post_init__(self) -> None:

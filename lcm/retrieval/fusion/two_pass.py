@@ -12,7 +12,7 @@ import polars as pl
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.retrieval import Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.fusion.recency import recency
+from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.ranking.ordering import best_first
@@ -70,6 +70,10 @@ class TwoPass:
     def terms(self) -> TermWords:
         """How texts are cut into words."""
         return "unicode" if self.rules == "corrected" else "ascii"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("cosine", "access_count", "authority", "decay_rate", *recency_columns(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         rows = frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())

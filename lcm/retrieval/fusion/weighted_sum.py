@@ -33,6 +33,8 @@ class WeightedSum:
     clamp: bool = True
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
+    reads = ("dense_score", "lexical_score", "dense_rank")
+    weighs_branches = True
 
     @property
     def gives_unit_scores(self) -> bool:

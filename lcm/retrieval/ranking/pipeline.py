@@ -9,7 +9,7 @@ import polars.selectors as cs
 
 from lcm.protocols.retrieval import Batch, Expansion, Slot, Source, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
-from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.source.candidates import asked, describe
 
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
 """The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
@@ -64,6 +64,11 @@ class Ranking:
     def needs_vectors(self) -> bool:
         """Whether the source, or a step that says so of itself, reads the queries' vectors."""
         return self.source.needs_vectors or any(getattr(step, "needs_vectors", False) for _, step in self._steps())
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Which of the memory's indexes the source asks."""
+        return asked(self.source)
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""

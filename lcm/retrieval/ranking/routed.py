@@ -89,6 +89,11 @@ class RoutedRanking:
     def needs_vectors(self) -> bool:
         return self.ranking(self.mode).needs_vectors
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """`Ranking.asks` of the path of queries without a tag."""
+        return self.ranking(self.mode).asks
+
     def filled_slots(self) -> list[str]:
         """`Ranking.filled_slots` of the path of queries without a tag."""
         return self.ranking(self.mode).filled_slots()

@@ -11,7 +11,7 @@ from lcm.errors import LcmError
 from lcm.protocols.retrieval import Batch, Branch
 from lcm.retrieval.source.by_session import BySession
 from lcm.retrieval.source.by_speaker import BySpeaker
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, check_branch
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, asked, check_branch
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import tried
 from lcm.retrieval.source.lexical import Lexical
@@ -56,6 +56,14 @@ class Branches:
     @property
     def needs_vectors(self) -> bool:
         return any(branch.needs_vectors for _, branch in self._given.items())
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(index for branch in self._given.values() for index in asked(branch)))
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        return tuple(_OF_DEFAULT[name] for name in self._given if name in _OF_DEFAULT)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         order = batch.queries.select("query_id", "asked_at").with_row_index("_query")

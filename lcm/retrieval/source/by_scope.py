@@ -38,6 +38,7 @@ class ByScope:
     dream_pool_size: int | None = 1000
     needs_vectors = True
     gives: ClassVar[Raw] = "cosine"
+    asks = ("vector_index",)
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]

@@ -7,7 +7,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Branch, Raw
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, check_branch
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, check_branch
 from lcm.retrieval.source.lexical import Lexical
 
 _SESSION = ("conversation_id", "session_id")
@@ -33,6 +33,10 @@ class BySession:
     @property
     def needs_vectors(self) -> bool:
         return self.branch.needs_vectors
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return asked(self.branch)
 
     @property
     def gives(self) -> Raw:

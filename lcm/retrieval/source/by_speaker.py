@@ -7,7 +7,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch, Branch, Raw
 from lcm.retrieval.ranking.evidence.haystack import haystack_of
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, check_branch
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, check_branch
 from lcm.retrieval.source.dense import Dense
 
 
@@ -26,6 +26,10 @@ class BySpeaker:
     @property
     def needs_vectors(self) -> bool:
         return self.branch.needs_vectors
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return asked(self.branch)
 
     @property
     def gives(self) -> Raw:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from lcm.protocols.retrieval import Batch, Branch
+from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
@@ -32,6 +32,11 @@ DESCRIBED_BY = (
 )  # fmt: skip
 """What stages see of each document besides its raw scores and its `scope_class`; texts, vectors and hop targets are
 asked of the batch."""
+
+OF_USE = frozenset({"access_count", "last_accessed_at", "decay_tier"})
+"""Of these, what changes where a document is used."""
+OF_ANNOTATION = frozenset({"category", "importance", "temporal_type", "valid_until"})
+"""Of these, what an annotation writes."""
 
 SCOPE_CLASS = pl.Enum(SCOPE_CLASSES)
 
@@ -136,6 +141,16 @@ def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         .with_columns(scope_class=pl.when(is_own).then(pl.lit("session", SCOPE_CLASS)).otherwise(elsewhere))
         .drop("_session", "_conversation")
     )
+
+
+def asked(source: Source) -> tuple[str, ...]:
+    """Which of a memory's indexes a source asks."""
+    return tuple(getattr(source, "asks", INDEXES))
+
+
+def filled(source: Source) -> tuple[str, ...]:
+    """Which of cosine and bm25 a source has."""
+    return (source.gives,) if isinstance(source, Branch) else tuple(getattr(source, "fills", ("cosine", "bm25")))
 
 
 def check_branch(key: str, value: object) -> None:

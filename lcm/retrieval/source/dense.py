@@ -28,6 +28,10 @@ class Dense:
     def needs_vectors(self) -> bool:
         return self.embedder is None
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return () if self.embedder is not None else ("vector_index",)
+
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if self.embedder is not None:
             batch = with_vectors_of(self.embedder, batch)

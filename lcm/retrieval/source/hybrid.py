@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import INDEXES, Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
 from lcm.retrieval.source.lexical import FAILURES, lexical_branch
@@ -32,6 +32,7 @@ class Hybrid:
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
     needs_vectors = True
+    asks = INDEXES
 
     def __post_init__(self) -> None:
         check_range(self, "dense_pool_size", "lexical_pool_size", ge=1)

@@ -38,6 +38,10 @@ class Lexical:
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)
 
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return () if self.text_index is not None else ("text_index",)
+
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if self.text_index is not None:
             batch = with_words_in(self.text_index, batch)

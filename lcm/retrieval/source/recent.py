@@ -20,6 +20,7 @@ class Recent:
     pool_size: int | None = 100
     needs_vectors = False
     gives: ClassVar[Raw] = "score"
+    asks = ()
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1, or_null=True)

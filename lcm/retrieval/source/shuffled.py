@@ -24,6 +24,7 @@ class Shuffled:
     seed: int = 0
     needs_vectors = False
     gives: ClassVar[Raw] = "score"
+    asks = ()
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)

@@ -54,6 +54,7 @@ class Tagged:
     """Where no word is found, look for the whole query inside the texts."""
     needs_vectors = False
     gives: ClassVar[Raw] = "bm25"
+    asks = ("text_index",)
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)

@@ -59,6 +59,7 @@ class Amac:
     """UTF-16 units from the end of the conversation that confidence looks at."""
     utility: Utility = field(default_factory=FixedUtility)
     is_off = False
+    reads = ("category",)
 
     def __post_init__(self) -> None:
         check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)

@@ -11,5 +11,7 @@ from lcm.records.document import Candidate
 class NoAnnotation:
     """Rates nothing."""
 
+    is_off = True
+
     def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
         return list(candidates)

@@ -1,6 +1,7 @@
 """What a run says of contexts: how many were compacted, and how near the largest came to what triggers that."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
 from eval.experiment.flags import flags_of_contexts, flags_of_parts
+from eval.experiment.workspace import large_files
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
@@ -16,18 +18,21 @@ from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
+from lcm.memory.memory import Memory
+from lcm.memory.session.preparer import live_message
+from lcm.memory.session.rules import SessionRules
 from lcm.protocols.compaction import Compaction
 from lcm.records.summary import ContextReading
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
-from tests.support.workspaces import LINES, queries, ranking, system, transcript
+from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
 
 SWEEP, LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
 
-def outcome(compaction: Compaction, replay: Replay) -> Outcome:
+def outcome(compaction: Compaction, replay: Replay, session: SessionRules | None = None) -> Outcome:
     talks = tuple(transcript(LINES[:n], f"talk {n}", f"workspace {n}") for n in (8, 4))
     asked = [
         replace(query, query_id=f"{query.query_id} {n}", workspace_id=f"workspace {n}")
@@ -36,7 +41,9 @@ def outcome(compaction: Compaction, replay: Replay) -> Outcome:
     ]
     judged = pl.DataFrame([("q0 8", "talk 8:0", 1)], schema=QRELS_SCHEMA, orient="row")
     dataset = Dataset("tiny", "tiny", "0", talks, tuple(asked), judged)
-    return experiments.outcome(dataset, replace(system(), compaction=compaction), replay=replay)
+    return experiments.outcome(
+        dataset, replace(system(), compaction=compaction, session=session or SessionRules()), replay=replay
+    )
 
 
 def told(compaction: Compaction, replay: Replay) -> list[str]:
@@ -109,6 +116,24 @@ def test_parts_that_found_nothing_to_do_are_named() -> None:
         assert idle == f"parts that found nothing to do: compaction, and with it {through} (no context was folded)"
     folded = outcome(lossless(budget_tokens=20), PerTurn()).flags
     assert not any(flag.startswith("parts ") for flag in folded)
+
+
+def test_session_rules_that_changed_nothing_of_what_was_taken_in_are_named() -> None:
+    def named(**rules: Any) -> bool:
+        flags = outcome(NoCompaction(), Bulk(), SessionRules(**rules)).flags
+        return any(flag.startswith("parts that found nothing to do: session (no text is large, ") for flag in flags)
+
+    assert named(large_file_threshold_tokens=25_000)
+    with Memory.open(replace(system(), session=SessionRules(large_file_threshold_tokens=20))) as memory:
+        assert large_files(memory).item() == 0
+        words = f'Read <file name="log.txt">{"a line " * 40}</file>'
+        memory.take_turn("talk", [live_message({"role": "user", "content": words}, "talk", minute(0))])
+        assert large_files(memory).item() == 1
+    nothing = outcome(NoCompaction(), Bulk())
+    assert flags_of_parts(memory.system, ["session"], nothing.documents, nothing.decisions) == ()
+    assert named(ignore_patterns=["cron:*"])
+    assert not named(ignore_patterns=["talk 4"])
+    assert not named(), "the configuration tells that there are no rules to follow"
 
 
 class Filled(Ranking):

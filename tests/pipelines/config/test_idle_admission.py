@@ -5,7 +5,7 @@ import pytest
 from pipelines.config.idle import idle_note
 from tests.support.composing import composed
 
-IDLE = "admission.type_priors (admission weighs categories and nobody sets them: annotation=rules does)"
+IDLE = "admission by category (nobody sets categories: annotation=rules does)"
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_key_that_its_own_part_leaves_aside_is_told() -> None:
 
 def test_distractors_of_which_none_are_taken_are_told() -> None:
     none = unread()
-    assert none["distractors.transcripts.paths"].reason == "replay.distractors=0 takes none of them"
+    assert none["distractors.transcripts.paths"].reason == "replay.distractors=0 leaves it without effect"
     assert none["replay.seed"].reason == "replay.distractors=0 leaves it without effect"
     some = unread("replay.distractors=10")
     assert not any(key.startswith("distractors.") or key == "replay.seed" for key in some)

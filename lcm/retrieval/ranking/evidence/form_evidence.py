@@ -37,6 +37,8 @@ class FormEvidence:
     Source: ours.
     """
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return with_evidence(frame, batch, COLUMNS, lambda haystack, row: _forms(haystack))
 

@@ -21,6 +21,8 @@ class SpeakerEvidence:
     Source: ours.
     """
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
 

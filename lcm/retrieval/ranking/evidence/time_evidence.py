@@ -43,6 +43,8 @@ class TimeEvidence:
     def __post_init__(self) -> None:
         check_range(self, "behind_half_life_days", "before_half_life_days", gt=0)
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts, asked_at = batch.queries["text"], batch.queries["asked_at"]
 

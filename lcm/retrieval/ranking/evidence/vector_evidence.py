@@ -36,6 +36,8 @@ class VectorEvidence:
     embedder: Embedder
     """That of the memory: documents keep their vectors."""
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         asked = _asked(self.embedder, frame, batch)
         if asked is None or frame.is_empty():

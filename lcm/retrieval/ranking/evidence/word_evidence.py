@@ -38,6 +38,8 @@ class WordEvidence:
     def __post_init__(self) -> None:
         check_range(self, "window", "wide_window", ge=1)
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
 

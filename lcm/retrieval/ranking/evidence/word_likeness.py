@@ -35,6 +35,8 @@ class WordLikeness:
     embedder: Embedder
     """Of single words: each is embedded once a haystack, and what a cache keeps not even then."""
 
+    makes = COLUMNS
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         haystack = haystack_of(batch.documents)
         texts = batch.queries["text"]

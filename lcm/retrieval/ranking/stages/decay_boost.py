@@ -28,6 +28,10 @@ class DecayBoost:
     def reads_unit_scores(self) -> bool:
         return not getattr(self.decay, "is_off", False)
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(self.decay.multiplier().meta.root_names())
+
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 

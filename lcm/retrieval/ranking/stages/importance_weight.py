@@ -22,6 +22,7 @@ class ImportanceWeight:
 
     base_weight: float = 0.7
     importance_weight: float = 0.3
+    reads = ("importance",)
 
     def __post_init__(self) -> None:
         check_range(self, "base_weight", "importance_weight", ge=0)

@@ -22,6 +22,7 @@ class Neighbours:
 
     dense_weight: float = 0.3
     lexical_weight: float = 0.3
+    makes = ("dense_score", "lexical_score")
 
     def __post_init__(self) -> None:
         check_range(self, "dense_weight", "lexical_weight", ge=0)

@@ -14,5 +14,7 @@ class NotExpired:
     Source: memory-lancedb-pro, which leaves expired rows out of what it ranks.
     """
 
+    reads = ("valid_until",)
+
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.filter(pl.col("valid_until").is_null() | (pl.col("valid_until") > pl.col("asked_at")))
