@@ -27,7 +27,7 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm describe ID store=FILE [KEY=VALUE ...]`."""
-    command = read_arguments(arguments, ("conversation", "content", "token_cap"))
+    command = read_arguments(arguments, ("conversation", "agent", "content", "token_cap"))
     item_id = one_word(command, "id", "describe")
     content = command.flag("content")
     with opened(command) as (_, reader):

@@ -22,7 +22,7 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand ID ... store=FILE [KEY=VALUE ...]`."""
-    command = read_arguments(arguments, ("conversation", "depth", "token_cap", "messages"))
+    command = read_arguments(arguments, ("conversation", "agent", "depth", "token_cap", "messages"))
     if not command.words:
         raise LcmError("name the summaries to expand; `lcm expand --help` tells more")
     with opened(command) as (recall, reader):

@@ -21,7 +21,7 @@ from pipelines.views.terminal import say
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm expand-query PROMPT store=FILE [KEY=VALUE ...]`."""
-    command = read_arguments(arguments, ("conversation", "query", "ids", "max_tokens", "token_cap"))
+    command = read_arguments(arguments, ("conversation", "agent", "query", "ids", "max_tokens", "token_cap"))
     prompt = one_word(command, "question", "expand-query")
     ids = [one for part in command.settings.get("ids", "").split(",") if (one := part.strip())]
     query = command.settings.get("query", "")

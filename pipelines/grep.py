@@ -24,7 +24,7 @@ from lcm.errors import LcmError
 from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments, tell_json
 from pipelines.views.terminal import console, say, warn
 
-_KEYS = ("mode", "scope", "conversation", "since", "before", "limit")
+_KEYS = ("mode", "scope", "conversation", "agent", "since", "before", "limit")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -26,6 +26,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
+from lcm.memory.query_batches import readable_scopes
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
 from lcm.records.query import Query
@@ -112,7 +113,7 @@ class WorkspaceEvaluator:
         """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
         transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
-        keys = _StageKeys(self.inputs, workspace)
+        keys = _StageKeys(self.inputs, workspace, queries)
         is_frozen = not self.system.reinforcement.recalled
         replayed = WorkspaceReplay(
             self.system, self.replay, transcripts, queries, self.cache, keys.checkpoints, is_frozen
@@ -130,7 +131,9 @@ class WorkspaceEvaluator:
                 incidents.update(survived)
             if not checkpoint.queries:
                 for name in _FACTS:
-                    facts[name], _ = stages.frame("facts", keys.fact(name), _fact(name, checkpoint), in_memory=True)
+                    facts[name], _ = stages.frame(
+                        "facts", keys.fact(name), _fact(name, checkpoint, queries), in_memory=True
+                    )
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
             for name, measure in self.measures.items():
                 if self._reads(measure, workspace, checkpoint):
@@ -232,11 +235,12 @@ class _StageInputs:
 class _StageKeys:
     """Under which digests the stages of one workspace are kept; None = they are not."""
 
-    def __init__(self, inputs: _StageInputs | None, workspace: str) -> None:
+    def __init__(self, inputs: _StageInputs | None, workspace: str, queries: Sequence[Query]) -> None:
         self._inputs = inputs
         self.checkpoints: str | None = None
         if inputs is not None and inputs.checkpoints is not None:
-            self.checkpoints = digest([inputs.checkpoints, workspace], ())
+            scopes = [(query.query_id, query.scopes) for query in queries if query.scopes is not None]
+            self.checkpoints = digest([inputs.checkpoints, workspace, *scopes], ())
 
     def ranked(self, arm: str, number: int) -> str | None:
         return self._of_answers(lambda inputs: inputs.ranked[arm], number)
@@ -291,12 +295,23 @@ def _of_memory(
     return make
 
 
-def _fact(name: str, checkpoint: ReplayCheckpoint) -> Callable[[], Made]:
-    return lambda: (_FACTS[name](checkpoint.open()), Counter())
+def _fact(name: str, checkpoint: ReplayCheckpoint, queries: Sequence[Query]) -> Callable[[], Made]:
+    return lambda: (_FACTS[name](checkpoint.open(), queries), Counter())
 
 
-def _documents(memory: Memory) -> pl.DataFrame:
+def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
+    """The scopes that some query reads; None where nothing lies in others: what nobody reads is not written."""
+    each = [readable_scopes(query, memory.system.scopes) for query in queries]
+    if None in each or not each:
+        return None
+    union = {scope for scopes in each for scope in scopes or ()}
+    return None if union.issuperset(present) else sorted(union)
+
+
+def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
     documents = memory.documents
+    if (readable := _readable(memory, queries, documents["scope"])) is not None:
+        documents = documents.filter(pl.col("scope").is_in(readable))
     parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
     counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
     tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
@@ -304,20 +319,26 @@ def _documents(memory: Memory) -> pl.DataFrame:
     return documents.select(*columns).with_columns(tokens)
 
 
-def _widths(memory: Memory) -> pl.DataFrame:
+def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    decisions = memory.store.decisions()
+    readable = _readable(memory, queries, decisions["scope"])
+    return decisions if readable is None else memory.store.decisions(readable)
+
+
+def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
     return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
 
 
-def large_files(memory: Memory) -> pl.DataFrame:
+def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
     """How many texts were taken out of their contexts: the one row of the one column."""
     with memory.store.reading() as connection:
         return pl.DataFrame({"large_files": [census(connection)["large files"]]})
 
 
-_FACTS: Mapping[str, Callable[[Memory], pl.DataFrame]] = {
+_FACTS: Mapping[str, Callable[[Memory, Sequence[Query]], pl.DataFrame]] = {
     "documents": _documents,
-    "decisions": lambda memory: memory.store.decisions(),
+    "decisions": _decisions,
     "widths": _widths,
     "large_files": large_files,
 }
-"""Facts of a memory that has taken in all transcripts of its workspace, by name."""
+"""Facts of a memory that has taken in all transcripts of its workspace, as far as its queries may read, by name."""

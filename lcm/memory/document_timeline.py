@@ -27,6 +27,7 @@ class DocumentTimeline:
         self._is_sorted = True
         """Whether what waits stands behind what is settled, and in order."""
         self.ids: set[str] = set(documents["document_id"])
+        self.scopes: set[str] = set(documents["scope"])
         self._starts: list[datetime] = documents["valid_from"].to_list()
         self._latest = self._starts[-1] if self._starts else None
         self._ends: list[datetime] = self._ended(documents)
@@ -66,6 +67,7 @@ class DocumentTimeline:
             self._latest = starts[-1] if self._latest is None else max(self._latest, starts[-1])
         self._is_sorted = self._is_sorted and is_behind
         self.ids.update(new["document_id"])
+        self.scopes.update(new["scope"])
         if changed["invalidated_at"].null_count() < len(changed):
             self._ends = self._ended(self.frame)
         return new, is_behind

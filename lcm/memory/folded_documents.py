@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.scopes.scopes import parse_agent_id
 from lcm.memory.system import System
 from lcm.records.conversation import Message
 from lcm.records.document import Document
@@ -45,13 +44,14 @@ class FoldedDocuments:
     def _write(self, shards: Sequence[GuidanceShard], summaries: Sequence[Summary]) -> DocumentChange:
         """Write documents of these, inside the caller's transaction."""
         store, summary_documents = self.live.store, self.system.summary_documents
+        scope_of = self.system.scopes.conversation_scope
         documents: list[Document] = []
         ends: dict[str, datetime] = {}
         for shard in shards:
             message = store.messages_by_id([shard.message_id])[shard.message_id]
-            documents.append(document_of_shard(shard, message, self._scope(shard.conversation_id)))
+            documents.append(document_of_shard(shard, message, scope_of(shard.conversation_id)))
         for summary in summaries:
-            scope = self._scope(summary.conversation_id)
+            scope = scope_of(summary.conversation_id)
             documents.append(summary_documents.document(summary, _messages_beneath(store, summary), scope))
             for document_id in summary_documents.ended(summary, self.live.frame):
                 ends.setdefault(document_id, summary.created_at)
@@ -60,9 +60,6 @@ class FoldedDocuments:
         store.add_documents([replace(d, tokens=n) for d, n in zip(documents, tokens, strict=True)])
         store.end_documents(list(ends.items()))
         return DocumentChange({d.document_id: rows for d, rows in zip(documents, windows, strict=True)}, list(ends))
-
-    def _scope(self, conversation_id: str) -> str:
-        return self.system.scopes.default_write(parse_agent_id(conversation_id))
 
 
 def _messages_beneath(store: Store, summary: Summary) -> list[Message]:

@@ -18,9 +18,9 @@ from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.folded_documents import FoldedDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.message_documents import MessageDocuments
-from lcm.memory.query_batches import check, in_order, query_batches
+from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
 from lcm.memory.recalled import recalled_by_query
-from lcm.memory.scopes.scopes import parse_agent_id
+from lcm.memory.scopes.identity import Identity, identified
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
 from lcm.protocols.context import ContextRequest, ShowsTail
@@ -257,6 +257,8 @@ class Memory:
     def context(self, query: Query, budget_tokens: int) -> Context:
         """The context that a model is shown before it answers `query`, which names its conversation.
 
+        Where the query names no scopes, documents are recalled from those that the conversation reads.
+
         Raises:
             ValueError: if it names none, or asks before the conversation's last message: what compaction has made of a
                 conversation since cannot be unmade.
@@ -308,7 +310,8 @@ class Memory:
     ) -> list[Batch]:
         """What a ranking is asked: queries with the documents and indexes that they may see; arguments as of `rank`."""
         needs_vectors = (ranking or self.system.ranking).needs_vectors
-        return query_batches(self.live, queries, self.system.embedder if needs_vectors else None, vectors)
+        embedder = self.system.embedder if needs_vectors else None
+        return query_batches(self.live, queries, self.system.scopes, embedder, vectors)
 
     def recall(self, queries: Sequence[Query], acted: Counter[str] | None = None) -> pl.DataFrame:
         """Answer queries one after another, in the order given, as an agent's memory does: what an answer shows counts
@@ -322,7 +325,7 @@ class Memory:
         for query in queries:
             answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
-            readable = self.live.view(query.asked_at, query.scopes).visible
+            readable = self.live.view(query.asked_at, readable_scopes(query, self.system.scopes)).visible
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self.live.apply(DocumentChange(use=use))
@@ -347,16 +350,21 @@ class Memory:
             scopes: which scopes the asker may read; None = those of `agent`, and without one all.
             agent: whose accessible scopes to read: an id, or a session key that names one.
         """
-        if isinstance(scopes, str):
-            raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
-        if agent is not None and not agent.strip():
-            raise ValueError(f"agent must be an id, got {agent!r}; None reads every scope")
-        if scopes is None:
-            scopes = self.system.scopes.readable(parse_agent_id(agent) or agent if agent else None)
-        query = Query("query", text, asked_at, scopes=None if scopes is None else tuple(scopes))
+        query = Query("query", text, asked_at, scopes=self.identity(agent, scopes=scopes).scopes)
         ranked = self.rank([query]).drop("query_id")
         seen = self.documents.with_columns(invalidated_at=pl.lit(None, pl.Datetime("ms", "UTC")))  # not by then
         return ranked.join(seen, on="document_id", how="left", maintain_order="left")
+
+    def identity(
+        self,
+        agent_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        scopes: Sequence[str] | None = None,
+    ) -> Identity:
+        """Who asks, by the host's word: `lcm.memory.scopes.identity.identified` by the rules of this system."""
+        return identified(self.system.scopes, agent_id, user_id=user_id, session_id=session_id, scopes=scopes)
 
     def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
         """The documents in whose place one came to stand, itself, and those that followed it, oldest first.

@@ -38,7 +38,7 @@ class MessageDocuments:
             )
             live.incidents["messages dated by no set clock"] += len(late)
         agent = parse_agent_id(conversation_id)
-        scope = system.scopes.default_write(agent)
+        scope = system.scopes.conversation_scope(conversation_id)
         candidates = self._candidates(messages, extracted, scope, agent)
         intake = Intake(system.admission, system.deduplication)
         # Who has no name is compared with what is written beside it, not with everybody's secrets.

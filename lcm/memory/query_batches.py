@@ -11,6 +11,7 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.limits import QUERY_CHARACTERS
 from lcm.memory.live_documents import DocumentView, LiveDocuments
+from lcm.memory.scopes.scopes import Scopes, parse_agent_id
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
@@ -20,13 +21,18 @@ from lcm.writing.dream.query import asks_for_dreams
 
 
 def query_batches(
-    live: LiveDocuments, queries: Sequence[Query], embedder: Embedder | None, vectors: Vectors | None
+    live: LiveDocuments,
+    queries: Sequence[Query],
+    rules: Scopes,
+    embedder: Embedder | None,
+    vectors: Vectors | None,
 ) -> list[Batch]:
     """Put queries that may see the same documents into one batch, in the order of the first of each.
 
     Args:
         live: the documents of the workspace that is asked.
         queries: each sees what existed when it was asked, in the scopes that it may read.
+        rules: which scopes a conversation reads.
         embedder: embeds the queries where `vectors` lacks them; None = the ranking needs no vectors.
         vectors: row i embeds query i.
     """
@@ -37,9 +43,19 @@ def query_batches(
     for position, query in enumerate(queries):
         session = (query.session_id, query.conversation_id) if by_session else None
         moment, about_dreams = live.moment(query.asked_at), asks_for_dreams(query.text)
-        key = (moment, query.scopes, query.only_category, query.shown_message_ids, session, about_dreams)
+        readable = readable_scopes(query, rules)
+        key = (moment, query.scopes, readable, query.only_category, query.shown_message_ids, session, about_dreams)
         groups.setdefault(key, []).append(position)
-    return [_batch(live, key, [queries[i] for i in places], vectors[places], error) for key, places in groups.items()]
+    return [
+        _batch(live, key, [queries[i] for i in places], rules, vectors[places], error) for key, places in groups.items()
+    ]
+
+
+def readable_scopes(query: Query, rules: Scopes) -> tuple[str, ...] | None:
+    """The scopes that a query reads: those that it names, else those of its conversation; without one all."""
+    if query.scopes is not None or query.conversation_id is None:
+        return query.scopes
+    return rules.conversation_readable(query.conversation_id)
 
 
 def in_order(frames: Sequence[pl.DataFrame], queries: Sequence[Query]) -> pl.DataFrame:
@@ -98,12 +114,19 @@ class _Sight(NamedTuple):
 
 
 def _batch(
-    live: LiveDocuments, key: Hashable, queries: Sequence[Query], vectors: Vectors, error: LcmError | None
+    live: LiveDocuments,
+    key: Hashable,
+    queries: Sequence[Query],
+    rules: Scopes,
+    vectors: Vectors,
+    error: LcmError | None,
 ) -> Batch:
     """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
     none; of one session too, where some documents are not durable. `key` is all of this."""
     first = queries[0]
-    sight = live.kept(key, lambda: _sight(live, first))
+    readable = readable_scopes(first, rules)
+    is_anybody = first.scopes is None and parse_agent_id(first.conversation_id or "") is None
+    sight = live.kept(key, lambda: _sight(live, first, readable))
     return Batch(
         queries=asked_frame(queries),
         vectors=vectors,
@@ -114,14 +137,14 @@ def _batch(
         document_vectors=sight.view.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
-        scopes=first.scopes,
+        scopes=None if is_anybody else readable,
         is_in_session=bool(first.shown_message_ids),
         turns=sight.turns,
     )
 
 
-def _sight(live: LiveDocuments, first: Query) -> _Sight:
-    view = live.view(first.asked_at, first.scopes)
+def _sight(live: LiveDocuments, first: Query, readable: tuple[str, ...] | None) -> _Sight:
+    view = live.view(first.asked_at, readable)
     documents = in_sight(pl.concat([view.visible, view.folded]), first.text)
     if first.only_category is not None:
         documents = documents.filter(category=first.only_category)

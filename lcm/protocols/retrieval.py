@@ -11,6 +11,7 @@ import polars as pl
 
 from lcm.errors import LcmError
 from lcm.protocols.models import Vectors
+from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
 
 
@@ -149,7 +150,7 @@ class Batch:
     embedding_error: LcmError | None = None
     """Why the queries have no vectors."""
     scopes: tuple[str, ...] | None = None
-    """Which scopes the queries may read; None = all."""
+    """Which scopes the queries read by their host's word or as an agent's; None = nobody is told from others."""
     is_in_session: bool = False
     """The asker sees turns of its own session, which are left out of `documents`."""
     turns: pl.DataFrame | None = None
@@ -160,6 +161,14 @@ class Batch:
     acted: Counter[str] | None = None
     """Counts how many times each slot of the ranking changed an answer, by the slot's name; None = nobody asks, and
     nothing is compared for it."""
+
+    @property
+    def is_shared(self) -> pl.Expr:
+        """Whether a document is everybody's: it lies in the global scope, and the asker is one of several.
+
+        Where nobody reads by scopes, the workspace is one user's, and what it remembers is his.
+        """
+        return pl.lit(False) if self.scopes is None else pl.col("scope") == GLOBAL_SCOPE
 
 
 INDEXES = ("vector_index", "text_index")

@@ -40,7 +40,7 @@ class Query:
     conversation_id: str | None = None
     session_id: str | None = None
     scopes: tuple[str, ...] | None = None
-    """The scopes that the asker may read: None = all, () = none."""
+    """The scopes that the asker may read: () = none; None = those that the conversation reads, and without one all."""
     only_category: str | None = None
     """Answer with documents of this category alone."""
     caller: Literal["manual", "cli", "auto"] = "manual"

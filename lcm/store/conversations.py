@@ -104,6 +104,12 @@ def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> l
     return [row for (row,) in rows]
 
 
+def conversation_names(connection: sqlite3.Connection) -> dict[int, str]:
+    """The id of every conversation, by its integer key; archived ones too."""
+    rows = connection.execute("SELECT conversation_id, coalesce(session_key, session_id) FROM conversations")
+    return dict(rows.fetchall())
+
+
 def number_of(connection: sqlite3.Connection, named: str) -> str | int:
     """A conversation's id where one has it, else the integer key that it spells; the name again where it is neither."""
     found: tuple[str | int] | None = connection.execute(

@@ -13,6 +13,7 @@ from typing import Any
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
+from lcm.memory.scopes.identity import identified
 from lcm.store.conversations import number_of
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
@@ -89,14 +90,20 @@ def opened_store(command: CommandArguments) -> Iterator[Store]:
 
 @contextmanager
 def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
-    """Recall as configured, on the store that was named; tells at the end what it survived.
+    """Recall as configured, on the store that was named, as the agent reads it that was; tells at the end what it
+    survived.
 
     Raises:
-        LcmError: if no store was named, or it is none; none is ever made.
+        LcmError: if no store was named, or it is none; none is ever made; or if the agent's id is blank.
     """
-    recall: Recall = building.build(command_line.read(command.overrides, "recall").config, "recall")
+    config = command_line.read(command.overrides, "recall").config
+    recall: Recall = building.build(config, "recall")
+    try:
+        asker = identified(building.build(config, "scopes"), command.settings.get("agent"))
+    except ValueError as error:
+        raise LcmError(f"agent={command.settings['agent']}: {error}") from error
     with opened_store(command) as store:
-        reader = recall.on(store)
+        reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         yield recall, reader
         for what, times in reader.incidents.items():
             warn(f"survived: {what}, {times} times")

@@ -8,6 +8,7 @@ from pipelines.config.conf_folder import groups, table_of_contents
 _RECALL = """
   store=FILE             the store; else what $LCM_DATABASE_PATH names
   conversation=KEY       one conversation, archived ones of that id too; else all
+  agent=ID               what that agent may read, by scopes.agent_access; else all
   json=true              everything as JSON
 
 Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""

@@ -208,6 +208,20 @@ def _is_readable(row: dict[str, Any], case: dict[str, Any]) -> bool:
     return (row["scope"] or "global") in case["scope_filter"]
 
 
+def names_another_agent_than_its_host(case: dict[str, Any]) -> bool:
+    params = case["params"]
+    is_asked = any(params.get(key) for key in ("query", "text", "input", "q"))
+    is_by_agent = not params.get("user_id") and not params.get("session_key")
+    return bool(is_asked and is_by_agent and case["agent_id"] and params.get("agent_id"))
+
+
+def is_routed_to_the_hosts_agent(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    (call,), theirs, own = expected["calls"], f"agent-id:{case['params']['agent_id']}", f"agent-id:{case['agent_id']}"
+    collections = [name.replace(theirs, own) for name in call["collections"]]
+    assert collections != call["collections"]
+    assert found == {"calls": [call | {"collections": collections}]}
+
+
 def holds_media(case: dict[str, Any]) -> bool:
     """A message with a block that holds an image or another medium."""
     content = case["message"].get("content")

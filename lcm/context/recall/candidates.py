@@ -6,11 +6,9 @@ Source: lossless-claw 0.6.3.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.context.recall.items import named_item
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
 from lcm.records.rules import Rules
-from lcm.store.conversations import conversation_rows
 from lcm.store.lineage import deepest, leaves_of
 
 _SHALLOW = 1
@@ -49,19 +47,17 @@ def candidates(
     Raises:
         StoreError: if an id is unknown, or several conversations come into question.
     """
+    items = reader.items(item_ids, conversation=conversation)
+    rows = reader.bounds(conversation).conversations
     with reader.store.reading() as connection:
-        rows = conversation_rows(connection, conversation) if isinstance(conversation, str) else None
-        rows = [conversation] if isinstance(conversation, int) else rows
-        items = [(one, named_item(connection, one)) for one in item_ids]
         depth = deepest(connection, rows)
     found: list[str] = []
     conversations: list[int] = []
     messages: list[int] = []
-    for one, item in items:
-        number = item and (item.file.message if item.file else item.number)
-        if item is None or number is None or (rows is not None and item.conversation not in rows):
-            where = "the store" if rows is None else f"conversation {conversation}"
-            raise StoreError(f"there is no {one!r} in {where}; lcm_grep finds ids")
+    for item in items:
+        number = item.file.message if item.file else item.number
+        if number is None:
+            raise StoreError(f"the store does not hold the message of {item.item_id!r}; lcm_grep finds ids")
         conversations.append(item.conversation)
         if item.kind == "summary":
             found.append(item.item_id)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lcm.store.lineage import StoredFile, beneath, conversations_of, leaves_of, stored_files
 from lcm.store.search import SearchBounds
@@ -16,6 +16,10 @@ class ReadBounds:
     """Integer keys; None = all."""
     roots: tuple[str, ...] | None = None
     """Only these summaries, what they were made of, and the messages beneath; None = all."""
+
+    def within(self, conversations: Sequence[int]) -> "ReadBounds":
+        """What of this lies in some conversations."""
+        return replace(self, conversations=tuple(row for row in conversations if self.holds(row)))
 
     def holds(self, conversation: int) -> bool:
         return self.conversations is None or conversation in self.conversations

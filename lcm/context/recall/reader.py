@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from lcm.context.recall.lease import Lease
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
-from lcm.store.conversations import conversation_rows
+from lcm.store.conversations import conversation_names, conversation_rows
 from lcm.store.lineage import (
     Direction,
     StoredFile,
@@ -42,15 +42,18 @@ class ReaderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads a store: all of it, or, with a lease, what its grant covers and as much of it as the grant allows.
+    """Reads a store: all of it, or what its asker may read; with a lease, of that what its grant covers, and as much
+    as the grant allows.
 
-    Laws: with a lease nothing from outside is shown, named or counted; an item outside is refused in the words in which
-    an unknown one is; a grant that has ended refuses everything.
+    Laws: nothing from outside is shown, named or counted; an item outside is refused in the words in which an unknown
+    one is; a grant that has ended refuses everything.
     """
 
     store: Store
     reading: ReaderSettings
     lease: Lease | None = None
+    may_read: Callable[[str], bool] | None = None
+    """Says of a conversation's id whether the asker may read it; None = all may be read."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What was survived: `full_text_error`, `regex_stopped`."""
 
@@ -94,7 +97,7 @@ class Reader:
         """
         if since is not None and before is not None and since >= before:
             raise ValueError(f"since must be earlier than before, got {since} and {before}")
-        bounds = self._bounds(conversation)
+        bounds = self.bounds(conversation)
         limit = self.reading.limit if limit is None else limit
         if limit < 1:
             raise ValueError(f"limit must be >= 1, got {limit}")
@@ -126,7 +129,7 @@ class Reader:
             StoreError: if there is none.
             GrantError: if the grant has ended, does not cover it, or is used up.
         """
-        bounds = self._bounds(conversation)
+        bounds = self.bounds(conversation)
         cap = self.reading.max_expand_tokens if token_cap is None else token_cap
         with self.store.reading() as connection:
             item = named_item(connection, item_id)
@@ -173,7 +176,7 @@ class Reader:
             StoreError: if one is not known.
             GrantError: if the grant has ended, does not cover one, or is used up.
         """
-        bounds = self._bounds(conversation)
+        bounds = self.bounds(conversation)
         depth = self.reading.default_depth if depth is None else depth
         cap = self.reading.max_expand_tokens if token_cap is None else token_cap
         if depth < 1 or cap < 1:
@@ -181,10 +184,7 @@ class Reader:
         with self.store.reading() as connection:
             of: dict[str, int] = {}
             for one in item_ids:
-                item = named_item(connection, one)
-                if item is None or not self._sees(connection, item, bounds):
-                    raise self._unknown(one, conversation)
-                of[one] = item.conversation
+                of[one] = self._item(connection, one, bounds, conversation).conversation
             if self.lease is not None:
                 depth, cap = self.lease.allowed(of, depth, cap)
             found = expand(
@@ -208,7 +208,7 @@ class Reader:
             StoreError: if one is not known.
             GrantError: if the grant has ended or does not cover one.
         """
-        bounds = self._bounds(None)
+        bounds = self.bounds(None)
         left = None if self.lease is None else self.lease.left
         found: list[ReachedMessage] = []
         with self.store.reading() as connection:
@@ -258,6 +258,25 @@ class Reader:
         files = files_of(connection, number)
         return DescribedMessage(shown, said.conversation, said.created_at, whole.tokens, files)
 
+    def items(self, item_ids: Sequence[str], *, conversation: str | int | None = None) -> list[NamedItem]:
+        """What ids name, in their order.
+
+        Raises:
+            StoreError: if one is not known in the conversation, None = anywhere.
+            GrantError: if the grant has ended or does not cover one.
+        """
+        bounds = self.bounds(conversation)
+        with self.store.reading() as connection:
+            return [self._item(connection, one, bounds, conversation) for one in item_ids]
+
+    def _item(
+        self, connection: sqlite3.Connection, item_id: str, bounds: ReadBounds, conversation: str | int | None
+    ) -> NamedItem:
+        item = named_item(connection, item_id)
+        if item is None or not self._sees(connection, item, bounds):
+            raise self._unknown(item_id, conversation)
+        return item
+
     def _sees(self, connection: sqlite3.Connection, item: NamedItem, bounds: ReadBounds) -> bool:
         if item.kind == "summary":
             return bool(bounds.seen(connection, [item.item_id]))
@@ -265,9 +284,13 @@ class Reader:
             return bounds.sees_file(connection, item.file)
         return bounds.sees_message(connection, item.number, item.conversation)
 
-    def _bounds(self, conversation: str | int | None) -> ReadBounds:
+    def bounds(self, conversation: str | int | None = None) -> ReadBounds:
         """What may be seen, within the conversation that was asked for."""
         bounds = EVERYTHING if self.lease is None else self.lease.bounds()
+        if self.may_read is not None:
+            with self.store.reading() as connection:
+                names = conversation_names(connection)
+            bounds = bounds.within([row for row, name in names.items() if self.may_read(name)])
         if conversation is None:
             return bounds
         if isinstance(conversation, int):
@@ -280,10 +303,12 @@ class Reader:
                 if self.lease is None:
                     raise
                 rows = []
-        kept = tuple(row for row in rows if bounds.holds(row))
-        if self.lease is not None and not kept:
+        bounds = bounds.within(rows)
+        if self.lease is not None and not bounds.conversations:
             raise GrantError(f"the grant does not cover conversation {conversation!r}")
-        return replace(bounds, conversations=kept)
+        if isinstance(conversation, str) and not bounds.conversations:
+            raise StoreError(f"there is no conversation {conversation!r} in the store")
+        return bounds
 
     def _words(self, stored: StoredFile) -> str:
         message = self.store.messages_by_id([stored.message_id]).get(stored.message_id) if stored.message_id else None

@@ -1,7 +1,7 @@
 """Recall as a configuration describes it: grep, describe, expand, and questions answered by somebody who reads."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -16,6 +16,7 @@ from lcm.context.recall.grep import GrepSettings
 from lcm.context.recall.lease import Clock
 from lcm.context.recall.reader import Reader, ReaderSettings
 from lcm.context.recall.routing import route
+from lcm.errors import GrantError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
 from lcm.store.search import Order
@@ -76,8 +77,13 @@ class Recall:
         check_range(self, "max_regex_rows", ge=1, or_null=True)
         check_range(self, "regex_timeout_seconds", "delegation_timeout_seconds", "grant_ttl_seconds", gt=0)
 
-    def on(self, store: Store) -> Reader:
-        """Read a store as its owner."""
+    def on(self, store: Store, may_read: Callable[[str], bool] | None = None) -> Reader:
+        """Read a store as its owner, or as somebody who may read some conversations of it.
+
+        Args:
+            store: what is read.
+            may_read: says of a conversation's id whether it may be read: `Identity.reads_conversation`; None = all.
+        """
         searching = GrepSettings(
             self.order,
             self.rules,
@@ -88,7 +94,7 @@ class Recall:
         reading = ReaderSettings(
             searching, self.token_estimator, self.limit, self.default_depth, self.max_expand_tokens
         )
-        return Reader(store, reading)
+        return Reader(store, reading, may_read=may_read)
 
     def grant_access(
         self, reader: Reader, conversations: Sequence[int], clock: Clock, *, summary_ids: Sequence[str] = ()
@@ -98,10 +104,14 @@ class Recall:
         The grant must be ended with `delegations.end` once the sub-agent is done.
 
         Raises:
-            GrantError: if the reader's own grant has ended or cannot be lent on.
+            GrantError: if the reader's own grant has ended or cannot be lent on, or the reader may not read one of the
+                conversations itself.
         """
         grants, now = self.delegations.grants, clock()
         if reader.lease is None:
+            bounds = reader.bounds()
+            if outside := [row for row in conversations if not bounds.holds(row)]:
+                raise GrantError(f"there is no conversation {outside[0]} to lend a grant of")
             grant = grants.create(
                 conversations,
                 now,

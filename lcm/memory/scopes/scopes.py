@@ -73,6 +73,18 @@ class Scopes:
         """The scopes that an agent's searches are kept to: None = no filter, () = nothing is found."""
         return None if self._filtered_id(agent_id) is None else self.accessible(agent_id)
 
+    def conversation_readable(self, conversation_id: str) -> tuple[str, ...]:
+        """The scopes that a conversation reads: those of the agent that its id names. One that names none reads what it
+        writes, and what everybody reads."""
+        agent = parse_agent_id(conversation_id)
+        if agent is None:
+            return tuple(dict.fromkeys((GLOBAL_SCOPE, self.default, *self.shared)))
+        return self.accessible(agent)
+
+    def conversation_scope(self, conversation_id: str) -> str:
+        """Where a conversation writes that names no scope."""
+        return self.default_write(parse_agent_id(conversation_id))
+
     def default_write(self, agent_id: str | None) -> str:
         """Where an agent writes that names no scope: its own scope where it can reach that, else the default.
 

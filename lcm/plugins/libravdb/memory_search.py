@@ -4,7 +4,7 @@ Source: libravdb memory 1.4.4, registered as an additional runtime beside its co
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import parse_agent_id
+from lcm.memory.scopes.identity import Identity
 from lcm.protocols.context import ShowsTail
 from lcm.records.query import Query
 from lcm.writing.dream.promotion import is_dream_of
@@ -54,16 +54,25 @@ class Bridge:
 
         Args:
             params: query (or text, input, q), k (or limit, top_k), user_id, session_id, session_key, agent_id.
-            agent_id: the host's own, where the request names none.
+            agent_id: the host's own, which counts before the request's.
         """
+        return self._route(params, agent_id)
+
+    def _route(
+        self,
+        params: Mapping[str, Any],
+        agent_id: str | None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+    ) -> Route | None:
         text = next((params[key] for key in _QUERY_KEYS if isinstance(params.get(key), str) and params[key]), None)
         if text is None:
             return None
-        session_id = _text(params, "session_id")
+        session_id = session_id or _text(params, "session_id")
         namespace = durable_namespace(
-            _text(params, "user_id"),
+            user_id or _text(params, "user_id"),
             _text(params, "session_key"),
-            _text(params, "agent_id") or agent_id,
+            agent_id or _text(params, "agent_id"),
             f"session:{session_id}" if session_id else None,
         )
         if asks_for_dreams(text):
@@ -81,12 +90,7 @@ class Bridge:
         return _DEFAULT_COUNT
 
     def search(
-        self,
-        memory: Memory,
-        params: Mapping[str, Any],
-        asked_at: datetime,
-        agent_id: str | None = None,
-        scopes: Sequence[str] | None = None,
+        self, memory: Memory, params: Mapping[str, Any], asked_at: datetime, host: Identity | None = None
     ) -> list[dict[str, Any]]:
         """Answer a request as the host expects it: path, startLine, endLine, score, snippet, source, citation.
 
@@ -96,30 +100,28 @@ class Bridge:
             memory: what is searched.
             params: the request, as `route` reads it.
             asked_at: when; nothing later is seen.
-            agent_id: the host's own, where the request names none.
-            scopes: which scopes the asker may read; None = those of the agent that the session names, else the
-                request, else the host. Where there is none the workspace is one user's, and is read whole: users are
-                told apart by workspaces, agents by scopes.
+            host: who asks, by the host's word, as `Memory.identity` makes it; the request only narrows it. None = the
+                workspace is one user's, and what the request does not leave out is read.
+
+        Raises:
+            LcmError: if the request bears a blank name or a reserved one.
         """
-        route = self.route(params, agent_id)
+        asker = (host or memory.identity()).narrowed(params)
+        route = self._route(params, asker.agent_id, asker.user_id, asker.session_id)
         if route is None:
             return []
-        session = _text(params, "session_key") or route.session_id or ""
-        agent = parse_agent_id(session) or _text(params, "agent_id") or agent_id
-        readable = _readable(memory, agent, scopes)
-        shown = self._tail(memory, route)
         query = Query(
             "memory_search",
             route.text,
             asked_at,
-            conversation_id=route.session_id,
-            scopes=readable,
-            shown_message_ids=shown,
+            conversation_id=asker.session_id,
+            scopes=asker.scopes,
+            shown_message_ids=self._tail(memory, asker.session_id),
         )
         found = memory.recall([query])
         results: list[dict[str, Any]] = []
         for one in memory.recalled(found).get(query.query_id, ()):
-            if one.kind == "dream" and not is_dream_of(one.document_id, _text(params, "user_id")):
+            if one.kind == "dream" and not is_dream_of(one.document_id, asker.user_id):
                 continue
             collection = route.collections[0]
             if len(route.collections) > 1:
@@ -140,9 +142,9 @@ class Bridge:
             )
         return results[: route.k]
 
-    def _tail(self, memory: Memory, route: Route) -> tuple[str, ...]:
+    def _tail(self, memory: Memory, key: str | None) -> tuple[str, ...]:
         """The newest turns of the session, where its recall is searched without them."""
-        assembly, key = memory.system.assembly, route.session_id
+        assembly = memory.system.assembly
         if not self.searches_recall or self.searches_summaries or key is None or not isinstance(assembly, ShowsTail):
             return ()
         if key not in memory.store.conversations()["conversation_id"]:
@@ -167,19 +169,8 @@ def _text(params: Mapping[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _readable(memory: Memory, agent_id: str | None, scopes: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(scopes, str):
-        raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
-    return memory.system.scopes.readable(agent_id) if scopes is None else tuple(scopes)
-
-
 def read_file(
-    memory: Memory,
-    path: str,
-    first_line: int = 1,
-    lines: int = _WINDOW_LINES,
-    agent_id: str | None = None,
-    scopes: Sequence[str] | None = None,
+    memory: Memory, path: str, first_line: int = 1, lines: int = _WINDOW_LINES, host: Identity | None = None
 ) -> str:
     """The lines of a document that a result cites, from `first_line` (1-based) on.
 
@@ -188,8 +179,7 @@ def read_file(
         path: of a result.
         first_line: the first line to give.
         lines: how many at most.
-        agent_id: who reads.
-        scopes: which scopes may be read; None = those of the agent, and without one all.
+        host: who reads, by the host's word; None = the workspace is one user's.
 
     Raises:
         LcmError: if the path cites nothing that is there and may be read.
@@ -197,6 +187,9 @@ def read_file(
     collection, separator, document_id = path.partition("::")
     if not separator or not collection:
         raise LcmError(f"path must be COLLECTION::ID, percent-encoded, as a search result gives it, got {path!r}")
-    text = memory.store.document(unquote(document_id), _readable(memory, agent_id, scopes)).text
+    reader = host or memory.identity()
+    found = memory.store.document(unquote(document_id), reader.scopes)
+    if found.kind == "dream" and not is_dream_of(found.document_id, reader.user_id):
+        raise LcmError(f"there is no document {found.document_id!r} that may be read")
     start = max(0, first_line - 1)
-    return "\n".join(text.split("\n")[start : start + lines])
+    return "\n".join(found.text.split("\n")[start : start + lines])

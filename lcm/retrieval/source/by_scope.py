@@ -8,7 +8,6 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Raw
-from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
 from lcm.writing.dream.query import asks_for_dreams
@@ -104,7 +103,7 @@ def _pools(batch: Batch, asker: _QueryGroup) -> Iterator[tuple[str, list[str]]]:
         is_own = pl.col("conversation_id") == asker.conversation_id
     else:
         is_own = pl.lit(False)
-    is_shared = pl.lit(False) if batch.scopes is None else pl.col("scope") == GLOBAL_SCOPE
+    is_shared = batch.is_shared
     is_ordinary = ~kind.is_in(_POOLED_BY_KIND)
     yield "session", _ids(batch, is_ordinary & is_own)
     yield "guidance", _ids(batch, kind == "guidance")

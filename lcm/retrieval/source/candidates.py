@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
-from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
+from lcm.records.document import SCOPE_CLASSES
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -124,12 +124,9 @@ def describe(candidates: pl.DataFrame, batch: Batch) -> pl.DataFrame:
 
 def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """Add `scope_class`: `session` of what was said in the asker's own session (conversation, where the query names no
-    session); of the rest `global` what lies in the global scope, where the asker reads by scopes; else `durable`.
-
-    Where nobody reads by scopes, the workspace is one user's, and what it remembers is his.
+    session); of the rest `global` what is shared, else `durable`.
     """
-    is_shared = pl.lit(False) if batch.scopes is None else pl.col("scope") == GLOBAL_SCOPE
-    elsewhere = pl.when(is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
+    elsewhere = pl.when(batch.is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
     own = batch.queries.select("query_id", _session="session_id", _conversation="conversation_id")
     if own["_session"].null_count() == own["_conversation"].null_count() == len(own):
         return rows.with_columns(scope_class=elsewhere)

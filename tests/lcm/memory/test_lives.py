@@ -307,7 +307,7 @@ def test_a_bad_row_is_named_by_its_column() -> None:
     ("wrong", "message"),
     [
         ({"scopes": "agent:bo"}, "scopes must be a list of scopes, got 'agent:bo'"),
-        ({"agent": " "}, "agent must be an id, got ' '"),
+        ({"agent": " "}, "agent_id must be an id, got ' '"),
     ],
 )
 def test_a_search_refuses_what_would_read_too_much_or_nothing(wrong: dict[str, str], message: str) -> None:

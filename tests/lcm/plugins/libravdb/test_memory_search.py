@@ -43,16 +43,13 @@ def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
         memory.ingest(transcript(name="agent:ada:main"))
         own = memory.documents["scope"].unique().to_list()
         assert own == ["agent:ada"]
-        (first, *_) = Bridge().search(memory, {"q": "goats"}, LATER, scopes=own)
-        assert Bridge().search(memory, {"q": "goats"}, LATER, scopes=["global", "agent:bo"]) == []
-        assert Bridge().search(memory, {"q": "goats"}, LATER, scopes=[]) == []
-        assert read_file(memory, first["path"], scopes=own) == first["snippet"] == read_file(memory, first["path"])
+        host = memory.identity(scopes=own)
+        (first, *_) = Bridge().search(memory, {"q": "goats"}, LATER, host)
+        for others in (["global", "agent:bo"], []):
+            assert Bridge().search(memory, {"q": "goats"}, LATER, memory.identity(scopes=others)) == []
+        assert read_file(memory, first["path"], host=host) == first["snippet"] == read_file(memory, first["path"])
         with pytest.raises(LcmError, match="that may be read"):
-            read_file(memory, first["path"], scopes=["agent:bo"])
-        with pytest.raises(ValueError, match="scopes must be a list"):
-            read_file(memory, first["path"], scopes="agent:ada")
-        with pytest.raises(ValueError, match="scopes must be a list"):
-            Bridge().search(memory, {"q": "goats"}, LATER, scopes="agent:ada")
+            read_file(memory, first["path"], host=memory.identity("bo"))
 
 
 @pytest.mark.parametrize("params", [{}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}])
@@ -84,16 +81,18 @@ def test_an_agent_reads_its_own_scopes_and_its_users_dreams_alone() -> None:
         params = {"query": "kiln password", "user_id": "bob", "session_id": "agent:bob:main"}
         assert Bridge().search(memory, params, LATER) == []
         assert Bridge().search(memory, params | {"session_id": "x", "agent_id": "bob"}, LATER) == []
-        assert Bridge().search(memory, {"query": "kiln password"}, LATER, agent_id="bob") == []
+        assert Bridge().search(memory, {"query": "kiln password"}, LATER, memory.identity("bob")) == []
         (mine,) = Bridge().search(memory, {"query": "kiln password", "session_id": "agent:alice:main"}, LATER)
         assert "swordfish" in mine["snippet"]
         with pytest.raises(LcmError):
-            read_file(memory, mine["path"], agent_id="bob")
-        assert "swordfish" in read_file(memory, mine["path"], agent_id="alice")
+            read_file(memory, mine["path"], host=memory.identity("bob"))
+        assert "swordfish" in read_file(memory, mine["path"], host=memory.identity("alice"))
         dreams = {"query": "what did I dream of"}
         assert Bridge().search(memory, dreams | {"user_id": "bob"}, LATER) == []
         (dreamt,) = Bridge().search(memory, dreams | {"user_id": "alice"}, LATER)
         assert "kiln that sings" in dreamt["snippet"]
+        with pytest.raises(LcmError, match="that may be read"):
+            read_file(memory, dreamt["path"], host=memory.identity("alice", user_id="bob"))
 
 
 DIARY = """## Deep sleep
