@@ -28,7 +28,8 @@ from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.explanation import explained
-from pipelines.views.terminal import progress, say, show_table
+from pipelines.views.progress import progress
+from pipelines.views.terminal import say, show_table
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1

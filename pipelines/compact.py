@@ -47,7 +47,8 @@ from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.ingest import FORMATS
 from pipelines.views.compaction_table import show_batch
-from pipelines.views.terminal import log_and_report, progress, show_config, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import log_and_report, show_config, warn
 
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
@@ -170,9 +171,7 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
                 case ShardProgress(shard, bytes_done, messages):
                     done[shard] = (bytes_done, messages)
                     outcome.messages = sum(count for _, count in done.values())
-                    rate = outcome.messages / (time.perf_counter() - started)
-                    mib = int(sum(size for size, _ in done.values())) // _MIB
-                    show(f"{outcome.messages:,} messages, {rate:,.0f}/s, MiB", mib, total)
+                    show("compacting, MiB", int(sum(size for size, _ in done.values())) // _MIB, total)
                 case SourceReport():
                     outcome.reports.append(said)
                 case FailedItem(item, reason):

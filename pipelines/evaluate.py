@@ -28,8 +28,9 @@ from pipelines.config.idle import idle_note
 from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.sweep import sweep
+from pipelines.views.progress import progress
 from pipelines.views.readers_table import show_readers
-from pipelines.views.terminal import log_and_report, progress, say, show_run
+from pipelines.views.terminal import log_and_report, say, show_run
 
 
 def main(command: Command) -> int:

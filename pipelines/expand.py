@@ -25,16 +25,19 @@ def main(arguments: Sequence[str]) -> int:
     command = read_arguments(arguments, ("conversation", "agent", "depth", "token_cap", "messages"))
     if not command.words:
         raise LcmError("name the summaries to expand; `lcm expand --help` tells more")
+    has_messages = command.flag("messages", default=True)
     with opened(command) as (recall, reader):
         found = reader.expand(
             command.words,
             depth=command.number("depth"),
             token_cap=command.number("token_cap"),
-            has_messages=command.flag("messages", default=True),
+            has_messages=has_messages,
             conversation=conversation_named(command, reader),
         )
     if command.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})
     else:
         say(distilled_text(found, recall.rules))
+        if not has_messages and not any(root.children for root in found.roots):
+            say("No summary lies beneath, only messages: messages=true shows them")
     return 0

@@ -36,7 +36,8 @@ from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
-from pipelines.views.terminal import console, fits, progress, say, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import console, fits, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 

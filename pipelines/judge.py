@@ -53,7 +53,8 @@ from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import quoted
 from pipelines.config.repeated import repeated_dataset
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
-from pipelines.views.terminal import progress, say, show_table, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import say, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95

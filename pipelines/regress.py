@@ -36,7 +36,8 @@ from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.steps.compared_sides import CompareRequest, compared_sides
 from pipelines.views.comparison_table import show_comparison
-from pipelines.views.terminal import log_and_report, progress, show_config
+from pipelines.views.progress import progress
+from pipelines.views.terminal import log_and_report, show_config
 
 _OURS = ("baseline", "candidate", "into", "name")
 _NAME = "unified"

@@ -47,7 +47,8 @@ from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
-from pipelines.views.terminal import compared_by, console, log_and_report, progress, say, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import compared_by, console, log_and_report, say, warn
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -192,7 +193,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     """Write and tell what is known, while others may still be at work."""
     from rich.markdown import Markdown
 
-    from eval.tuning.sampling import importances
+    from eval.tuning.importance import importances
     from eval.tuning.study_folder import write_study
     from eval.tuning.study_page import study_page
     from eval.tuning.study_report import first_error, study_report

@@ -129,6 +129,7 @@ class Experiment:
             answered += queries
             progress("replaying", answered, len(dataset.queries))
 
+        count(0)
         if not isinstance(self.executor, NoExecutor):
             return evaluate_distributed(self.evaluator, self.executor, count)
         return [self.evaluator.evaluate(workspace, count) for workspace in dataset.workspaces]

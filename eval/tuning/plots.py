@@ -16,8 +16,8 @@ _PANEL_INCHES = 3.2
 def write_plots(folder: Path, study: Any, report: StudyReport) -> list[str]:
     """Draw what there is enough of to draw; returns the names of the files, in the order to look at them.
 
-    history.png: the trials as they came. importance.png: what the first objective depends on. slices.png: it against
-    each key. pareto.png: two or three objectives against each other.
+    history.png: the trials as they came. importance.png: what the first objective depends on, where that is told.
+    slices.png: it against each key. pareto.png: two or three objectives against each other.
     """
     import matplotlib
 
@@ -27,14 +27,16 @@ def write_plots(folder: Path, study: Any, report: StudyReport) -> list[str]:
     first = report.objectives[0]
     names = [one.measure for one in report.objectives]
     target: dict[str, Any] = {"target": lambda trial: trial.values[0], "target_name": first.measure}
-    keys = list(report.importances)[:_SLICES]
+    searched = dict.fromkeys(key for trial in report.complete for key in trial.assignment)
+    keys = list(report.importances or searched)[:_SLICES]
     plots: dict[str, Callable[[], Any]] = {}
     if 2 <= len(names) <= 3:
         plots["pareto.png"] = lambda: drawn.plot_pareto_front(study, target_names=names)
     # Without a target, which a single objective needs none of, the best so far is drawn too.
     plots["history.png"] = lambda: drawn.plot_optimization_history(study, **(target if len(names) > 1 else {}))
-    if keys:
+    if report.importances:
         plots["importance.png"] = lambda: _bars(report)
+    if len(report.complete) > 1:
         plots["slices.png"] = lambda: drawn.plot_slice(study, params=keys, **target)
     for name, draw in plots.items():
         _draw(folder / name, draw)

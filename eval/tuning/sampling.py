@@ -2,7 +2,6 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import optuna
@@ -16,8 +15,6 @@ from eval.tuning.study import Study
 
 _PRUNED_FROM = 5
 """Whole trials that the median needs."""
-_IMPORTANCE_FROM = 3
-"""Complete trials."""
 
 
 class NumberedSampler(BaseSampler):
@@ -76,22 +73,3 @@ def quieten() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used")
-
-
-def importances(study: OptunaStudy, sign: int) -> Mapping[str, float]:
-    """How much each key decides whether the first objective is good, by PED-ANOVA: shares that add up to 1.
-
-    Args:
-        sign: of the first objective; 1 = the larger, the better.
-    Returns:
-        Empty if too few trials are complete to tell any.
-    Source: Watanabe, Bansal and Hutter, "PED-ANOVA", IJCAI 2023.
-    """
-    complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-    values = {trial.values[0] for trial in complete}
-    if len(complete) < _IMPORTANCE_FROM or len(values) < 2:
-        return {}
-    with warnings.catch_warnings():
-        # Of low values: so it is meant; and of few trials: the page says how many there are.
-        warnings.filterwarnings("ignore", message="PedAnovaImportanceEvaluator computes|Some regimes for parameter")
-        return optuna.importance.get_param_importances(study, target=lambda trial: -sign * trial.values[0])

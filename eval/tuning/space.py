@@ -91,7 +91,11 @@ def space(settings: Mapping[str, Any]) -> Space:
     known = {dimension.key: dimension for dimension in dimensions}
     if len(known) < len(dimensions):
         keys = [dimension.key for dimension in dimensions]
-        raise ValueError(f"space.{next(key for key in keys if keys.count(key) > 1)} stands there twice")
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(
+            f"space.{twice} stands there twice: change the bounds of the one that is there, space.{twice}.high=1, or "
+            "write a space of your own, 'space={KEY: {low: 0, high: 1}}'"
+        )
     for dimension in dimensions:
         group = dimension.key.partition(".")[0]
         if group in FIXED:

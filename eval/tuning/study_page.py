@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from eval.dataset.dataset import generated_label
+from eval.tuning.importance import IMPORTANCE_FROM
 from eval.tuning.study_report import StudyReport
 
 _FRONT_SHOWN = 20
@@ -124,11 +125,23 @@ def _front(report: StudyReport) -> Iterator[str]:
 
 
 def _importances(report: StudyReport) -> Iterator[str]:
+    yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
+    yield ""
     if report.importances:
-        yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
-        yield ""
         rows = [(f"`{key}`", f"{share:.3f}") for key, share in report.importances.items()]
         yield from _table(("key", "share"), rows)
+    else:
+        yield f"It is not told: {_why_nothing_is_important(report)}."
+        yield ""
+
+
+def _why_nothing_is_important(report: StudyReport) -> str:
+    different = sum(trial.same_as is None for trial in report.complete)
+    if different < IMPORTANCE_FROM:
+        return (
+            f"{different} different configurations are complete; below {IMPORTANCE_FROM} the shares are mostly chance"
+        )
+    return "all trials are equally good"
 
 
 def _trials(report: StudyReport) -> Iterator[str]:

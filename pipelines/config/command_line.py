@@ -108,7 +108,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         )
     else:
         told = told_apart(found.arguments, own)
-    overrides: Sequence[str] = [_HOME.sub(str(Path.home()), override) for override in told.overrides]
+    overrides: Sequence[str] = [_HOME.sub(str(Path.home()), override) for override in _whole_spaces(told.overrides)]
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:
@@ -125,6 +125,12 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         words=told.words,
         own=told.settings,
     )
+
+
+def _whole_spaces(overrides: Sequence[str]) -> Iterator[str]:
+    """The overrides, with a space that is written out in place of the ready one: Hydra would lay it over that."""
+    for override in overrides:
+        yield from ("~space", f"+{override}") if override.startswith("space={") else (override,)
 
 
 def _searching(overrides: Sequence[str], folder: str) -> list[str]:

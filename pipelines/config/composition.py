@@ -45,7 +45,24 @@ def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictCo
         if choice in ("", "null") and group in groups() and group not in _PRESETS:
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
     with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
-        return compose(config_name(pipeline), list(overrides), return_hydra_config=True)
+        whole = compose(config_name(pipeline), list(overrides), return_hydra_config=True)
+    return _without_settings_of_no_measure(whole, overrides)
+
+
+def _without_settings_of_no_measure(whole: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    """Take out what a preset sets of a measure that is not chosen; what a command itself sets stays, to be refused."""
+    named = {override.lstrip("+~").partition("=")[0] for override in overrides}
+    with open_dict(whole):
+        for name in settings_of_no_measure(OmegaConf.to_container(whole)):  # type: ignore[arg-type]
+            if not any(key.startswith(f"measures.{name}") for key in named):
+                del whole.measures[name]
+    return whole
+
+
+def settings_of_no_measure(plain: Mapping[str, Any]) -> list[str]:
+    """The names of measures of which there are settings and no more, for the choice of `measures` leaves them out."""
+    measures = plain.get("measures") or {}
+    return [name for name, node in measures.items() if isinstance(node, dict) and "_target_" not in node]
 
 
 def without_hydra(whole: DictConfig) -> DictConfig:
@@ -69,7 +86,9 @@ def explained(overrides: Sequence[str] = (), pipeline: str = EVALUATE) -> Iterat
 def chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
     """The configuration with the choices that the overrides make, and nothing else of them."""
     choosing = {"hydra.searchpath", *groups()}
-    return _composed_of(tuple(one for one in overrides if one.partition("=")[0] in choosing), pipeline)
+    said = (override.partition("=") for override in overrides)
+    chosen_by = tuple(f"{key}={value}" for key, _, value in said if key in choosing and not value.startswith("{"))
+    return _composed_of(chosen_by, pipeline)
 
 
 @lru_cache(maxsize=16)

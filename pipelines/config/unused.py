@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from pipelines.config.composition import settings_of_no_measure
 from pipelines.config.conf_folder import REFERENCE
 
 _TAKEN_BY = {"summarizer": "compaction (compaction=lossless)", "guidance": "compaction (compaction=lossless)"}
@@ -25,6 +26,7 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
             and so asks no guidance; a number of a stage that stands in no order.
         slots: the groups that choices refer to.
     """
+    yield from _of_no_measure(plain)
     idle = take_out_idle_stages(plain)
     text = json.dumps(plain, default=str)
     for override in overrides:
@@ -60,6 +62,14 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
         for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
                 yield _NO_MODEL.format(group=group)
+
+
+def _of_no_measure(plain: dict[str, Any]) -> Iterator[str]:
+    for name in settings_of_no_measure(plain):
+        yield (
+            f"measures.{name} is set and not chosen: add it to the choice, 'measures=[CHOICE,{name}]', or leave its "
+            "settings out"
+        )
 
 
 def unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str, roots: Collection[str]) -> Iterator[str]:

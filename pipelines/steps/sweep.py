@@ -27,7 +27,8 @@ from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.sweep_log import SweepLog, watched
-from pipelines.views.terminal import compared_by, progress, say, show_points, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import compared_by, say, show_points, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""

@@ -22,7 +22,8 @@ from pipelines.config import building
 from pipelines.config.building import identity
 from pipelines.steps.point import experiment_of
 from pipelines.steps.search import StudySetup
-from pipelines.views.terminal import progress, say, warn
+from pipelines.views.progress import progress
+from pipelines.views.terminal import say, warn
 
 _TRIALS = "trials"
 

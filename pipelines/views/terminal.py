@@ -2,9 +2,7 @@
 
 import os
 import sys
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,22 +10,9 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-from rich.text import Text
 
 from eval.dataset.dataset import generated_label
-from eval.experiment import experiment
 from eval.experiment.run_folder import read_table, sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
@@ -69,7 +54,6 @@ RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "co
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
 
-_PLAIN_EVERY_S = 10.0
 _PIPE_WIDTH = 200
 
 
@@ -126,55 +110,6 @@ def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
     if where and parent is None:
         say(f"Logged: {where}")
     return True
-
-
-class _Rate(ProgressColumn):
-    """How many a second, or how many seconds each."""
-
-    def render(self, task: Task) -> Text:
-        if not task.speed:
-            return Text("")
-        return Text(f"{task.speed:.1f}/s" if task.speed >= 1 else f"{1 / task.speed:.1f} s each")
-
-
-@contextmanager
-def progress() -> Iterator[experiment.Progress]:
-    """A bar with the remaining time on a terminal; elsewhere a plain line now and then."""
-    if sys.stderr.isatty():
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Rate(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            tasks: dict[str, TaskID] = {}
-
-            def show(what: str, done: int, total: int) -> None:
-                if what not in tasks:
-                    tasks[what] = bar.add_task(what, total=total, completed=done)
-                bar.update(tasks[what], completed=done, total=total)
-
-            yield show
-    else:
-        last = time.monotonic()
-        begun: dict[str, tuple[float, int]] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            since, first = begun.setdefault(what, (now, done))
-            if done < first:  # the same of another point
-                begun[what] = since, first = now, done
-            if now - last >= _PLAIN_EVERY_S:
-                last = now
-                each_s = (now - since) / (done - first) if done > first else None
-                pace = "" if each_s is None else f", {each_s:.1f} s each, {each_s * (total - done):.0f} s left"
-                Console(stderr=True).print(f"{what}: {done} of {total}{pace}", highlight=False)
-
-        yield tell
 
 
 def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction]) -> None:

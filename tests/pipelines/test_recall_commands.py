@@ -48,7 +48,9 @@ def test_a_search_that_failed_and_was_survived_is_told(lcm: Lcm, memory: tuple[s
 def test_an_expansion_gives_the_messages(lcm: Lcm, memory: tuple[str, str]) -> None:
     store, summary_id = memory
     assert "garden" in lcm("expand", summary_id, store).stdout
-    assert "garden" not in lcm("expand", summary_id, store, "messages=false").stdout
+    summaries_alone = lcm("expand", summary_id, store, "messages=false").stdout
+    assert "garden" not in summaries_alone
+    assert "messages=true shows them" in summaries_alone
     assert "Messages: msg#1" in lcm("expand", summary_id, store, "recall=lossless_claw").stdout
     cut = json.loads(lcm("expand", summary_id, store, "messages=true", "token_cap=9", "json=true").stdout)
     assert (cut["tokens"], cut["is_truncated"]) == (9, True)

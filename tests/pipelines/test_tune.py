@@ -52,8 +52,9 @@ def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) ->
     names = {path.name for path in folder(done).iterdir()}
     assert names >= {
         "study.parquet", "folds.parquet", "best.yaml", "config.yaml", "study.md", "summary.json", "pareto.png",
-        "history.png", "importance.png", "slices.png",
+        "history.png", "slices.png",
     }  # fmt: skip
+    assert "5 different configurations are complete; below 30" in done.stdout
     rows = trials(done)
     assert rows["number"].to_list() == list(range(5))
     assert rows["fusion.dense_weight"].n_unique() == 5
@@ -111,6 +112,14 @@ def test_a_study_goes_on_with_more_trials_and_refuses_another_space(lcm: Lcm) ->
     assert "study.name=study was begun with something else (space differs)" in other.stderr
     changed = lcm("tune", *QUICK, *WEIGHTS, "study.trials=3", "ranking.stages.limit.n=10")
     assert "(the configuration beside the space differs)" in changed.stderr
+
+
+def test_a_space_written_out_and_one_measure_alone_are_enough(lcm: Lcm) -> None:
+    space = "space={fusion.dense_weight: {low: 0.0, high: 1.0}}"
+    quick = (one for one in QUICK if not one.startswith("measures"))
+    done = lcm("tune", *quick, "measures=retrieval", space, "study.trials=1")
+    assert done.code == 0, done.stderr
+    assert [name for name in trials(done).columns if name.startswith("fusion")] == ["fusion.dense_weight"]
 
 
 @pytest.mark.full
@@ -210,6 +219,11 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
         ([*ONE_WEIGHT, "+space.dataset={choices: [a, b]}"], "space.dataset: dataset decides what is measured"),
         (["space=lancedb_pro"], "space.text_index='lancedb': annotation.expiry"),
         (["space=nothing"], "space=nothing: no such choice"),
+        (["space={fusion.dense_wieght: {low: 0.0, high: 1.0}}"], "fusion.dense_wieght: no such key; did you mean"),
+        (["fusion={nothing: 1}"], "fusion.nothing: no such key"),
+        (["+space={fusion.dense_weight: {low: 0, high: 1}}"], "space.fusion.dense_weight stands there twice: change"),
+        (["measures=[retention,latency]"], "nothing measures 'recall@10' here"),
+        (["measures=[retrieval,latency]", "measures.retention.budgets=[500]"], "'measures=[CHOICE,retention]'"),
         (["-m"], "leave -m out"),
     ],
 )

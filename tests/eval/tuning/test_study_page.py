@@ -49,3 +49,16 @@ def test_equal_trials_are_told() -> None:
 def test_why_nothing_was_held_out_is_told(measure: str, folds: tuple[str, ...], why: str) -> None:
     page = study_page(replace(REPORT, objectives=(Objective(measure, "maximize"),), folds=folds), (), ())
     assert f"There is none: {why}." in page
+
+
+@pytest.mark.parametrize(
+    ("different", "why"),
+    [(3, "3 different configurations are complete; below 30"), (30, "all trials are equally good.")],
+)
+def test_why_nothing_is_told_to_be_important_is_told(different: int, why: str) -> None:
+    trials = (
+        *(FinishedTrial(n, {}, (0.5,), {}) for n in range(different)),
+        FinishedTrial(different, {}, (0.5,), {}, 0),
+    )
+    assert f"It is not told: {why}" in study_page(replace(REPORT, complete=trials), (), ())
+    assert "It is not told" not in study_page(replace(REPORT, importances={"fusion": 1.0}), (), ())

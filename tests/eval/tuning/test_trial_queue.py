@@ -9,7 +9,7 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
-from eval.tuning.sampling import importances, quieten
+from eval.tuning.sampling import quieten
 from eval.tuning.study import Study
 from eval.tuning.trial_queue import WORKER, TrialQueue
 from eval.tuning.worker import Worker, is_gone
@@ -174,22 +174,3 @@ def test_a_worker_is_there_as_long_as_it_holds_its_file(tmp_path: Path) -> None:
     (tmp_path / "killed.lock").touch()
     assert is_gone({**there.record, "lock": str(tmp_path / "killed.lock")})
     assert not is_gone({"host": "another machine", "lock": str(tmp_path / "nowhere")})
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_what_decides_the_objective_is_the_more_important(sign: int) -> None:
-    study = optuna.create_study(
-        sampler=optuna.samplers.RandomSampler(0), direction="maximize" if sign > 0 else "minimize"
-    )
-    study.optimize(
-        lambda trial: sign * -abs(trial.suggest_float("x", 0, 1) - 0.5) + 0 * trial.suggest_float("y", 0, 1), 40
-    )
-    shares = importances(study, sign)
-    assert shares["x"] > 0.9
-    assert sum(shares.values()) == pytest.approx(1)
-
-
-def test_nothing_is_important_where_too_little_is_known() -> None:
-    study = optuna.create_study()
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), 2)
-    assert importances(study, 1) == {}

@@ -1,0 +1,62 @@
+"""What is left is told by the steps that were made here, each kind of work by itself."""
+
+import pytest
+
+from pipelines.views import progress as view
+from pipelines.views.progress import Pace
+
+
+def test_what_was_done_before_took_no_time_here() -> None:
+    pace = Pace()
+    pace.watch(4, 10, now_s=100.0)
+    assert pace.told(100.0) == ""
+    pace.watch(6, 10, now_s=160.0)
+    assert pace.told(160.0) == "30.0 s each, 2 min left"  # 60 s / 2 steps, 4 are left
+    assert pace.told(180.0) == "30.0 s each, 2 min left"  # 100 s
+    assert pace.told(220.0) == "30.0 s each, 60 s left"
+
+
+def test_the_same_work_of_the_next_point_begins_anew() -> None:
+    pace = Pace()
+    for now_s, done in ((0.0, 0), (10.0, 50), (20.0, 100)):
+        pace.watch(done, 100, now_s)
+    assert pace.told(20.0) == "5.0/s"
+    pace.watch(0, 100, now_s=500.0)
+    assert pace.told(500.0) == ""
+    pace.watch(50, 100, now_s=600.0)
+    assert pace.told(600.0) == "2.0 s each, 2 min left"  # 100 s / 50, not 600 s / 50
+
+
+@pytest.mark.parametrize(
+    ("left_s", "told"), [(99, "99 s"), (100, "2 min"), (5_400, "90 min"), (36_000, "10.0 h")]
+)  # fmt: skip
+def test_time_is_told_as_finely_as_matters(left_s: int, told: str) -> None:
+    pace = Pace()
+    pace.watch(0, left_s + 1, now_s=0.0)
+    pace.watch(1, left_s + 1, now_s=1.0)
+    assert pace.told(1.0).endswith(f", {told} left")
+
+
+def test_each_kind_of_work_has_lines_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(view.time, "monotonic", lambda: now_s)
+    with view.progress() as show:
+        for point in range(3):
+            show("points", point, 3)
+            for done in range(0, 101, 50):
+                show("replaying", done, 100)
+                now_s += 10
+    assert capsys.readouterr().err.splitlines() == [
+        "replaying: 50 of 100, 5.0/s, 10 s left",
+        "replaying: 100 of 100, 5.0/s",
+        "points: 1 of 3, 30.0 s each, 60 s left",
+        "replaying: 0 of 100",
+        "replaying: 50 of 100, 5.0/s, 10 s left",
+        "replaying: 100 of 100, 5.0/s",
+        "points: 2 of 3, 30.0 s each, 30 s left",
+        "replaying: 0 of 100",
+        "replaying: 50 of 100, 5.0/s, 10 s left",
+        "replaying: 100 of 100, 5.0/s",
+    ]
