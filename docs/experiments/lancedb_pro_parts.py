@@ -1,10 +1,10 @@
-"""What every part of memory-lancedb-pro is worth: the preset as it is meant, and one swap at a time.
+"""What every part of memory-lancedb-pro is worth: `system=lancedb_pro` and `lancedb_pro_tuned`, and one swap at a time.
 
-    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/lancedb_pro_parts.py [FOLDER] [DATASET ...]
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/lancedb_pro_parts.py [FOLDER] [SYSTEM ...]
 
-Runs `lcm evaluate` once a swap and dataset (locomo, beam), kept in FOLDER (runs/lancedb_pro_parts); what is there
-already is not run again. Prints tables in Markdown: the mean recall of the preset, and for every swap the difference to
-it, query by query, with its 95 % percentile bootstrap interval.
+Runs `lcm evaluate` once a swap and system on LoCoMo, categories 1-4, kept in FOLDER (runs/lancedb_pro_parts); what is
+there already is not run again. Prints a table in Markdown for each system: its means, and for every swap the difference
+to it, query by query, with its 95 % percentile bootstrap interval.
 """
 
 import sys
@@ -16,6 +16,29 @@ RECIPROCAL_RANK = (
     "fusion=reciprocal_rank", "ranking.stages.min_score=null", "ranking.stages.hard_min_score=null",
 )  # fmt: skip
 """Sums of reciprocal ranks stay far below the preset's minima."""
+OWN: dict[str, dict[str, dict[str, list[str]]]] = {
+    "lancedb_pro": {
+        "fusion": {"weights .95/.81 (tuned)": ["fusion=lancedb_pro_tuned"]},
+        "reranker": {
+            "reranker=cosine": ["reranker=cosine"],
+            "reranker=lancedb_pro_tuned": ["reranker=lancedb_pro_tuned"],
+        },
+        "words": {"text_index=fts5 (tuned)": ["text_index=fts5"]},
+        "candidates": {"90 nearest documents (tuned)": ["source=lancedb_pro_tuned"]},
+        "documents": {"nothing expires (tuned)": ["annotation=lancedb_pro_tuned"]},
+    },
+    "lancedb_pro_tuned": {
+        "fusion": {"weights .7/.3 (plugin)": ["fusion=weighted_sum"]},
+        "reranker": {
+            "reranker=none (plugin)": ["reranker=none"],
+            "reranker=cosine": ["reranker=cosine"],
+        },
+        "words": {"text_index=lancedb (plugin)": ["text_index=lancedb"]},
+        "candidates": {"20 nearest documents (plugin)": ["source=lancedb_pro"]},
+        "documents": {"what is said of today expires (plugin)": ["annotation=rules"]},
+    },
+}
+"""Swaps of one system: what the other has in the place."""
 SWAPS: Swaps = {
     "paths and orders": {
         "order of the code (hard minimum before decay)": ["ranking.order=code"],
@@ -39,20 +62,18 @@ SWAPS: Swaps = {
     },
     "fusion": {
         "fusion=reciprocal_rank, no minima": [*RECIPROCAL_RANK],
-        "fusion=reciprocal_rank, no minima, reranker=none": [*RECIPROCAL_RANK, "reranker=none"],
         "no lexical floor": ["fusion.floor_ratio=0"],
         "weights .5/.5": ["fusion.dense_weight=0.5", "fusion.lexical_weight=0.5"],
     },
-    "reranker": {"reranker=none": ["reranker=none"]},
+    "reranker": {},
+    "words": {"text_index=bm25s": ["text_index=bm25s"]},
     "candidates": {
         "pools of 1,000 (source=hybrid)": ["source=hybrid"],
         "no query expansion": ["source.expansion=null"],
         "no substrings": ["source.containment=false"],
-        "text_index=bm25s": ["text_index=bm25s"],
     },
     "documents": {
         "annotation=none": ["annotation=none"],
-        "annotation without expiry": ["annotation.expiry=false"],
         "extraction=window": ["extraction=window"],
     },
     "one stage left out": {
@@ -73,6 +94,7 @@ SWAPS: Swaps = {
 }  # fmt: skip
 
 if __name__ == "__main__":
-    kept = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/lancedb_pro_parts")
-    meant = ("reranker=cosine", "text_index=fts5")
-    tables("lancedb_pro", SWAPS, kept.resolve(), sys.argv[2:] or ["locomo", "beam"], meant)
+    kept = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/lancedb_pro_parts").resolve()
+    for system in sys.argv[2:] or OWN:
+        swaps = {part: {**OWN[system].get(part, {}), **common} for part, common in SWAPS.items()}
+        tables(system, swaps, kept / system, ["locomo"], ["dataset.categories=[1,2,3,4]"])

@@ -25,7 +25,7 @@ def tables(system: str, swaps_of: Swaps, folder: Path, datasets: Sequence[str], 
         preset = run(folder / dataset, dataset, PRESET, common)
         bounds = zip(*summarised(preset), strict=True)
         cells = (f"{m:.3f} [{a:.3f}, {b:.3f}]" if m < 5 else f"{m:.0f}" for m, a, b in bounds)
-        print(f"\n## {dataset}, {len(preset)} queries\n")
+        print(f"\n## {system}, {dataset}, {len(preset)} queries\n")
         print(f"{PRESET}: " + ", ".join(f"{name} {cell}" for name, cell in zip(MEASURES, cells, strict=True)) + "\n")
         print(f"| part | swap | {' | '.join(MEASURES)} | decisions |\n|---|---|{'---|' * (len(MEASURES) + 1)}")
         for part, swaps in swaps_of.items():
