@@ -75,21 +75,28 @@ class Latency:
 
         Of a vector index that may miss documents also `dense_exact`, the same searches by exact search, each after its
         own; `dense_graph_64`, those that a graph of 64 numbers answered, and `dense_exact_graph_64`, the same
-        searches by exact search, and so on.
+        searches by exact search, and so on. `slower` says how many of these took exact search longer.
         """
         if rows.is_empty():
             return {}
         told = {part: _percentiles(rows[part]) for part in PARTS}
         if rows["way"].null_count() < len(rows):
-            told["dense_exact"] = _percentiles(rows["dense_exact"].drop_nulls())
-            for name in rows["way"].drop_nulls().unique().sort():
-                for part in ("dense", "dense_exact"):
-                    told[f"{part}_{name}"] = _percentiles(rows.filter(way=name)[part])
+            paired = rows.filter(pl.col("way").is_not_null())
+            told["dense_exact"] = _of_exact(paired)
+            for name in paired["way"].unique().sort():
+                own = paired.filter(way=name)
+                told[f"dense_{name}"] = _percentiles(own["dense"])
+                told[f"dense_exact_{name}"] = _of_exact(own)
         return told
 
 
 def _percentiles(times: pl.Series) -> dict[str, float]:
     return {**{f"p{q}_ms": float(np.percentile(times, q)) for q in _PERCENTILES}, "n": len(times)}
+
+
+def _of_exact(rows: pl.DataFrame) -> dict[str, float]:
+    slower = rows.filter(pl.col("dense_exact") > pl.col("dense"))
+    return {**_percentiles(rows["dense_exact"]), "slower": len(slower)}
 
 
 class _TimedMemory:

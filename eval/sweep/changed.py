@@ -1,5 +1,6 @@
 """What the swept keys of a sweep change: the measures that show it, and why it may be that none does."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,6 +60,14 @@ def why_equal(results: Sequence[PointResult]) -> list[str]:
         f"{told}: {', '.join(swept)} changed nothing here",
         *_reasons(swept, [result.summary or {} for result in finished]),
     ]
+
+
+def repeated_notes(results: Sequence[PointResult]) -> list[str]:
+    """What several points note, each once, with how many; what one notes alone its own folder holds."""
+    finished = [result.summary for result in results if result.summary is not None]
+    counted = Counter(note for one in finished for note in {*(one.get("notes") or ()), *(one.get("flags") or ())})
+    ordered = dict.fromkeys(note for one in finished for note in (*(one.get("notes") or ()), *(one.get("flags") or ())))
+    return [f"{note} ({counted[note]} of {len(results)} points)" for note in ordered if counted[note] > 1]
 
 
 def _reasons(swept: Iterable[str], summaries: Sequence[Any]) -> list[str]:

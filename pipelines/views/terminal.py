@@ -17,15 +17,14 @@ from eval.experiment.run_folder import read_table, sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
-from eval.sweep.changed import changed_measures, why_equal
+from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.paired import CONFIDENCE, PAIRED, gap_cells
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from pipelines.config.command_line import Command, shown
-from pipelines.views.index_table import HEADINGS as INDEX_HEADINGS
-from pipelines.views.index_table import index_rows, point_rows
+from pipelines.views.index_table import index_table, points_table
 
 ARM_MEASURES = (
     "recall@5",
@@ -140,8 +139,9 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
             columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
             times = ((part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items())
             show_table((f"{name.removesuffix('_ms')}, ms", *(one.removesuffix("_ms") for one in columns)), times)
-    if searched := list(index_rows(summary)):
-        show_table(INDEX_HEADINGS, searched, INDEX_HEADINGS[1:])
+    headings, searched = index_table(summary)
+    if searched:
+        show_table(headings, searched, headings[1:])
     _show_contexts(out, summary, costs)
     if summary.get("decisions"):
         total = sum(summary["decisions"].values())
@@ -196,11 +196,12 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
         title = _labelled(f"the system, by point{'' if equal else '; * = best'}", generated_labels(results))
         costs = [name for name in names if is_cost(results, name)]
         _print_table(out, "point", rows, names, title, costs, tops)
-    if searched := point_rows([result.summary for result in results]):
-        show_table(("point", *INDEX_HEADINGS), searched, INDEX_HEADINGS[1:])
+    headings, searched = points_table([result.summary for result in results])
+    if searched:
+        show_table(headings, searched, headings[1:])
     if not equal and (folder / PAIRED).is_file():
         _show_paired(read_table(folder / PAIRED), generated_labels(results))
-    for note in equal:
+    for note in (*repeated_notes(results), *equal):
         say(f"note: {note}")
     for i, result in enumerate(results):
         if result.error is not None:
