@@ -16,13 +16,15 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
 Groups and their choices (GROUP=CHOICE):
 $GROUPS"""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
 from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
-from pipelines.config.building import as_written, refuse_unused
+from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.config.readers import keys_unread, parts_read
@@ -39,9 +41,9 @@ def main(command: Command) -> int:
         return sweep(command)
     if command.is_explained:
         return explain(command.config)
-    refuse_unused(command.config, command.overrides)
+    parts = parts_of(command.config, command.overrides)
     with claimed(command) as folder:
-        evaluate(command.config, folder.absolute())
+        evaluate(command.config, parts, folder.absolute())
     return 0
 
 
@@ -54,10 +56,9 @@ def explain(config: DictConfig) -> int:
     return 0
 
 
-def evaluate(config: DictConfig, folder: Path) -> None:
+def evaluate(config: DictConfig, parts: Mapping[str, Any], folder: Path) -> None:
     """One run: the story of the whole project."""
     begin_run(folder)
-    parts = parts_of(config)
     experiment = experiment_of(config, parts=parts)  # a mistake in it stops before anything is logged
     with parts["tracking"].logger() as log:
         with progress() as show:

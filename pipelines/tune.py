@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment.distributed import refuse_timing
 from eval.experiment.run_folder import SUMMARY, commit, config_hash, read_summary
 from eval.measures.measure import timed
 from eval.sweep.changed import why_equal
@@ -88,10 +87,8 @@ def _checked(
     Returns:
         The parts of the configuration as it stands.
     """
-    building.refuse_unused(config, configs.common)
-    built = parts_of(config)
+    built = parts_of(config, configs.common)
     measures = built["measures"]
-    refuse_timing(built["executor"], measures)
     if problem := unmeasured(settings.wanted(), measures):
         raise LcmError(problem)
     for name, queries in timed(measures).items():

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import yaml
@@ -20,6 +20,9 @@ from pipelines.config.setting_types import expected, fits, misfits
 
 _BESIDE = ("tracking", "cache", "stages", "executor")
 """What changes no number; nor do measures of time."""
+
+Check = Callable[[dict[str, Any]], object]
+"""Refuses what was built, by its keys, with an LcmError; it may change what is there."""
 
 
 def class_of(group: str, choice: str) -> type:
@@ -58,18 +61,31 @@ def build(config: DictConfig, key: str) -> Any:
             raise LcmError(_refused(error, found.group(1) if found else key, config)) from error
 
 
-def build_all(config: DictConfig, keys: Sequence[str]) -> dict[str, Any]:
+def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[str, Any]:
     """Several objects, by their keys.
 
+    Args:
+        config: composed.
+        keys: of what is built.
+        checks: of what was built; where something was not, a check that looks for it is passed over.
     Raises:
         LcmError: naming what each of them refuses.
     """
-    built, refused = {}, []
+    built: dict[str, Any] = {}
+    refused: list[LcmError] = []
     for key in keys:
         try:
             built[key] = build(config, key)
         except LcmError as error:
             refused.append(error)
+    for check in checks:
+        try:
+            check(built)
+        except LcmError as error:
+            refused.append(error)
+        except KeyError:
+            if not refused:
+                raise
     if refused:
         told = dict.fromkeys(str(error) for error in refused)
         raise LcmError("; ".join(told)) from refused[0]

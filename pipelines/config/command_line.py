@@ -14,7 +14,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.errors import LcmError
 from pipelines.config.arguments import CommandArguments, told_apart
-from pipelines.config.composition import composed_whole, explained, parsed, quoted, without_hydra
+from pipelines.config.composition import (
+    CompositionError,
+    composed_whole,
+    explained,
+    parsed,
+    quoted,
+    without_hydra,
+)
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
 from pipelines.config.short_form import written_out
@@ -71,8 +78,15 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
         raise LcmError(f"`lcm {pipeline}` makes one run at a time: leave -m out")
     if asked.is_multirun or asked.look is not None:
         return asked
-    with explained(asked.overrides, pipeline):
+    try:
         whole = composed_whole(asked.overrides, pipeline)
+    except CompositionError as error:
+        if not error.others:
+            raise
+        from pipelines.config.refusal import with_other_reasons  # it builds, and so imports what is heavy
+
+        raise with_other_reasons(error, pipeline) from error
+    with explained(asked.overrides, pipeline):
         if sweep := whole.hydra.runtime.choices.get("sweep"):
             raise LcmError(f"sweep={sweep} asks for many runs: `lcm evaluate -m sweep={sweep}` makes them")
         folder = Path(whole.hydra.run.dir)
@@ -204,8 +218,11 @@ def presets(asked: Command) -> list[str]:
 def multirun(asked: Command) -> Multirun:
     """Work out the points of a command: every combination of the values of its overrides, the last varying fastest."""
     shared = presets(asked)
-    with explained(shared, asked.pipeline):
+    try:
         hydra = composed_whole(shared, asked.pipeline).hydra
+    except CompositionError as error:  # each point tells why, and what else is wrong with it
+        hydra = composed_whole(error.others, asked.pipeline).hydra
+    with explained(shared, asked.pipeline):
         swept = [f"{key}={values}" for key, values in (hydra.sweeper.get("params") or {}).items()]
         read = parsed([*swept, *asked.overrides])
     for override in read:

@@ -3,7 +3,7 @@
 import json
 import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -18,23 +18,81 @@ from pipelines.config import explanation
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups
 from pipelines.config.explanation import CONFIGURATION_ERRORS
 
-_PRESETS = ("system", "experiment", "sweep")
+_PRESETS = frozenset({"system", "experiment", "sweep"})
 """Groups of which nothing need be chosen."""
 _SPECIAL, _MARKED = re.compile(r"""([\\()\[\]{}:=,\s"'])"""), r"\\\1"
+
+
+class CompositionError(LcmError):
+    """Overrides that cannot be composed: the text has a reason for each of them."""
+
+    def __init__(self, reasons: Sequence[str], others: Sequence[str], groups: Collection[str]) -> None:
+        super().__init__("; ".join(dict.fromkeys(reasons)))
+        self.others = tuple(others)
+        """The overrides that can be composed."""
+        self.groups = frozenset(groups)
+        """Of which no choice is known: what is said of their settings is said of another choice."""
 
 
 def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
     """Compose the configuration of a pipeline.
 
     Raises:
-        LcmError: naming the key, the value and the remedy.
+        CompositionError: naming every key that is wrong, its value and the remedy.
     """
-    with explained(overrides, pipeline):
-        return without_hydra(composed_whole(overrides, pipeline))
+    return without_hydra(composed_whole(overrides, pipeline))
 
 
 def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
-    """Compose, Hydra's own settings included, below `hydra`.
+    """As `composed`, Hydra's own settings included, below `hydra`."""
+    try:
+        return _composed_plainly(overrides, pipeline)
+    except (*CONFIGURATION_ERRORS, LcmError) as error:
+        raise _all_refused(overrides, pipeline, error) from error
+
+
+def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> CompositionError:
+    """Each override is composed on top of those that could be, choices before settings, for they decide which there
+    are; settings of a group whose choice is refused, or that a refused preset may choose of, are passed over."""
+    cache, others, groups_refused, reasons = CompositionCache(pipeline), list[str](), set[str](), dict[str, str]()
+    if len(overrides) > 1:
+        for override in sorted(overrides, key=lambda one: not _is_choosing(one)):
+            group = _group(override)
+            if not _is_choosing(override) and group in groups_refused:
+                continue
+            asked = [*others, override]
+            try:
+                cache.laid_over(asked) or _composed_plainly(asked, pipeline)
+                others = asked
+            except (*CONFIGURATION_ERRORS, LcmError) as error:
+                reasons[override] = _reason(error, asked, pipeline)
+                if _is_choosing(override):
+                    groups_refused |= groups().keys() if group in _PRESETS else {group}
+    told = [reasons[override] for override in overrides if override in reasons]
+    return CompositionError(told or [_reason(first, overrides, pipeline)], others, groups_refused)
+
+
+def _reason(error: Exception, overrides: Sequence[str], pipeline: str) -> str:
+    try:
+        with explained(overrides, pipeline):
+            raise error
+    except LcmError as told:
+        return str(told)
+
+
+def _group(override: str) -> str:
+    """The group that an override chooses of, or whose choice it sets something in."""
+    return re.split(r"[.=@]", override.lstrip("+~"), maxsplit=1)[0]
+
+
+def _is_choosing(override: str) -> bool:
+    """Whether it decides which settings there are."""
+    key = override.lstrip("+~").partition("=")[0].partition("@")[0]
+    return key in groups() or key.startswith("hydra")
+
+
+def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
+    """Compose, Hydra's own settings included.
 
     Raises:
         HydraException or OmegaConfBaseException: as Hydra has it.
@@ -128,9 +186,9 @@ class CompositionCache:
 
     def composed(self, overrides: Sequence[str]) -> DictConfig:
         """Raises as `composed`, the module's own."""
-        return self._laid_over(overrides) or composed(overrides, self._pipeline)
+        return self.laid_over(overrides) or composed(overrides, self._pipeline)
 
-    def _laid_over(self, overrides: Sequence[str]) -> DictConfig | None:
+    def laid_over(self, overrides: Sequence[str]) -> DictConfig | None:
         """None where a configuration cannot be made this way."""
         try:
             read = [_parsed_once(override) for override in overrides]
@@ -149,7 +207,7 @@ class CompositionCache:
 
     def _choice(self, choosing: tuple[str, ...]) -> DictConfig:
         if choosing not in self._chosen:
-            whole = composed_whole(choosing, self._pipeline)
+            whole = _composed_plainly(choosing, self._pipeline)
             self._chosen[choosing] = pickle.dumps(without_hydra(whole))
         config: DictConfig = pickle.loads(self._chosen[choosing])  # noqa: S301  # our own; a quarter of a deep copy's time
         return config

@@ -1,7 +1,7 @@
 """A point: one composed configuration, run and kept. What evaluate, sweep, tune and regress have in common."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.dataset.rejudged import rejudged
+from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
@@ -28,17 +29,28 @@ READ = (*PARTS, "cache", "judgements")
 """Those, and what is read beside them: whatever else there is acts by what one of these refers to."""
 
 
-def parts_of(config: DictConfig) -> dict[str, Any]:
+def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict[str, Any]:
     """The components that a configuration describes, by the names of `PARTS`, and what `dataset_of` needs besides.
 
+    Args:
+        config: composed.
+        overrides: what was asked for, if that is to be refused where nothing takes it up.
     Raises:
-        LcmError: naming every setting that one of them refuses.
+        LcmError: naming every setting that one of them refuses, and all that cannot work together.
     """
-    building.flag(config, "cache")
-    parts = building.build_all(config, PARTS) | _judgements(config)
-    parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
-    refuse_unmeasured(parts["measures"])
-    return parts
+
+    def measures(parts: dict[str, Any]) -> None:
+        parts["measures"] = {name: measure for name, measure in parts["measures"].items() if measure is not None}
+        refuse_unmeasured(parts["measures"])
+
+    return _judgements(config) | building.build_all(
+        config,
+        PARTS,
+        measures,
+        lambda parts: refuse_timing(parts["executor"], parts["measures"]),
+        lambda _: None if overrides is None else building.refuse_unused(config, overrides),
+        lambda _: building.flag(config, "cache"),
+    )
 
 
 def evaluated(

@@ -11,7 +11,6 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
 from eval.sweep.origin import Origin, origin_of, point_name
@@ -22,9 +21,10 @@ from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
-from pipelines.config.composition import CompositionCache
+from pipelines.config.composition import CompositionCache, CompositionError
 from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
+from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress
@@ -122,10 +122,9 @@ def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, BuiltPoint]
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
             config = compositions.composed(overrides)
-            parts = parts_of(config)
-            refuse_timing(parts["executor"], parts["measures"])
-            building.refuse_unused(config, overrides)
-        except LcmError as error:
+            parts = parts_of(config, overrides)
+        except LcmError as refused:
+            error = with_other_reasons(refused) if isinstance(refused, CompositionError) else refused
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:

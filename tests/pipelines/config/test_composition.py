@@ -69,13 +69,13 @@ def test_a_point_cannot_change_another() -> None:
 
 def test_choices_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     composed: list[tuple[str, ...]] = []
-    real = composition.composed_whole
+    real = composition._composed_plainly
 
     def counted(overrides: tuple[str, ...], *rest: str, **more: bool) -> DictConfig:
         composed.append(tuple(overrides))
         return real(overrides, *rest, **more)
 
-    monkeypatch.setattr(composition, "composed_whole", counted)
+    monkeypatch.setattr(composition, "_composed_plainly", counted)
     compositions = CompositionCache()
     for weight in range(20):
         compositions.composed(["embedder=hashing", f"fusion.dense_weight={weight}", "hydra.sweep.dir=x"])

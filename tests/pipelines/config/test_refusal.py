@@ -1,0 +1,97 @@
+"""Everything that is wrong with a command line is told in one error, as far as it can be known."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+
+from lcm.errors import LcmError
+from pipelines.config.command_line import command, multirun, read
+from pipelines.config.composition import composed
+from pipelines.steps.point import parts_of
+from pipelines.steps.sweep import checked_points
+
+
+def refusal(*parts: Sequence[str]) -> str:
+    """As `lcm evaluate` tells it."""
+    overrides = list(chain(*parts))
+    with pytest.raises(LcmError) as refused:
+        if "-m" in overrides:
+            checked_points(multirun(command(overrides)).points)
+        else:
+            parts_of(read(overrides).config, overrides)
+    told = str(refused.value)
+    assert "\n" not in told
+    return told
+
+
+def missing(told: str, reasons: Sequence[str]) -> list[str]:
+    return [reason for reason in reasons if reason not in told]
+
+
+def test_unknown_choices_and_keys_and_values_and_idle_settings_are_told_together() -> None:
+    told = refusal(
+        ["fusion=recip", "means.resampels=3", "decay.foo=1", "means.confidence=7"],
+        ["source.dense_pool_size=x", "y==", "extraction=llm"],
+    )
+    assert not missing(
+        told,
+        [
+            "fusion=recip: no such choice; choose one of: hybrid_score",
+            "means.resampels: no such key; did you mean means.resamples?",
+            "decay.foo: no such key; the decay that is chosen has none. Choose another with decay=CHOICE",
+            "means.confidence must be in (0, 1), got 7",
+            "source.dense_pool_size must be a whole number, got 'x'",
+            "'y==' is not an override: write KEY=VALUE",
+            "extraction asks a language model and there is none: choose language_model=openai_compatible",
+        ],
+    ), told
+
+
+def test_what_cannot_work_together_is_told_beside_bad_values() -> None:
+    told = refusal(
+        ["fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0", "means.confidence=7"],
+        ["executor=local", "measures.latency.queries=3", "cache=maybe", "deduplication=model"],
+    )
+    assert not missing(
+        told,
+        [
+            "fusion.dense_weight and fusion.lexical_weight must not both be 0",
+            "means.confidence must be in (0, 1), got 7",
+            "measures.latency.queries=3: queries cannot be timed while workers share the machine",
+            "cache must be true or false, got 'maybe'",
+            "deduplication asks a language model and there is none",
+        ],
+    ), told
+
+
+def test_a_key_is_not_called_unknown_where_the_choice_that_may_have_it_is() -> None:
+    told = refusal(["fusion=recip", "fusion.k=3", "embedder=hashing"])
+    assert told.startswith("fusion=recip: no such choice;")
+    assert "fusion.k" not in told
+    told = refusal(["system=unifed", "fusion.k=3", "decay=weibul", "means.resampels=3", "means.resamples=0"])
+    assert "fusion.k" not in told
+    reasons = ["system=unifed: no", "decay=weibul: no", "means.resampels: no", "means.resamples must be >= 1, got 0"]
+    assert not missing(told, reasons), told
+
+
+def test_what_is_missed_for_want_of_a_refused_choice_is_not_told() -> None:
+    told = refusal(["extraction=llm", "language_model=openai", "means.confidence=7"])
+    assert told.startswith("language_model=openai: no such choice;")
+    assert "there is none" not in told
+    assert "means.confidence must be in (0, 1)" in told
+
+
+def test_every_point_of_a_multirun_tells_all_that_is_wrong_with_it() -> None:
+    told = refusal(["-m", "fusion=recip,weighted_sum", "means.resampels=3", "means.confidence=7"])
+    assert not missing(told, ["fusion=recip: no such choice", "means.resampels: no", "means.confidence must be"]), told
+    told = refusal(["-m", "fusion=recip", "means.confidence=.9,7"])
+    assert not missing(told, ["fusion=recip: no such choice", "means.confidence must be in (0, 1), got 7"]), told
+
+
+def test_one_wrong_override_among_many_is_told_alone() -> None:
+    overrides = ["system=unified", "fusion.dense_wieght=1", "means.seed=3", "measures.latency.queries=0"]
+    with pytest.raises(LcmError) as refused:
+        composed(overrides)
+    assert str(refused.value).startswith("fusion.dense_wieght: no such key; ")
+    assert "; " not in str(refused.value).partition("; ")[2]
