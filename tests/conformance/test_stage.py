@@ -43,7 +43,8 @@ def stage_nodes() -> dict[str, Any]:
             configs.append(config)
     nodes: dict[str, Any] = {}
     for config in configs:
-        whole = OmegaConf.create({key: building.resolved(config)[key] for key in ("ranking", "arms")})
+        settings = building.resolved(config)
+        whole = OmegaConf.create({key: settings[key] for key in ("ranking", "arms")})
         for node in stages_in(whole):
             nodes.setdefault(str(OmegaConf.to_container(node)), node)
     return nodes

@@ -47,8 +47,14 @@ def _parsed(yaml: str) -> dict[str, Any]:
 
 
 def plain(name: str) -> dict[str, Any]:
-    """A YAML as it is written."""
-    return OmegaConf.to_container(OmegaConf.load(conf_folder.conf_dir() / f"{name}.yaml"))
+    """A YAML as it is written; whoever gets it may change it."""
+    written: dict[str, Any] = pickle.loads(_read(name))
+    return written
+
+
+@cache
+def _read(name: str) -> bytes:
+    return pickle.dumps(OmegaConf.to_container(OmegaConf.load(conf_folder.conf_dir() / f"{name}.yaml")))
 
 
 def inherited(name: str) -> dict[str, Any]:
