@@ -1,0 +1,124 @@
+"""Fuzz readers: `python -m tests.fuzz TARGET ... [seconds=600] [found=FOLDER]`.
+
+Guided by coverage where atheris is installed (`pip install atheris`), by Hypothesis over changed seeds elsewhere.
+Each target has a process of its own; what a process found is kept in the folder, and tells how to run it again.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lcm.errors import LcmError
+
+MEMORY_MB, INPUT_SECONDS = 4096, 25
+"""What a single input may take."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Fuzz each target for as long, and print a row for each."""
+    settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    seconds, found = float(settings.get("seconds", 600)), Path(settings.get("found", "fuzzed"))
+    if "target" in settings:
+        return _fuzz(settings["target"], seconds, found)
+    from tests.fuzz.targets import TARGETS
+
+    asked = [argument for argument in arguments if "=" not in argument] or list(TARGETS)
+    print("| target | by | inputs | defects |\n|---|---|---:|---|")
+    by, worst = "atheris" if _is_guided() else "Hypothesis", 0
+    for name in asked:
+        folder = found.resolve() / name
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tests.fuzz", f"target={name}", f"seconds={seconds}", f"found={folder}"]
+        with (folder / "log.txt").open("w") as log:
+            code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        said = (folder / "log.txt").read_text(errors="replace")
+        ran = re.findall(r"(?:stat::number_of_executed_units:|inputs:)\s*(\d+)", said)
+        defects = sorted(path.name for path in folder.iterdir() if path.name.startswith(("crash-", "timeout-", "oom-")))
+        told = ", ".join(defects) or (f"ended with {code}" if code else "none")
+        print(f"| {name} | {by} | {ran[-1] if ran else '?'} | {told} |", flush=True)
+        worst = max(worst, code != 0)
+    return worst
+
+
+def _is_guided() -> bool:
+    return importlib.util.find_spec("atheris") is not None
+
+
+def _fuzz(name: str, seconds: float, found: Path) -> int:
+    if not _is_guided():
+        return _by_hypothesis(name, seconds, found)
+    import atheris
+
+    with atheris.instrument_imports(include=["lcm", "eval.questions", "pipelines.import_preset", "json"]):
+        from tests.fuzz.targets import TARGETS, seeds
+    target, place = TARGETS[name], Path(tempfile.mkdtemp())
+
+    def one(content: bytes) -> None:
+        try:
+            target(place, content)
+        except LcmError:
+            return
+
+    corpus = place / "corpus"
+    corpus.mkdir()
+    for number, seed in enumerate(seeds(name)):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    words = place / "words.txt"
+    words.write_text("".join(f'"{word}"\n' for word in ["null", *sorted(_words(list(seeds(name))))]))
+    limits = [f"-max_total_time={seconds:.0f}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={MEMORY_MB}"]
+    options = [f"-dict={words}", f"-artifact_prefix={found}/", "-print_final_stats=1", "-max_len=131072"]
+    atheris.Setup([sys.argv[0], *limits, *options, str(corpus)], one)
+    try:
+        atheris.Fuzz()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+def _words(seeds: Sequence[bytes]) -> set[str]:
+    """Names and short values of the seeds, for a fuzzer to put in."""
+    found = {word for seed in seeds for word in re.findall(rb'"([\w.:-]{2,24})"', seed)}
+    return {word.decode() for word in found}
+
+
+def _by_hypothesis(name: str, seconds: float, found: Path) -> int:
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    from tests.fuzz.changes import changed
+    from tests.fuzz.targets import TARGETS, seeds
+
+    place, until, ran = Path(tempfile.mkdtemp()), time.monotonic() + seconds, 0
+
+    @settings(
+        max_examples=1000,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(changed(list(seeds(name))))
+    def one(content: bytes) -> None:
+        nonlocal ran
+        ran += 1
+        try:
+            TARGETS[name](place, content)
+        except LcmError:
+            return
+        except Exception:
+            (found / f"crash-{ran}").write_bytes(content)
+            raise
+
+    while time.monotonic() < until:
+        one()
+    print(f"inputs: {ran}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
