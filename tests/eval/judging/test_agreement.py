@@ -28,6 +28,7 @@ def test_kappa_is_what_chance_leaves() -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
 def test_kappa_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     from sklearn.metrics import cohen_kappa_score  # not above: every worker would import it
+
     one, other = ({("q", str(i)): pair[side] for i, pair in enumerate(pairs)} for side in (0, 1))
     found = agreement(("ada", "bo"), one, other)
     assert found is not None

@@ -71,6 +71,7 @@ def test_a_crash_between_any_two_statements_leaves_the_state_before_or_after(
     assert at > 10
 
 
+@pytest.mark.full
 def test_a_crash_while_the_schema_is_made_leaves_a_whole_version_of_it() -> None:
     versions = [{}, {"sqlite_sequence": []}]
     for number in range(1, len(MIGRATIONS)):
@@ -115,6 +116,7 @@ def run_until_killed(path: Path, at: int, when: str, root: Path) -> subprocess.C
     return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.full
 def test_a_killed_process_leaves_the_state_before_or_after(tmp_path: Path, root: Path) -> None:
     finished = run_until_killed(tmp_path / "whole.db", 0, "before", root)
     statements = int(finished.stdout)
