@@ -1,7 +1,9 @@
-"""Files: written whole or not at all; and where derived ones are kept between runs."""
+"""Files: written whole or not at all; for whom; and where derived ones are kept between runs."""
 
 import os
+import re
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,22 +11,60 @@ from typing import BinaryIO
 
 import platformdirs
 
+from lcm.errors import LcmError
 from lcm.faults import naming
+
+_UMASK = "LCM_UMASK"
+_OWNER_ALONE = "077"
+_private = threading.Lock()
+_inside: list[int] = []
+"""The process's own umask, once for each `private` that is open."""
+
+
+def open_to(bits: int = 0o777) -> int:
+    """The bits of a mode that files and folders are made with: their owner's, unless `LCM_UMASK` says otherwise.
+
+    Raises:
+        LcmError: if that is no mask.
+    """
+    mask = os.environ.get(_UMASK) or _OWNER_ALONE
+    if not re.fullmatch("[0-7]{1,4}", mask):
+        raise LcmError(f"{_UMASK} must be an octal mask such as 022, got {mask!r}")
+    return bits & ~int(mask, 8)
+
+
+@contextmanager
+def private() -> Iterator[None]:
+    """Files and folders that are made inside, or in a function that this decorates, have the modes of `open_to`.
+
+    What SQLite puts beside a file later has the mode of the file. The mask is one of the whole process: what other
+    threads make meanwhile is private too.
+    """
+    with _private:
+        before = os.umask(0o777 & ~open_to())
+        _inside.append(_inside[0] if _inside else before)
+    try:
+        yield
+    finally:
+        with _private:
+            before = _inside.pop()
+            if not _inside:
+                os.umask(before)
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there.
-
-    Who may read it is up to the umask, as of any file that is opened for writing.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there."""
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with naming(path), made.open("xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+        with naming(path):
+            with private():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                opened = made.open("xb")
+            with opened as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
         made.replace(path)
     finally:
         made.unlink(missing_ok=True)

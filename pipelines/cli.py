@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from lcm.encoding import well_formed
+from lcm.files import private
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
+@private()
 def run(arguments: list[str]) -> int:
     """Run one pipeline; returns the exit code."""
     debug = "--debug" in arguments

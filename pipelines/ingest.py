@@ -15,6 +15,7 @@ format=package.module.Class names a reader of your own."""
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
 _MIB = 2**20
+_LARGE_BYTES = 4 * _MIB
+"""A file from which so much goes into a store at once that it is not first written to a log."""
 
 
 @dataclass(slots=True)
@@ -87,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     into, name, strict = _settings(command)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
-    written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm")]
+    written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
     ours = {path.resolve() for path in (listing, *written)}
     files = [file for file in recorded_files(paths, strict=strict) if file.path.resolve() not in ours]
     if not files:
@@ -159,7 +162,8 @@ def _to_store(
             if reader := _reader(one, name, readers):
                 try:
                     pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
-                    one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
+                    with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
+                        one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
                     one.refused = str(error)
     return taken

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from lcm.encoding import to_json
 from lcm.faults import naming
-from lcm.files import written_whole
+from lcm.files import private, written_whole
 
 
 class LedgerContent(NamedTuple):
@@ -36,6 +36,7 @@ class Ledger:
 
     path: Path
 
+    @private()
     def add(self, digest: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Put the rows of a source that was read to its end behind those that are there, and on disk."""
         lines = [to_json(row).encode() + b"\n" for row in rows]

@@ -18,10 +18,11 @@ from eval.experiment.run_folder import (
     write_json,
     write_summary,
 )
-from lcm.files import write_text
+from lcm.files import private, write_text
 from lcm.records.summary import LEVELS
 
 
+@private()
 def write_compaction_run(
     folder: Path,
     rows: pl.DataFrame,

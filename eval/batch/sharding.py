@@ -11,7 +11,7 @@ from eval.batch.settings import differences
 from eval.experiment.run_folder import config_hash
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.files import written_whole
+from lcm.files import private, written_whole
 from lcm.transcript.claude_code import beside
 from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
@@ -46,6 +46,7 @@ class Shard:
         return f"shard-{self.number:03}"
 
 
+@private()
 def shards_of(
     files: Sequence[RecordedFile], into: Path, number: int | None, settings: Mapping[str, Any], workers: int
 ) -> list[Shard]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from lcm.checks import check_range
 from lcm.derived import is_sealed_whole, read_derived, seal, write_derived
 from lcm.faults import DamagedError, told
-from lcm.files import cache_dir
+from lcm.files import cache_dir, private
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
@@ -102,7 +102,8 @@ class StageCache:
     def written_folder(self, stage: str, key: str) -> Iterator[Path]:
         """Give a folder whose files are kept at the end, all at once; an error in between keeps nothing."""
         path = self._path(stage, key)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with private():
+            path.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
         try:
             yield made

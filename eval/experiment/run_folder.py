@@ -22,7 +22,7 @@ from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
 from lcm.derived import checked, seal
 from lcm.errors import LcmError
-from lcm.files import write_text, written_whole
+from lcm.files import private, write_text, written_whole
 from lcm.records.document import ACTIONS
 
 SUMMARY = "summary.json"
@@ -62,6 +62,7 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+@private()
 def begin_run(folder: Path) -> None:
     """Make the folder of a run.
 
@@ -73,6 +74,7 @@ def begin_run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
+@private()
 def write_run(
     folder: Path,
     outcome: Outcome,

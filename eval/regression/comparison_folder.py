@@ -12,12 +12,13 @@ from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.side import Side
 from eval.tracking.entry import dataset_tags, metric_name
-from lcm.files import write_text
+from lcm.files import private, write_text
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
 _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
 
 
+@private()
 def write_comparison(
     folder: Path, comparison: Comparison, settings: Mapping[str, Any], config_text: str, now: datetime
 ) -> dict[str, Any]:

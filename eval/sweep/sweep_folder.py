@@ -13,7 +13,7 @@ from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
 from lcm.errors import LcmError
-from lcm.files import write_text
+from lcm.files import private, write_text
 
 _log = logging.getLogger(__name__)
 POINTS = "points.parquet"
@@ -23,6 +23,7 @@ _PLOTTED_FIRST = "recall@10"
 _LONGEST_TAG = 500
 
 
+@private()
 def write_sweep(
     folder: Path, results: Sequence[PointResult], measures: Sequence[str], wanted: Sequence[Sequence[str]]
 ) -> None:

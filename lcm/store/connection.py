@@ -2,16 +2,19 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
+from lcm.files import private
 from lcm.javascript import utf16_length
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""
+LOG_BYTES = 64 * 2**20
+"""What of the write-ahead log is left on disk once it has been taken into the file."""
 TEMPORARY = ""
 """The path of a temporary database."""
 TEMPORARY_KIB = 128 * 1024
@@ -81,6 +84,7 @@ class StoreCursor(sqlite3.Cursor):
         raise fault from error
 
 
+@private()
 def connect(path: Path | str) -> sqlite3.Connection:
     """Open or create the database; its folder is created too. An empty path is a temporary file that nobody else sees:
     in memory until it is large, and gone when it is closed.
@@ -105,6 +109,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
             _use_write_ahead_log(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         connection.create_function("length_utf16", 1, utf16_length, deterministic=True)
         # REPLACE then fires the delete triggers that keep the full-text tables in step.
         connection.execute("PRAGMA recursive_triggers = ON")
@@ -120,6 +125,27 @@ def spill(connection: sqlite3.Connection) -> None:
     """Let a temporary database leave memory when it is large; nobody needs it after a crash."""
     connection.execute(f"PRAGMA cache_size = -{TEMPORARY_KIB}")
     connection.execute("PRAGMA journal_mode = MEMORY")
+
+
+@contextmanager
+def without_log(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let long transactions write into the file itself.
+
+    The write-ahead log holds a transaction whole until it ends, however large; the rollback journal holds what the
+    pages were that it changes, and nothing of those that it adds. Where others have the file open, who may be reading,
+    the log stays; who opens it meanwhile waits for the transaction's end.
+    """
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        with suppress(sqlite3.OperationalError):  # somebody reads: whoever opens the file next switches it back
+            _use_write_ahead_log(connection)
 
 
 @contextmanager

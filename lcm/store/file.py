@@ -15,7 +15,8 @@ from filelock import FileLock
 
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
-from lcm.store.connection import TEMPORARY, connect, transaction
+from lcm.files import open_to, private
+from lcm.store.connection import TEMPORARY, connect, transaction, without_log
 from lcm.store.migrations import migrate
 
 _LOCKS = 64
@@ -61,6 +62,10 @@ class StoreFile:
         """Make several writes one: all of them happen, or none; one that fails inside undoes only itself."""
         return transaction(self._connection)
 
+    def bulk(self) -> AbstractContextManager[None]:
+        """Write much in few transactions, with no log beside the file that grows as it does."""
+        return nullcontext() if self._locks is None else without_log(self._connection)
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, and the connection for the functions of `lcm.store` that work inside it."""
@@ -97,7 +102,7 @@ class StoreFile:
         """
         store = cls(TEMPORARY)
         try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as original:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as original:
                 original.backup(store._connection)
         except sqlite3.Error as error:
             store.close()
@@ -105,6 +110,7 @@ class StoreFile:
         migrate(store._connection, datetime.now(UTC))
         return store
 
+    @private()
     def copy_to(self, path: Path) -> None:
         """Write all that is here into a new file.
 
@@ -130,9 +136,10 @@ class StoreFile:
         """
         if self._locks is None:
             return nullcontext()
-        self._locks.mkdir(exist_ok=True)
+        with private():
+            self._locks.mkdir(exist_ok=True)
         number = hashlib.sha256(conversation_id.encode("utf-8", "surrogatepass")).digest()[0] % _LOCKS
-        return FileLock(self._locks / f"{number}.lock")
+        return FileLock(self._locks / f"{number}.lock", mode=open_to(0o666))
 
     def written_elsewhere(self) -> int:
         """A number that changes whenever another connection has written to the file, and at no write of this one."""

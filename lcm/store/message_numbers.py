@@ -18,7 +18,7 @@ def message_ids_by_number(store: Path, numbers: Collection[int]) -> dict[int, st
         raise StoreError(f"there is no store {str(store)!r}; `lcm ingest ... into={store}` makes one")
     sought = "SELECT message_key FROM messages WHERE message_id = ?"
     try:
-        with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=rw", uri=True)) as connection:
             connection.execute("SELECT count(*) FROM schema_migrations")
             rows = {number: connection.execute(sought, (number,)).fetchone() for number in numbers}
     except (sqlite3.Error, OverflowError) as error:

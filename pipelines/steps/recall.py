@@ -134,7 +134,7 @@ def _require_store(path: Path) -> None:
     if not path.is_file():
         raise LcmError(f"there is no store {str(path)!r}; `lcm ingest ... into={path}` makes one")
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
             found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'").fetchone()
     except sqlite3.Error as error:
         raise LcmError(f"{str(path)!r} is no store of lcm: {error}") from error

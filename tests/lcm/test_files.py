@@ -1,28 +1,81 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, for their owner."""
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lcm.files import written_whole
+from lcm.errors import LcmError
+from lcm.files import private, written_whole
+from lcm.records.conversation import Message
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.support.workspaces import minute
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 
 
-@pytest.fixture
-def umask(request: pytest.FixtureRequest):
+@pytest.fixture(params=[0o022, 0o077, 0])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
-    os.umask(before)
+    assert os.umask(before) == request.param, "left as it was"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a umask is POSIX's")
-@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077], indirect=True)
-def test_the_umask_says_who_may_read_a_file(tmp_path: Path, umask: int) -> None:
+@POSIX
+@pytest.mark.parametrize(("named", "mode"), [(None, 0o600), ("022", 0o644), ("027", 0o640)])
+def test_what_is_made_is_its_owners_alone_unless_asked_otherwise(
+    tmp_path: Path, umask: int, named: str | None, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LCM_UMASK", raising=False)
+    if named is not None:
+        monkeypatch.setenv("LCM_UMASK", named)
     for content in (b"first", b"second"):
         with written_whole(tmp_path / "folder" / "file") as stream:
             stream.write(content)
         assert (tmp_path / "folder" / "file").read_bytes() == content
-        assert (tmp_path / "folder" / "file").stat().st_mode & 0o777 == 0o666 & ~umask
+    with Store(tmp_path / "stores" / "memory.db") as store:
+        store.append("talk", [Message("1", "user", "goat", "s", minute(1))], Utf16Units())
+        with store.serialised("talk"):
+            modes = modes_below(tmp_path)
+        store.copy_to(tmp_path / "stores" / "copy.db")
+    with CachedEmbedder(Hashing(dim=8), tmp_path / "vectors") as embedder:
+        embedder.embed(["goat"], "document")
+        modes |= modes_below(tmp_path)
+    assert {"file", "memory.db", "memory.db-wal", "memory.db-shm", "copy.db", "memory.db-locks"} <= modes.keys()
+    wrong = {name: oct(found) for name, found in modes.items() if found not in (mode, folder_mode(mode))}
+    assert not wrong
+
+
+@POSIX
+def test_threads_that_make_files_at_once_leave_the_mask_as_it_was(tmp_path: Path, umask: int) -> None:
+    def make(number: int) -> int:
+        with written_whole(tmp_path / str(number)) as stream:
+            stream.write(b"goat")
+        return (tmp_path / str(number)).stat().st_mode & 0o777
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(make, range(200))) == {0o600}
+
+
+def test_a_mask_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("rw", "-1", "888", "0o22", "77777"):
+        monkeypatch.setenv("LCM_UMASK", wrong)
+        with pytest.raises(LcmError, match="LCM_UMASK must be an octal mask such as 022, got"), private():
+            pass
+
+
+def modes_below(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+
+
+def folder_mode(mode: int) -> int:
+    """A folder may be entered by whom it can be listed."""
+    return mode | (mode & 0o444) >> 2
 
 
 def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _OURS = (
     "LCM_DATASETS_DIR",
     "LCM_GOLDEN_DIR",
     "LCM_TEST_SERVER",
+    "LCM_UMASK",
     *(limit.variable for limit in limits.ALL),
 )
 """Variables of this project, which are no setting of the plugin."""

@@ -15,6 +15,7 @@ import numpy as np
 from filelock import FileLock
 
 from lcm.errors import StoreError
+from lcm.files import private
 from lcm.protocols.models import Embedder, TextKind, Vectors
 
 _log = logging.getLogger(__name__)
@@ -148,6 +149,7 @@ class CachedEmbedder:
 
         self._run(write)
 
+    @private()
     def _run(self, work: Callable[[sqlite3.Connection], list[tuple[bytes, object]]]) -> list[tuple[bytes, object]]:
         with self._lock:
             try:

@@ -17,7 +17,7 @@ from typing import Literal
 from filelock import FileLock
 
 from lcm.errors import ModelError
-from lcm.files import cache_dir
+from lcm.files import cache_dir, open_to, private
 from lcm.retrieval.embedder.onnx import file_sha256
 
 Precision = Literal["int8", "fp32"]
@@ -63,6 +63,7 @@ def _whole(directory: Path) -> Path | None:
     return None
 
 
+@private()
 def export(source: Path, weights_sha256: str, precision: Precision, program: str | None = None) -> Path:
     """Convert the PyTorch model in `source`, or wait for the process that is at it; returns the directory.
 
@@ -94,7 +95,7 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
                 else:
                     _run_apart(program, source, making, precision)
                 _record(making, weights_sha256, precision)
-                making.chmod(0o755)  # mkdtemp's are private; a cache may be shared
+                making.chmod(open_to())  # mkdtemp's are private; a cache may be shared
                 if target.exists():
                     shutil.rmtree(target)
                 making.rename(target)
