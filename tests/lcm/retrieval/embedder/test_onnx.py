@@ -3,6 +3,7 @@
 import math
 import os
 import pickle
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hydra.utils import instantiate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from lcm.errors import ModelError
+from lcm.retrieval.embedder.matryoshka import truncate
 from lcm.retrieval.embedder.onnx import Onnx
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from pipelines.config.composition import composed
 
 BuildModel = Callable[..., Path]
 
@@ -257,3 +261,36 @@ def test_settings_that_the_model_cannot_meet_are_told(build_model: BuildModel) -
 def embedders(build_model: BuildModel) -> list[Onnx]:
     directory = str(build_model(positions=True))
     return [Onnx(directory, max_tokens=24, overlap_tokens=5, threads=threads) for threads in (1, 4)]
+
+
+def documented_commands() -> list[str]:
+    page = (Path(__file__).parents[4] / "docs" / "index_tiers.md").read_text().partition("## With a model that")[2]
+    lines = [line.removeprefix("    ") for line in page.splitlines() if line.startswith("    ")]
+    return "\n".join(lines).replace("\\\n", " ").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("command", "variable"), list(zip(documented_commands(), ("LCM_NOMIC_DIR", "LCM_MODEL_DIR"), strict=True))
+)
+def test_the_documented_commands_cut_the_vectors_of_a_model_to_unit_length(
+    command: str, variable: str, build_model: BuildModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = build_model(width=768)
+    (directory / "onnx").mkdir()
+    (directory / "model.onnx").rename(directory / "onnx" / "model.onnx")
+    said, *words = shlex.split(command)
+    assert said.startswith(f"{variable}=")
+    assert words[:2] == ["lcm", "evaluate"]
+    monkeypatch.setenv(variable, str(directory))
+    config = composed(words[2:])
+    embedder, tiers = (instantiate(config[group], _convert_="all") for group in ("embedder", "vector_index"))
+    assert embedder.dim == 768
+    texts = [f"letter {letter} of {number}" for number, letter in enumerate("abcdxyz")]
+    rows = embedder.embed(texts, "document")
+    index = tiers.build(768, incidents=Counter())
+    index.add(texts, rows)
+    assert index.widths == (*tiers.widths[:-1], 768)
+    for tier in index._lower.tiers:
+        cut = truncate(rows, tier.width)
+        np.testing.assert_allclose(np.linalg.norm(cut, axis=1), 1, atol=1e-6)
+        np.testing.assert_allclose(tier.rows, cut, atol=2**-12)

@@ -378,3 +378,20 @@ def test_hnswlib_products_of_coarse_rows_are_exact() -> None:
     labels, distances = graph.knn_query(rows[:20], 50)
     truth = rows[:20].astype(np.float64) @ rows.astype(np.float64).T
     assert np.array_equal(1 - distances.astype(np.float64), np.take_along_axis(truth, labels.astype(np.int64), axis=1))
+
+
+@pytest.mark.parametrize(("leading", "least", "most"), [(True, 0.97, 1.0), (False, 0.0, 0.5)])
+def test_narrow_widths_find_what_the_leading_numbers_mean(leading: bool, least: float, most: float) -> None:
+    """As of a Matryoshka model: nearly all that tells two vectors apart stands in the first numbers, or in the last."""
+    dim, width = 48, 16
+    vectors = np.random.default_rng(3).standard_normal((1550, dim)) * np.repeat([1.0, 0.1], [width, dim - width])
+    vectors = vectors[:, :: 1 if leading else -1]
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    always = HnswTiers((width, None), (-9.0,), candidates=30, tiers_from=0, flat_below=0, exact_below=0)
+    index = always.build(dim, incidents=Counter())
+    index.add([f"d{i}" for i in range(1500)], vectors[:1500])
+    found = index.answers(vectors[1500:], 10)
+    assert {(one.width, one.is_by_graph) for one in found} == {(width, True)}
+    truth = index.exact.search(vectors[1500:], 10)
+    recall = np.mean([len(set(one.ids).intersection(ids)) / 10 for one, (ids, _) in zip(found, truth, strict=True)])
+    assert least <= recall <= most
