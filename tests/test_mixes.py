@@ -9,6 +9,7 @@ from docs.experiments.random_mixes import (
     NEEDS,
     Mix,
     Runner,
+    became,
     choices,
     defaults,
     is_named,
@@ -32,6 +33,18 @@ SILENT = {
     89: "summarizer",  # the default's own choice, which nobody asked for, under compaction=none
 }
 """Mix -> its part that may be taken out, and neither the result nor a note of idle parts says so."""
+
+
+ALIKE: dict[str, str] = {
+    "token_estimator=code_points_up": "as utf16_units, where no text has a character that takes two of these",
+    "decay=weibull_fast": "no document is old enough to fall below its tier's floor, at whichever speed",
+    "decay=weibull_slow": "likewise",
+    "decay=exponential": "as authority, where every document is of one scope class",
+    "source=by_scope": "as hybrid, where pools hold every document and the fusion reads nothing but its cosine",
+    "source=dense": "likewise",
+    "assembly=lossless_claw": "as lossless, where nothing is folded",
+}
+"""Choice -> why it gives the same as that of a preset on the sample, though both act."""
 
 
 def built(numbers: Sequence[int]) -> tuple[list[str], list[str]]:
@@ -74,6 +87,21 @@ def test_a_part_that_is_taken_out_changes_the_result_or_is_told(first: int) -> N
     assert [(row.number, row.result.refusal) for row in rows if row.result.refusal] == []
     silent = {row.number: part for row in rows for part, outcome in row.parts.items() if outcome == "silent"}
     assert silent == {number: part for number, part in SILENT.items() if number % EVERY == first}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("system", choices()["system"])
+def test_another_choice_of_a_group_changes_a_preset_or_is_told(system: str) -> None:
+    """Of each group one choice; they take turns from one preset to the next."""
+    runner, base, turn = Runner(), {"system": system}, choices()["system"].index(system)
+    own, silent = defaults() | parts_of_mix(base), set()
+    for group in choices().keys() - {"system", "replay"}:  # how a dataset is played is no part of the memory
+        others = [choice for choice in choices()[group] if choice != own[group]]
+        choice = others[turn % len(others)] if others else own[group]
+        both = ({**base, group: choice}, base)
+        if others and all(became(runner, one, other, group) == "silent" for one, other in (both, both[::-1])):
+            silent.add(f"{group}={choice}")
+    assert silent <= ALIKE.keys()
 
 
 def test_every_choice_that_needs_nothing_is_mixed() -> None:

@@ -118,7 +118,7 @@ def parts_of_mix(mix: Mix) -> dict[str, str]:
         for entry in preset["defaults"]:
             if isinstance(entry, dict):
                 below |= {key.removeprefix("override /"): choice for key, choice in entry.items()}
-    return {**{"embedder": "hashing"}, **below, **{group: choice for group, choice in mix.items() if group != "system"}}
+    return {"embedder": "hashing", **below, **{group: choice for group, choice in mix.items() if group != "system"}}
 
 
 def overrides(mix: Mix) -> list[str]:
@@ -169,11 +169,11 @@ class Runner:
 
 
 def _digest(outcome: Outcome) -> str:
-    ours = [
-        frame.filter(arm=SYSTEM_ARM) if "arm" in frame.columns else frame for frame in (outcome.run, outcome.values)
-    ]
-    frames = [*ours, outcome.documents, outcome.decisions, outcome.means, *outcome.frames.values()]
-    return repr([frame.rows() for frame in frames])
+    """Of the system alone: a text index that it does not ask is asked by a control arm."""
+    found = outcome.documents.join(outcome.run.filter(arm=SYSTEM_ARM), on="document_id", how="semi")
+    frames = [outcome.run, outcome.values, outcome.means, found, outcome.decisions, *outcome.frames.values()]
+    ours = [frame.filter(arm=SYSTEM_ARM) if "arm" in frame.columns else frame for frame in frames]
+    return repr([frame.rows() for frame in ours])
 
 
 def is_named(part: str, notes: tuple[str, ...]) -> bool:
@@ -207,15 +207,14 @@ def looked_at(runner: Runner, number: int, mix: Mix, parts: int, seed: int) -> R
     removed = [] if result.refusal else [part for part in parts_of_mix(mix) if without(mix, part) is not None]
     found = {}
     for part in random.Random(f"{seed} {number}").sample(removed, min(parts, len(removed))):
-        found[part] = _became(runner, mix, part)
+        found[part] = became(runner, mix, without(mix, part) or mix, part)
     return Row(number, mix, result, found)
 
 
-def _became(runner: Runner, mix: Mix, part: str) -> str:
-    """What comes of a mix without one of its parts, in the first conversation in which it is not silent."""
+def became(runner: Runner, mix: Mix, other_mix: Mix, part: str) -> str:
+    """What a part of a mix does that another mix has not, in the first conversation in which it is not silent."""
     for workspace in WORKSPACES:
-        result = runner.run(overrides(mix), workspace)
-        other = runner.run(overrides(without(mix, part) or mix), workspace)
+        result, other = (runner.run(overrides(one), workspace) for one in (mix, other_mix))
         if other.refusal or other.given != result.given:
             return "acts"
         if is_named(part, result.notes):

@@ -14,9 +14,11 @@ from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
 from pipelines.config.unused import reached, take_out_idle_stages
 
+_ADDS_CANDIDATES = "this fusion weighs none of its scores: it adds candidates alone"
 _FOLDS_NOTHING = "compaction=none makes no summary"
 _OF_DOCUMENTS = {*DESCRIBED_BY, "scope_class", "asked_at"}
 _OF_BRANCH = {"dense": "cosine", "lexical": "bm25"}
+_ASKED_BY = {"dense": "vector_index", "lexical": "text_index"}
 
 
 def idle_note(config: DictConfig) -> str | None:
@@ -50,6 +52,7 @@ class _IdleParts:
         self.finds_summaries = not self.part("summary_documents").is_off
         ranked_by = getattr(self.part("ranking"), "stages", {})
         written = self.plain["ranking"].get("stages") or {}
+        self.asked = set(getattr(self.part("ranking"), "asks", INDEXES))
         self.stages = {name: stage for name, stage in ranked_by.items() if name in written and stage is not None}
 
     def each(self) -> Iterator[tuple[str, str]]:
@@ -74,7 +77,7 @@ class _IdleParts:
             yield "reinforcement", "neither fusion nor decay reads how often a document was used"
         if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
             yield "replay.per_turn", "compaction=none does nothing after a turn"
-        for index in sorted(self.chosen & set(INDEXES) - set(getattr(self.part("ranking"), "asks", INDEXES))):
+        for index in sorted(self.chosen & set(INDEXES) - self.asked):
             yield index, "this source does not ask it" + ("; a recovery may" if index == "vector_index" else "")
         if {"source", "fusion"} <= self.read:
             yield from self._of_retrieval()
@@ -116,10 +119,14 @@ class _IdleParts:
                 f"{len(missing)} of the {len(reads)} fusion.weights",
                 "no stage of this ranking makes their evidence, which counts 0; ranking=unified does",
             )
+        for name, raw in _OF_BRANCH.items():
+            scores = {raw, f"{name}_score", f"{name}_rank"}
+            if _ASKED_BY[name] in self.chosen & self.asked and raw in filled(source) and scores.isdisjoint(reads):
+                yield _ASKED_BY[name], _ADDS_CANDIDATES
         for name, branch in getattr(source, "branches", {}).items():
             is_weighed = getattr(fusion, "weighs_branches", False) or f"{name}_score" in reads
             if branch is not None and name not in _OF_BRANCH and not is_weighed:
-                yield f"source.branches.{name}", "this fusion weighs none of its scores: it adds candidates alone"
+                yield f"source.branches.{name}", _ADDS_CANDIDATES
 
     def _weights_without_branch(self, fills: Collection[str]) -> Iterator[tuple[str, str]]:
         """Weights that were set, of a branch that the source has not."""

@@ -18,6 +18,7 @@ NO_LIVE_SESSION = (
     "session (nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files)"
 )
 NO_TEXT_INDEX = "text_index (this source does not ask it)"
+CANDIDATES_ALONE = "text_index (this fusion weighs none of its scores: it adds candidates alone)"
 UNUSED = "reinforcement (neither fusion nor decay reads how often a document was used)"
 
 
@@ -118,3 +119,9 @@ def test_session_rules_that_only_live_sessions_ask_are_told() -> None:
 def test_authored_files_of_which_none_is_named_are_told(tmp_path: Path) -> None:
     assert told("authored=files") == "authored (authored.paths names no file)"
     assert told("authored=files", f"authored.paths=[{tmp_path}]") == ""
+
+
+def test_an_index_whose_scores_a_fusion_does_not_weigh_is_told() -> None:
+    assert told("fusion=two_pass", "text_index=bm25s") == CANDIDATES_ALONE
+    assert told("system=unified", "text_index=bm25s") == CANDIDATES_ALONE
+    assert told("text_index=bm25s") == ""
