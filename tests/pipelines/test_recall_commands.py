@@ -153,3 +153,29 @@ def test_whatever_id_a_command_prints_every_command_takes(lcm: Lcm, tmp_path: Pa
         assert "msg#2" in lcm("grep", "kettle.py", store, f"conversation={conversation}").stdout
         assert "LCM_SUMMARY" in lcm("describe", summary_id, store, f"conversation={conversation}").stdout
     assert "there is no conversation '7'" in lcm("grep", "x", store, "conversation=7").stderr
+
+
+def test_an_agent_is_told_nothing_of_others(lcm: Lcm, tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    with Store(path) as store:
+        made = {}
+        for who in ("ada", "bo"):
+            talk(store, f"agent:{who}:main", [f"zq{who} waters the garden", f"zq{who} waits"])
+            made[who] = fold(store, f"agent:{who}:main", 0, 2, f"zq{who} in the garden.")
+    asks = [
+        *((command, one) for command in ("describe", "expand") for one in (*made.values(), "msg#1", "msg#3")),
+        ("grep", "garden"), ("grep", "zq.*", "mode=regex"), ("grep", "garden", "conversation=2"),
+        ("grep", "garden", "conversation=agent:bo:main"), ("expand-query", "garden?", "query=garden"),
+        *(("expand-query", "garden?", f"ids={one}") for one in made.values()),
+    ]  # fmt: skip
+    answered = 0
+    for ask in asks:
+        finished = lcm(*ask, f"store={path}", "agent=ada")
+        assert "zqbo" not in finished.stdout + finished.stderr, ask
+        answered += "zqada" in finished.stdout
+        whole = lcm(*ask, f"store={path}", "agent=system")
+        assert "zqbo" in whole.stdout or made["bo"] not in ask
+    assert answered >= 6
+    for wrong in ("agent=", "agent= "):
+        finished = lcm("grep", "garden", f"store={path}", wrong)
+        assert finished.code == 2 and "must be an id" in finished.stderr

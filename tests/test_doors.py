@@ -1,0 +1,106 @@
+"""Whoever asks, by whatever door, is told nothing of others: over random workspaces of several agents."""
+
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import TOOLS, Recall
+from lcm.memory.memory import Memory
+from lcm.plugins.libravdb import memory_search
+from lcm.plugins.libravdb.memory_search import Bridge
+from tests.support.doors import Asker, Attempt, attempts, told
+from tests.support.scope_graphs import World, graphs, hosts, requests, world
+
+ANSWERS = {
+    "Memory.assemble", "Memory.batches", "Memory.context", "Memory.history", "Memory.rank", "Memory.recall",
+    "Memory.recalled", "Memory.search", "Memory.trace", "Bridge.search", "read_file", "Reader.describe",
+    "Reader.expand", "Reader.grep", "Reader.items", "Reader.messages", "Recall.expand_query", *TOOLS,
+}  # fmt: skip
+COMMANDS = {"describe", "expand", "expand_query", "grep"}
+NO_ANSWERS = {
+    "Memory.catch_up": "makes", "Memory.close": "ends", "Memory.compact": "makes", "Memory.copy_to": "writes",
+    "Memory.dream": "writes", "Memory.identity": "says who asks", "Memory.ingest": "writes",
+    "Memory.ingest_all": "writes",
+    "Memory.journal": "what hosts said of sessions", "Memory.note_lifecycle": "writes", "Memory.take_turn": "writes",
+    "Bridge.route": "names", "durable_namespace": "names", "Reader.bounds": "says what may be read",
+    "Recall.grant_access": "says who reads", "Recall.on": "says who reads",
+}  # fmt: skip
+"""What else can be called, and what it does."""
+
+
+def foreign(attempt: Attempt, found: World, text: str) -> list[str]:
+    """The words and ids in an answer that are of scopes which may not be read."""
+    own = set() if attempt.own_talk is None else {found.rules.conversation_scope(attempt.own_talk)}
+    allowed = {*attempt.scopes, *own}
+    secret = [word for word, scope in found.words.items() if scope not in allowed]
+    if attempt.user_id is not None:
+        secret += [word for word, user in found.dreamers.items() if user != attempt.user_id]
+    secret += [one for one, scope in found.ids.items() if scope not in allowed and one not in attempt.asked]
+    return [one for one in secret if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text)]
+
+
+def tried(graph: dict[str, Any], host: dict[str, Any], said: list[dict[str, Any]], seen: Counter[str]) -> Counter[str]:
+    """Try every door of a workspace: gives those that told foreign words, and counts in `seen` those that told own."""
+    leaks = Counter[str]()
+    seen["graphs"] += 1
+    with world(graph) as made:
+        asker = Asker(made, made.memory.identity(**host), said)
+        has_own = set[str]()
+        for attempt in attempts(asker):
+            text = told(attempt)
+            seen["tries"] += 1
+            if found := foreign(attempt, made, text):
+                leaks[f"{attempt.door}: {found[:3]} in {text[:300]}"] += 1
+            if any(word in text for word in made.words) or any(one in text for one in made.ids):
+                has_own.add(attempt.door)
+        seen.update(has_own)
+    return leaks
+
+
+def _no_foreign_word(examples: int, *, derandomize: bool = False) -> None:
+    seen = Counter[str]()
+
+    @settings(
+        max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None,
+        derandomize=derandomize,
+    )  # fmt: skip
+    @given(graph=graphs, host=hosts, said=st.lists(requests, min_size=2, max_size=4))
+    def check(graph: dict[str, Any], host: dict[str, Any], said: list[dict[str, Any]]) -> None:
+        assert not tried(graph, host, said, seen)
+
+    check()
+    assert seen["graphs"] >= examples
+    silent = [door for door in sorted(ANSWERS) if seen[door] < examples / 10]
+    assert not silent, f"told nothing at all: {silent} of {seen}"
+
+
+def test_no_door_tells_a_foreign_word() -> None:
+    _no_foreign_word(8, derandomize=True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(4))
+def test_no_door_tells_a_foreign_word_of_a_thousand_workspaces(part: int) -> None:
+    _no_foreign_word(250)
+
+
+def test_every_door_is_tried() -> None:
+    found = {
+        f"{owner.__name__}.{name}"
+        for owner in (Memory, Bridge, Reader, Recall)
+        for name, member in vars(owner).items()
+        if isinstance(member, FunctionType) and not name.startswith("_")
+    }
+    found |= {name for name, one in inspect.getmembers(memory_search, inspect.isfunction) if not name.startswith("_")
+              and one.__module__ == memory_search.__name__}  # fmt: skip
+    assert found | set(TOOLS) == ANSWERS | set(NO_ANSWERS)
+    commands = Path(__file__).parents[1].joinpath("pipelines").glob("*.py")
+    assert {one.stem for one in commands if "opened(command)" in one.read_text(encoding="utf-8")} == COMMANDS
