@@ -79,11 +79,11 @@ class Retention:
             budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
         )
         over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
-        return tuple(
-            f"{n} of {costs.filter(budget=budget).height} contexts cost more than the budget of {budget} tokens: so "
-            "does what they always show, as their fresh tail (assembly.fresh_tail_* or assembly.tail.*)"
-            for budget, n in over.iter_rows()
-        )
+        if over.is_empty():
+            return ()
+        told = ", ".join(f"{n} of {costs.filter(budget=budget).height} at {budget}" for budget, n in over.iter_rows())
+        note = f"contexts that cost more than the budget of tokens: {told}; so does what they always show, as their "
+        return (f"{note}fresh tail (assembly.fresh_tail_* or assembly.tail.*)",)
 
     def _conversation(
         self,

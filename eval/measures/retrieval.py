@@ -144,13 +144,15 @@ class Retrieval:
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        return self._unjudged(values) + tuple(
-            f"{small} of {len(haystacks)} workspaces hold no more than {k} {unit}: {measure} @{k} can take in all"
-            for place, (level, (unit, measure)) in enumerate(units.items())
-            if level in self.levels
-            for k in self._cutoffs()
-            if (small := sum(haystack[place] <= k for haystack in haystacks))
-        )
+        found = [*self._unjudged(values)]
+        for place, (level, (unit, measure)) in enumerate(units.items()):
+            counted = {k: sum(haystack[place] <= k for haystack in haystacks) for k in self._cutoffs()}
+            small = {k: n for k, n in counted.items() if n and level in self.levels}
+            if small:
+                told = ", ".join(f"{n} of {len(haystacks)} no more than {k}" for k, n in small.items())
+                at = ", ".join(f"@{k}" for k in small)
+                found.append(f"small workspaces, by their {unit}: {told}; {measure} {at} can take in all")
+        return tuple(found)
 
     def _level(
         self, level: Level, units: pl.DataFrame, qrels: pl.DataFrame, judged: pl.DataFrame

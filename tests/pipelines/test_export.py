@@ -187,9 +187,10 @@ def test_what_is_taken_over_as_another_value_is_told_and_no_key_is_shown(
         "embedding.apiKey: a key is never read",
         "llm.apiKey: *** has no value of language_model.model.api_key_env: a key is never read",
         "retrieval.candidatePoolSize: 50 is taken as 20 in source.dense_pool_size: the plugin's store gives no more",
+        'retrieval.rerank: "cross-encoder" is taken as reranker=none: without a key the plugin means',
     ):
         assert f"Not taken over as it stands: {told}" in out
-    assert out.count("Not taken over") == 3
+    assert out.count("Not taken over") == 4
     assert "k-1" not in out
     assert "sk-2" not in out
 

@@ -73,12 +73,23 @@ def _choose(
     stands = {path: _effective(rows[path], given) for path in told}
     for choice in known:
         if choice.settings and all(stands[path] == value for path, value in choice.settings.items()):
-            result.choices[group] = choice.name
+            result.choices[group] = _made(table, group, choice, given, result)
             return
     for path in sorted(told):
         if at(given, path) is not ABSENT:
             options = " or ".join(repr(choice.settings[path]) for choice in known if path in choice.settings)
             result.ignored[path] = f"no choice of {group} stands for it, as for {options}"
+
+
+def _made(table: Table, group: str, choice: Choice, given: Mapping[str, Any], result: ImportedSettings) -> str:
+    """The choice that a configuration really makes, being told to make another; tells where they differ."""
+    fallback = table.fallbacks.get(group)
+    if fallback is None or choice.name != fallback.choice or at(given, fallback.without) not in (ABSENT, ""):
+        return choice.name
+    for path, value in choice.settings.items():
+        shown = table.by_path[path].shown(value)
+        result.changed[path] = f"{shown} is taken as {group}={fallback.becomes}: {fallback.reason}"
+    return fallback.becomes
 
 
 def _effective(row: Row, given: Mapping[str, Any]) -> Any:

@@ -90,6 +90,18 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """What the plugin does where it is told to make a choice and lacks a setting that this needs."""
+
+    choice: str
+    without: str
+    """The setting, as the plugin names it."""
+    becomes: str
+    """The choice that it then is."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """The table of a plugin's settings, each with the keys of our configuration that it stands for."""
 
@@ -103,6 +115,8 @@ class Table:
     rows: tuple[Row, ...]
     choices: Mapping[str, Sequence[Choice]] = field(default_factory=dict)
     """Group -> the choices of it that the plugin can make."""
+    fallbacks: Mapping[str, Fallback] = field(default_factory=dict)
+    """Group -> what the plugin does where it cannot make one of them."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """A key of ours, or what it begins with -> why the plugin cannot be told of it."""
     absent: tuple[str, ...] = ()

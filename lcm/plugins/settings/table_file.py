@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lcm.plugins.settings.kinds import FLAG, SHARE, TEXT, TEXTS, number, one_of, whole
-from lcm.plugins.settings.table import ABSENT, Choice, Key, Row, Table, same
+from lcm.plugins.settings.table import ABSENT, Choice, Fallback, Key, Row, Table, same
 
 _SCHEMAS = {"flag": FLAG, "text": TEXT, "texts": TEXTS, "share": SHARE}
 _BOUNDED = re.compile(r"(number|whole)(?: from (\S+))?(?: to (\S+))?")
@@ -63,6 +63,7 @@ def read_table(
             group: tuple(Choice(name, settings) for name, settings in choices.items())
             for group, choices in found["choices"].items()
         },
+        fallbacks={group: Fallback(**told) for group, told in found.get("fallbacks", {}).items()},
         reasons=found["reasons"] | refused,
     )
 

@@ -87,9 +87,11 @@ def test_means_are_over_judged_queries() -> None:
 
 
 def test_a_cutoff_that_takes_in_everything_is_flagged() -> None:
-    assert run().flags == ("1 of 1 workspaces hold no more than 2 sessions: a session measure @2 can take in all",)
+    assert run().flags == (
+        "small workspaces, by their sessions: 1 of 1 no more than 2; a session measure @2 can take in all",
+    )
     deep = run(retrieval=Retrieval(names=["recall@8"], levels=["message"]))
-    assert deep.flags == ("1 of 1 workspaces hold no more than 8 documents: a measure @8 can take in all",)
+    assert deep.flags == ("small workspaces, by their documents: 1 of 1 no more than 8; a measure @8 can take in all",)
 
 
 def test_live_queries_are_timed_by_part() -> None:
@@ -209,7 +211,7 @@ def test_queries_without_any_answer_are_flagged() -> None:
 def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(choice: str) -> None:
     values = pl.DataFrame({"measure": ["context_tokens@10"] * 3, "value": [11.0, 10.0, 9.0]})
     (told,) = Retention().flags(values, pl.DataFrame(), dataset())
-    assert told.startswith("1 of 3 contexts cost more than the budget of 10 tokens")
+    assert told.startswith("contexts that cost more than the budget of tokens: 1 of 3 at 10; so")
     named = [pattern.removesuffix(".*") for pattern in re.findall(r"assembly\.([\w.*]+)", told)]
     keys = composition.composed(f"assembly={choice}".split()).assembly
     assert any(fnmatch(key, pattern) for key in keys for pattern in named)

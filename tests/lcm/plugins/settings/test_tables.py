@@ -117,7 +117,6 @@ def test_the_published_example_of_memory_lancedb_pro_is_valid() -> None:
 
 def test_what_is_read_is_told_apart_from_what_is_not() -> None:
     found = read(TABLES["lancedb_pro"], PUBLISHED)
-    assert found.choices["reranker"] == "remote"
     assert found.choices["admission"] == "none"
     assert found.ignored.keys() == {
         "autoRecall",
@@ -126,6 +125,29 @@ def test_what_is_read_is_told_apart_from_what_is_not() -> None:
         "embedding.model",
     }
     assert found.without_effect.keys() == {"tier.coreAccessThreshold", "tier.peripheralAgeDays"}
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "choice"),
+    [
+        ({}, "none"),
+        ({"rerank": "cross-encoder"}, "none"),
+        ({"rerankApiKey": ""}, "none"),
+        ({"rerankApiKey": "${JINA}"}, "remote"),
+        ({"rerank": "cross-encoder", "rerankApiKey": "sk-2"}, "remote"),
+    ],
+)
+def test_a_server_that_has_no_key_reranks_nothing(retrieval: dict[str, str], choice: str) -> None:
+    found = read(TABLES["lancedb_pro"], {**MINIMAL["lancedb_pro"], "retrieval": retrieval})
+    assert found.choices["reranker"] == choice
+    told = found.changed.get("retrieval.rerank", "")
+    assert told.startswith('"cross-encoder" is taken as reranker=none: without a key') is (choice == "none")
+
+
+@pytest.mark.parametrize("rerank", ["lightweight", "none"])
+def test_reranking_by_cosine_and_none_reorder_nothing(rerank: str) -> None:
+    found = read(TABLES["lancedb_pro"], {**MINIMAL["lancedb_pro"], "retrieval": {"rerank": rerank}})
+    assert found.choices.get("reranker", "none") == "none"
 
 
 def test_a_preset_of_admission_gives_what_is_not_given() -> None:
@@ -171,14 +193,16 @@ def test_a_pool_beyond_the_stores_is_the_stores() -> None:
 )
 def test_a_value_that_is_read_as_another_is_told(name: str, document: dict[str, Any], told: str) -> None:
     found = read(TABLES[name], {**MINIMAL[name], **document})
-    (why,) = [*found.ignored.values(), *found.changed.values()]
+    notes = {**found.ignored, **found.changed}
+    notes.pop("retrieval.rerank", None)  # no key is given for it
+    (why,) = notes.values()
     assert told in why
 
 
 def test_a_value_that_is_the_default_anyway_is_not_told_of() -> None:
     """`stage(True)` and no name of a model leave our keys as they are."""
     for name, document in (
-        ("lancedb_pro", {"retrieval": {"filterNoise": True}, "llm": {"apiKey": "${KEY}"}}),
+        ("lancedb_pro", {"retrieval": {"filterNoise": True, "rerank": "none"}, "llm": {"apiKey": "${KEY}"}}),
         ("lossless_claw", {"summaryModel": ""}),
         ("libravdb", {"topK": 8.0}),
     ):
