@@ -9,7 +9,8 @@ every allowed vector is faster then than asking the graph for an eighth of them 
 apart and cannot reach as many as were wanted.
 
 What is not allowed is passed through on the way and not counted among the candidates, so a filter costs time, not
-recall. hnswlib asks it of Python at every step: as fast as asking for more and throwing away, and never short.
+recall. hnswlib asks it of Python at every step, some hundred bytes looked up a query: as fast as asking for more and
+throwing away, and never short.
 
 hnswlib does not protect itself: adding while searching, or deleting twice, ends the process, and two threads
 building give another graph each time. Hence the lock, the check of ids, and the building by one thread.
