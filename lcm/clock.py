@@ -11,25 +11,29 @@ END_OF_CLOCKS = datetime(2100, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 100_000_000_000  # epoch numbers above this (1973 in ms, 5138 in s) are milliseconds
 
 
+class InstantError(ValueError):
+    """What should be an instant is none."""
+
+
 def parse_instant(value: str | float) -> datetime:
     """Read ISO 8601 text (UTC unless it names a zone) or epoch seconds or milliseconds.
 
     Raises:
-        ValueError: if the value is neither.
+        InstantError: if the value is neither.
     """
     if isinstance(value, bool):
-        raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}")
+        raise InstantError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}")
     if isinstance(value, int | float):
         try:
             seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
             return _to_milliseconds(datetime.fromtimestamp(seconds, UTC))
         except (OverflowError, OSError, ValueError) as err:
-            raise ValueError(f"epoch number {str(value)[:40]} is outside the years 1-9999") from err
+            raise InstantError(f"epoch number {str(value)[:40]} is outside the years 1-9999") from err
     try:
         instant = datetime.fromisoformat(value.strip())
         return _to_milliseconds(instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC))
     except (OverflowError, ValueError) as err:
-        raise ValueError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}") from err
+        raise InstantError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}") from err
 
 
 def format_instant(instant: datetime) -> str:

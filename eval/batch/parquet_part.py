@@ -7,12 +7,11 @@ from zlib import crc32
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from lcm.transcript.parquet import ParquetReader, json_value, recorded_row
+from lcm.transcript.parquet import READ, ParquetReader, json_value, recorded_row
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 _BATCH_ROWS, _BATCH_BYTES = 2000, 8 * 2**20
-_BUFFER_BYTES = 2**20
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
 
@@ -34,7 +33,7 @@ class ParquetPart:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         before = 0
         try:
-            with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:
+            with pq.ParquetFile(file.path, **READ) as table:
                 for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
                     ids = batch.column("conversation_id").to_pylist()
                     places = [place for place, conversation in enumerate(ids) if self._is_ours(conversation)]

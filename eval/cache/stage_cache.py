@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lcm.checks import check_range
 from lcm.derived import is_sealed_whole, read_derived, seal, write_derived
-from lcm.faults import DamagedError, told
+from lcm.faults import DamagedError
 from lcm.files import cache_dir, private
 
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class StageCache:
             write_derived(path, [key.encode(), content])
             self._grew(len(content))
         except OSError as error:
-            _tell_unkept(self.folder, str(told(error, path)))
+            _tell_unkept(self.folder, error.strerror)
 
     def read_folder(self, stage: str, key: str) -> Path | None:
         """The folder of files that was kept, every one as it was written, or None."""
@@ -112,7 +112,7 @@ class StageCache:
             try:
                 seal(made)
             except OSError as error:
-                _tell_unkept(self.folder, str(told(error, made)))
+                _tell_unkept(self.folder, error.strerror)
                 return
             # A folder that has files cannot be renamed onto: another process was first, with the same.
             with contextlib.suppress(OSError):
@@ -205,9 +205,9 @@ def _remove_damaged(path: Path) -> None:
 
 
 @cache
-def _tell_unkept(folder: Path, line: str) -> None:
+def _tell_unkept(folder: Path, reason: str | None) -> None:
     """Once for each reason: what cannot be kept is made again each time."""
-    _log.warning("results are not kept in %s: %s", folder, line)
+    _log.warning("results are not kept in %s: %s; they are made again each time until there is room", folder, reason)
 
 
 def _touch(path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Self
 
 from filelock import FileLock
 
+from lcm.clock import InstantError
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
 from lcm.files import open_to, private
@@ -21,6 +22,8 @@ from lcm.store.migrations import migrate
 
 _LOCKS = 64
 """Lock files of a store: conversations that share one wait for each other without need, but seldom."""
+_UNREADABLE = (json.JSONDecodeError, UnicodeError, InstantError)
+"""What reading a damaged row raises."""
 
 
 class StoreFile:
@@ -72,12 +75,13 @@ class StoreFile:
         try:
             with transaction(self._connection):
                 yield self._connection
-        except (json.JSONDecodeError, UnicodeError) as error:
+        except _UNREADABLE as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> StoreError:
         return StoreError(
-            f"the store {self._path} is damaged: a row holds no JSON ({error}); `lcm doctor {self._path}` tells which"
+            f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor {self._path}` "
+            "tells which"
         )
 
     @contextmanager
@@ -85,12 +89,12 @@ class StoreFile:
         """Lend the connection for several reads of one state; it must not be written through.
 
         Raises:
-            StoreError: if a row is not what was written: no JSON where there must be some.
+            StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
         """
         try:
             with transaction(self._connection, "DEFERRED"):
                 yield self._connection
-        except (json.JSONDecodeError, UnicodeError) as error:
+        except _UNREADABLE as error:
             raise self._damaged(error) from error
 
     @classmethod

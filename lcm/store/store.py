@@ -107,7 +107,8 @@ class Store(StoreFile):
 
     def events(self, conversation_id: str) -> list[Event]:
         """Read what was recorded beside a conversation's messages, in order."""
-        return read_events(self._connection, conversation_id)
+        with self.reading() as connection:
+            return read_events(connection, conversation_id)
 
     def conversations(self) -> pl.DataFrame:
         """Read `CONVERSATION_SCHEMA`, in the order of the first ingest."""
@@ -307,7 +308,8 @@ class Store(StoreFile):
         Raises:
             StoreError: if there is none of that id in the scopes that may be read (None = all).
         """
-        return read_document(self._connection, document_id, scopes)
+        with self.reading() as connection:
+            return read_document(connection, document_id, scopes)
 
     def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
         """Read the documents in whose place one came to stand, itself, and those that followed it, oldest first.
@@ -347,4 +349,5 @@ class Store(StoreFile):
 
     def decisions(self, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
-        return decision_frame(self._connection, scopes)
+        with self.reading() as connection:
+            return decision_frame(connection, scopes)

@@ -60,7 +60,8 @@ _MAGIC = b"PAR1"
 _REQUIRED = ("role", "content")
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
-_BUFFER_BYTES = 2**20
+READ: dict[str, Any] = {"buffer_size": 2**20, "pre_buffer": False, "page_checksum_verification": True}
+"""How a file is read: in pieces, each page as it was written where the file has checksums."""
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
@@ -111,7 +112,9 @@ def write_parquet(pieces: Iterable[Transcript], path: Path) -> FileTotals:
     rows = TranscriptRows(pieces)
     with (
         written_whole(path) as stream,
-        pq.ParquetWriter(stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING) as writer,
+        pq.ParquetWriter(
+            stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING, write_page_checksum=True
+        ) as writer,
     ):
         for row_group in _row_groups(iter(rows)):
             writer.write_table(row_group)
@@ -204,7 +207,7 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
     """Each row's number, from 1, and where it stands in which columns; what cannot be read is put aside."""
     number = 0
     try:
-        with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as table:
+        with pq.ParquetFile(file.path, **READ) as table:
             _require_columns(table.schema_arrow.names)
             for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
                 columns = dict(zip(batch.schema.names, batch.columns, strict=True))

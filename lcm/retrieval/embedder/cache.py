@@ -15,6 +15,7 @@ import numpy as np
 from filelock import FileLock
 
 from lcm.errors import StoreError
+from lcm.faults import told
 from lcm.files import private
 from lcm.protocols.models import Embedder, TextKind, Vectors
 
@@ -162,7 +163,7 @@ class CachedEmbedder:
                     return work(self._open())
             except (sqlite3.Error, OSError) as err:
                 self.close()
-                raise StoreError(f"the embedding cache {self.path} cannot be used: {err}") from err
+                raise StoreError(f"the embedding cache cannot be used: {told(err, self.path) or err}") from err
 
     def _open(self) -> sqlite3.Connection:
         # A connection must not be carried into a forked child.

@@ -1,0 +1,133 @@
+"""Damages: what may become of a file, and what is answered afterwards. As a program: the table of all of them."""
+
+import random
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.faults.written_files import KINDS, Kind, Said, ask, at, make, unknown_files
+
+SEED = 20260109
+_BITS = 3
+"""Flipped in one place each, in three copies."""
+
+
+def damages(content: bytes, older: bytes | None, rng: random.Random) -> Iterator[tuple[str, bytes | None]]:
+    """Name and content of what is left of a file; None = a folder stands in its place."""
+    yield "emptied", b""
+    for share in (25, 50, 75):
+        yield f"cut at {share} %", content[: len(content) * share // 100]
+    yield "without its last byte", content[:-1]
+    for number in range(_BITS if content else 0):
+        place = rng.randrange(len(content))
+        yield (
+            f"bit flipped, {number}",
+            content[:place] + bytes([content[place] ^ (1 << rng.randrange(8))]) + content[place + 1 :],
+        )
+    yield "first 16 bytes zeroed", b"\0" * min(16, len(content)) + content[16:]
+    yield "garbage", rng.randbytes(max(64, len(content)))
+    yield "not UTF-8", content[: len(content) // 2] + b"\xff\xfe\xfa" + content[len(content) // 2 :]
+    if older is not None and older != content:
+        yield "an older version", older
+    yield "a folder", None
+
+
+def files_of(kind: Kind, place: Path, most: int = 2) -> list[Path]:
+    found = [path for path in sorted(place.rglob("*")) if path.is_file()]
+    found = [path for path in found if re.fullmatch(kind.pattern, str(path.relative_to(place)))]
+    return found[:: max(1, len(found) // most)][:most]
+
+
+def older_of(path: Path, place: Path) -> bytes | None:
+    """Its content before the last talk came, or that of the same file of something else."""
+    name = path.relative_to(place)
+    for one in (place / f"{name}.older", place / "older" / name, place / str(name).replace("runs/base", "runs/other")):
+        if one != path and one.is_file():
+            return one.read_bytes()
+    return None
+
+
+def verdict(said: Said, path: Path, expected: Any, kind: Kind, damage: str) -> str:
+    """right, told, remade, or what must not be: raw, silent, unnamed."""
+    if said.is_raw:
+        return "RAW"
+    if said.error is not None:
+        names = (path.name, path.parent.name, path.name.partition(".")[0])
+        is_one_line = len([line for line in said.error.strip().splitlines() if not line.startswith("lcm: note")]) <= 3
+        return "told" if any(name in said.error for name in names) and is_one_line else "UNNAMED"
+    if repr(said.answer) == repr(expected):
+        is_noted = re.search(r"damaged|made again|begun again|again|rebuil|derived|put aside|cannot", said.text)
+        return "remade, told" if is_noted else "right"
+    if kind.is_by_hand or (kind.is_dated and damage == "an older version") or "put aside" in said.text:
+        return "as it says"
+    return "SILENT"
+
+
+def tried(kind: Kind, place: Path, whole: Path, expected: Any, most: int = 2) -> Iterator[tuple[str, str, Said]]:
+    """Damage each file of a kind in every way, and ask: the damage, the verdict, and what was said."""
+    rng = random.Random(f"{SEED} {kind.name}")
+    for source in files_of(kind, whole, most):
+        for damage, left in damages(source.read_bytes(), older_of(source, whole), rng):
+            _restore(whole, place)
+            path = place / source.relative_to(whole)
+            if left is None:
+                path.unlink()
+                path.mkdir()
+                (path / "something").write_bytes(b"else")
+            else:
+                path.write_bytes(left)
+            with at(place):
+                said = ask(kind.door)  # type: ignore[arg-type]  # not None here
+            yield f"{source.relative_to(whole)}: {damage}", verdict(said, path, expected, kind, damage), said
+
+
+def answered(kind: Kind, place: Path, whole: Path) -> Any:
+    """The answer from undamaged files."""
+    _restore(whole, place)
+    with at(place):
+        said = ask(kind.door)  # type: ignore[arg-type]  # not None here
+    assert said.error is None, said.error
+    return said.answer
+
+
+def _restore(whole: Path, place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(whole, place, symlinks=True)
+
+
+def main(wanted: Callable[[Kind], bool]) -> None:
+    """Print a row for each kind, and every try that went wrong."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # in memory, for thousands of copies
+        place, whole = Path(folder) / "place", Path(folder) / "whole"
+        place.mkdir()
+        with at(place):
+            make(
+                place,
+                with_study=any(wanted(kind) for kind in KINDS if re.match("study|MLflow|run, receipt", kind.name)),
+            )
+        place.rename(whole)
+        print("of no kind:", unknown_files(whole))
+        total = Counter[str]()
+        for kind in KINDS:
+            if kind.door is None or not wanted(kind):
+                continue
+            counts, wrong = Counter[str](), defaultdict[str, list[str]](list)
+            for name, found, said in tried(kind, place, whole, answered(kind, place, whole), 1):
+                counts[found] += 1
+                if found.isupper():
+                    wrong[found].append(f"{name}: {said.error or said.text}".strip()[:400])
+            total += counts
+            print(f"| {kind.name} | {counts.total()} | {dict(counts)} |", flush=True)
+            for found, tries in wrong.items():
+                for one in tries:
+                    print(f"    {found}: {one!r}", flush=True)
+        print(f"| all | {total.total()} | {dict(total)} |")
+
+
+if __name__ == "__main__":
+    main(lambda kind: bool(re.match("|".join(sys.argv[1:]), kind.name)))

@@ -1,0 +1,148 @@
+"""Long commands on disks that are too small, read-only, or of too many files: as a program, in a namespace of its own.
+
+`unshare -rm python -m tests.faults.full_disk FOLDER TRIES` mounts a disk in memory for each try, runs a command on it
+until that ends, makes room, runs it again, and prints a line of JSON: the command, both exit codes, what was said, and
+whether the answer is that of an undisturbed run.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import logging
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lcm.store.store import Store
+from tests.faults.written_files import (
+    COMPACT,
+    EVALUATE,
+    SWEEP,
+    at,
+    compacted,
+    lcm,
+    numbers,
+    swept,
+    write_talks,
+)
+
+SEED = 20260110
+_ROOM_KIB = 256 * 1024
+_LEAST_KIB = 64
+RUN = (*EVALUATE, "hydra.run.dir=runs/base")
+
+
+def said_of_store() -> Any:
+    with Store("memory.db") as store:
+        return [(one.message_id, one.content) for one in store.messages()]
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
+    "ingest": (("ingest", "talks", "into=memory.db"), said_of_store),
+    "compact": (COMPACT, compacted),
+    "evaluate": (RUN, lambda: numbers("runs/base")),
+    "sweep": (SWEEP, swept),
+}
+
+
+def main(folder: Path, tries: int) -> None:
+    rng = random.Random(SEED)
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    write_talks(inputs)
+    with at(inputs), _quiet():
+        assert lcm("questions", "make", "talks", "into=questions.jsonl") == 0
+    shutil.rmtree(inputs / "cache", ignore_errors=True)
+    whole, needed = {}, {}
+    for name, (command, answer) in COMMANDS.items():
+        place = _mounted(folder / f"whole-{name}", inputs, _ROOM_KIB)
+        with at(place), _quiet():
+            assert lcm(*command) == 0
+            needed[name] = _used_kib(place)
+            whole[name] = repr(answer())
+        _unmounted(place)
+    for number in range(tries):
+        name = list(COMMANDS)[number % len(COMMANDS)]
+        size = rng.randrange(_LEAST_KIB, needed[name])
+        print(json.dumps(_tried(folder / str(number), inputs, name, whole[name], f"{size} KiB", size)), flush=True)
+    for name in COMMANDS:
+        print(json.dumps(_tried(folder / f"ro-{name}", inputs, name, whole[name], "read-only", None)), flush=True)
+        print(json.dumps(_tried(folder / f"few-{name}", inputs, name, whole[name], "few files", 0)), flush=True)
+
+
+def _tried(place: Path, inputs: Path, name: str, whole: str, how: str, size: int | None) -> dict[str, Any]:
+    """One try on a disk of a size in KiB; None = it is read-only, 0 = few files may be open."""
+    command, answer = COMMANDS[name]
+    _mounted(place, inputs, size or _ROOM_KIB)
+    if size is None:
+        _mount("-o", "remount,ro", str(place))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if size == 0:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_few_files(), limits[1]))
+    with at(place), _quiet() as said:
+        first = lcm(*command)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        text = said.getvalue()
+        _mount("-o", f"remount,rw,size={_ROOM_KIB}k", str(place))
+        second = lcm(*command)
+        if first == 0 and name == "evaluate":  # it is complete, and not run again
+            second = 0
+        found = repr(answer()) if second == 0 else None
+    _unmounted(place)
+    told = [line for line in text.splitlines() if line.startswith("lcm: ")]
+    return {
+        "command": name, "how": how, "first": first, "second": second, "is_equal": found == whole, "told": told[-3:],
+        "is_raw": "Traceback" in text or "a defect" in text, "again": said.getvalue()[len(text) :][-400:],
+    }  # fmt: skip
+
+
+def _few_files() -> int:
+    """A limit that leaves five descriptors."""
+    used = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
+    free = (number for number in range(max(used) + 10) if number not in used)
+    return 1 + list(itertools.islice(free, 5))[-1]
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """What is said, instead of being shown."""
+    said = io.StringIO()
+    told = logging.StreamHandler(said)
+    told.setFormatter(logging.Formatter("lcm: %(message)s"))
+    logging.getLogger().addHandler(told)
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            yield said
+    finally:
+        logging.getLogger().removeHandler(told)
+
+
+def _mounted(place: Path, inputs: Path, size_kib: int) -> Path:
+    place.mkdir()
+    held = sum(1 + path.stat().st_size // 4096 for path in inputs.rglob("*")) * 4 + 16
+    _mount("-t", "tmpfs", "-o", f"size={held + size_kib}k", "tmpfs", str(place))
+    shutil.copytree(inputs, place, dirs_exist_ok=True)
+    return place
+
+
+def _unmounted(place: Path) -> None:
+    subprocess.run(["umount", "-l", str(place)], check=True)  # where the system has it
+    place.rmdir()
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)  # likewise
+
+
+def _used_kib(place: Path) -> int:
+    return shutil.disk_usage(place).used // 1024
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

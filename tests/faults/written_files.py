@@ -1,0 +1,400 @@
+"""A place where every long command has been run once, and the list of all kinds of files that it holds then."""
+
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from eval.judging.judgement import Judgement
+from eval.judging.judgement_file import JudgementFile
+from lcm.language_model.recorded import Recorded
+from lcm.memory.memory import Memory
+from lcm.retrieval.embedder.cache import CachedEmbedder
+from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.vector_index.exact import Exact
+from lcm.retrieval.vector_index.hnsw import Hnsw
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from lcm.store.store import Store
+from lcm.transcript.reading import read_transcripts
+from tests.support.workspaces import system
+
+QUICK = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
+EVALUATE = ("evaluate", "talks", "questions.jsonl", *QUICK)
+SWEEP = ("evaluate", "-m", *EVALUATE[1:], "fusion.dense_weight=0.3,0.6", "hydra.sweep.dir=sweep")
+COMPACT = (
+    "compact", "talks", "into=out", "shards=1", "embedder=hashing", "tracking=none", "executor=none",
+    "compaction.fresh_tail_count=4",
+)  # fmt: skip
+TUNE = (
+    "tune", "study.name=first", "study.trials=2", "dataset=sample", "hydra.run.dir=study", *QUICK,
+    "measures.retention.budgets=[]", "space.fusion.choices=null", "space.fusion.floor_ratio=null",
+    "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
+)  # fmt: skip
+LOG = ("log", "runs/base", "tracking.uri=sqlite:///mlflow.db")
+ASKED = ("Where are the blue pens?", "What lies beside the lamp 49?")
+ASKED_AT = datetime(2026, 2, 1, tzinfo=UTC)
+INDEXES = {"memory": Exact(), "hnsw": Hnsw(), "tiers": HnswTiers(widths=(32, 64, None))}
+
+
+@dataclass
+class Said:
+    """What a door answered: its answer, or the error that it raised; and what it said beside."""
+
+    answer: Any
+    error: str | None
+    is_raw: bool
+    text: str
+
+
+def write_talks(place: Path, n: int = 3) -> None:
+    (place / "talks").mkdir(exist_ok=True)
+    colours = ("blue", "red", "green", "yellow")
+    for number in range(n):
+        lines = (
+            {
+                "role": "assistant" if i % 2 else "user",
+                "content": f"The pens number {number * 100 + i} lie in the {colours[i % 4]} drawer of room {number}, "
+                f"beside the lamp {i * 7}.",
+                "timestamp": f"2026-01-0{number + 1}T09:{i:02}:00Z",
+            }
+            for i in range(14)
+        )
+        (place / "talks" / f"talk{number}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def lcm(*arguments: str) -> int:
+    """`lcm` in this process, in the folder where it is."""
+    from pipelines import cli
+
+    return cli.run(list(arguments))
+
+
+def make(place: Path, *, with_study: bool = True) -> None:
+    """Run every long command in a folder."""
+    write_talks(place, 2)
+    for name, index in INDEXES.items():  # as they were before the last talk came
+        _fill(place / f"{name}.db", index)
+        (place / f"{name}.db").rename(place / f"{name}.db.older")
+    for old in place.glob("*.vectors*"):
+        old.unlink()
+    _run(*COMPACT)
+    for path in sorted((place / "out").rglob("*")):
+        if path.is_file():
+            older = place / "older" / path.relative_to(place)
+            older.parent.mkdir(parents=True, exist_ok=True)
+            older.write_bytes(path.read_bytes())
+    write_talks(place)
+    for name, index in INDEXES.items():
+        _fill(place / f"{name}.db", index)
+    with Store(place / "memory.db") as store, store.serialised("talk0"):
+        pass
+    embedded()
+    replied()
+    JudgementFile(place / "qrels").add(Judgement(f"q{i}", f"m{i}", i % 3, "bo") for i in range(6))
+    _run("questions", "make", "talks", "into=questions.jsonl")
+    _run(*EVALUATE, "hydra.run.dir=runs/base")
+    _run(*EVALUATE, "hydra.run.dir=runs/other", "fusion.dense_weight=0.2")
+    _run(*SWEEP)
+    _run(*COMPACT)
+    _run("regress", "runs/base", "runs/other", "into=comparison", "tracking=none")
+    _run("export", "runs/base", "to=preset", "name=base", "tracking=none")
+    _run("ingest", "talks", "into=messages.parquet")
+    if with_study:
+        _run(*TUNE)
+        _run(*LOG)
+
+
+def _run(*arguments: str) -> None:
+    code = lcm(*arguments)
+    assert code == 0, f"{arguments}: {code}"
+
+
+def _fill(path: Path, index: Any) -> None:
+    with Memory.open(system(vector_index=index), path) as memory:
+        for talk in sorted(Path("talks").iterdir()):
+            memory.ingest_all(list(read_transcripts(talk)))
+
+
+class _Answering:
+    """A model that answers by what it is asked."""
+
+    identity = {"name": "answering"}  # noqa: RUF012  # never changed
+
+    def reply(self, system: str, prompt: str, *_: object, **__: object) -> str:
+        return f"{system}: {prompt[::-1]}"
+
+
+def embedded() -> list[float]:
+    with CachedEmbedder(Hashing(), Path("cache/vectors")) as embedder:
+        return [float(np.square(row).argmax()) for row in embedder.embed([f"text {i}" for i in range(60)], "document")]
+
+
+def replied() -> list[str]:
+    model = Recorded(_Answering(), "cache/replies")
+    return [model.reply("again", f"say {i}") for i in range(2)]
+
+
+def searched(name: str) -> list[Any]:
+    """What a store answers to a search, and what was said in it."""
+    with Memory.open(system(vector_index=INDEXES[name]), f"{name}.db") as memory:
+        found = [memory.search(text, ASKED_AT).select("document_id", "text", "score").rows() for text in ASKED]
+        return [found, [(one.message_id, one.content) for one in memory.store.messages()]]
+
+
+def of_store() -> list[Any]:
+    found = searched("memory")
+    return [*found, lcm_or_raise("status", "store=memory.db"), lcm_or_raise("grep", "drawer", "store=memory.db")]
+
+
+class CommandError(Exception):
+    """`lcm` ended with an error."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def lcm_or_raise(*arguments: str, good: tuple[int, ...] = (0,)) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = lcm(*arguments)
+    if code not in good:
+        raise CommandError(code)
+    return out.getvalue()
+
+
+def evaluated(*without: str) -> Any:
+    """A run whose stages are found again, but for some."""
+    _remove("runs/again")
+    for stage in without:
+        shutil.rmtree(f"cache/stages/{stage}", ignore_errors=True)
+    lcm_or_raise(*EVALUATE, "hydra.run.dir=runs/again")
+    return numbers("runs/again")
+
+
+def numbers(folder: str) -> Any:
+    summary = json.loads((Path(folder) / "summary.json").read_text())
+    return {key: summary[key] for key in ("counts", "measures", "arms", "categories")}
+
+
+def compared() -> Any:
+    _remove("comparison2")
+    lcm_or_raise("regress", "runs/base", "runs/other", "into=comparison2", "tracking=none", good=(0, 1))
+    report = json.loads(Path("comparison2/report.json").read_text())
+    return {key: report[key] for key in ("verdict", "rows", "worse_queries")}
+
+
+def exported() -> Any:
+    _remove("preset2")
+    lcm_or_raise("export", "runs/base", "to=preset2", "name=base", "tracking=none")
+    return Path("preset2/system/base.yaml").read_text()
+
+
+def swept() -> Any:
+    lcm_or_raise(*SWEEP)
+    return [pl.read_parquet("sweep/points.parquet").rows(), [numbers(str(one.parent)) for one in _points()]]
+
+
+def _points() -> list[Path]:
+    return sorted(Path("sweep").glob("*/summary.json"))
+
+
+def compacted() -> Any:
+    lcm_or_raise(*COMPACT)
+    report = pl.read_parquet("out/report.parquet").drop("seconds").sort("conversation_id")
+    with Store("out/shard-000.db") as store:
+        found = [
+            (store.messages(name), sorted(one.content for one in store.summaries(name)))
+            for name in sorted(store.conversations()["conversation_id"])
+        ]
+    summary = json.loads(Path("out/run/summary.json").read_text())
+    return [repr(report.rows()), repr(found), summary["counts"], summary["measures"]]
+
+
+def tuned() -> Any:
+    lcm_or_raise(*TUNE)
+    return pl.read_parquet("study/study.parquet").drop("seconds").rows()
+
+
+def logged() -> Any:
+    lcm_or_raise(*LOG)
+
+
+def ingested() -> Any:
+    _remove("again.db")
+    lcm_or_raise("ingest", "messages.parquet", "into=again.db")
+    with Store("again.db") as store:
+        return [(one.message_id, one.content) for one in store.messages()]
+
+
+def asked() -> Any:
+    return lcm_or_raise("questions", "check", "questions.jsonl", "talks")
+
+
+def judged() -> Any:
+    return [repr(one) for one in JudgementFile(Path("qrels"))]
+
+
+def imported() -> Any:
+    return lcm_or_raise("import", "preset/lancedb_pro.json")
+
+
+def exported_again() -> Any:
+    _remove("preset2")
+    lcm_or_raise("export", "preset", "to=preset2", "name=base", "tracking=none")
+    return Path("preset2/system/base.yaml").read_text()
+
+
+def ranked() -> Any:
+    """A run that measures anew."""
+    return evaluated("measured")
+
+
+def replayed() -> Any:
+    """A run that finds nothing but its checkpoints."""
+    return evaluated("measured", "ranked", "pools", "values")
+
+
+def _remove(name: str) -> None:
+    for path in Path().glob(f"{name}*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file that is written."""
+
+    name: str
+    pattern: str
+    """Of its path, from the place."""
+    door: Callable[[], Any] | None
+    """What reads it; None where nothing does."""
+    is_by_hand: bool = False
+    """People write and change such files: what they say counts, so long as it can be read."""
+    is_dated: bool = False
+    """An older version of it is a whole file, of then: it is answered from."""
+
+
+KINDS = (
+    Kind("logs of SQLite while a file is open", r".*\.(db|sqlite)-(wal|shm)", None),
+    Kind("store", r"memory\.db", of_store, is_dated=True),
+    Kind("vectors, exact", r"memory\.db\.\w{16}\.vectors", lambda: searched("memory")),
+    Kind("vectors, hnsw", r"hnsw\.db\.\w{16}\.vectors", lambda: searched("hnsw")),
+    Kind("vectors, tiers", r"tiers\.db\.\w{16}\.vectors(\.\d+)?", lambda: searched("tiers")),
+    Kind("lock of a store", r"memory\.db-locks/.*", lambda: _locked()),
+    Kind("embedding cache", r"cache/vectors/\w+\.sqlite", embedded),
+    Kind("embedding cache of commands", r"cache/embeddings/.*", evaluated),
+    Kind("lock of the embedding cache", r"cache/vectors/\w+\.sqlite\.lock", embedded),
+    Kind("recorded reply", r"cache/replies/.*", replied),
+    Kind("stage cache, measures", r"cache/stages/measured/.*", evaluated),
+    Kind("stage cache, entry", r"cache/stages/(facts|values|ranked|pools)/.*", ranked),
+    Kind("stage cache, store of a checkpoint", r"cache/stages/checkpoints/.*\.db", replayed),
+    Kind("stage cache, vectors of a checkpoint", r"cache/stages/checkpoints/.*\.vectors", replayed),
+    Kind("stage cache, list of checkpoints", r"cache/stages/checkpoints/.*\.json", replayed),
+    Kind("stage cache, sums", r"cache/stages/checkpoints/.*/SHA256SUMS", replayed),
+    Kind("run, summary", r"runs/\w+/summary\.json", compared),
+    Kind("run, configuration", r"runs/\w+/config\.yaml", exported),
+    Kind("run, values", r"runs/\w+/per_query\.parquet", compared),
+    Kind("run, queries", r"runs/\w+/queries\.parquet", compared),
+    Kind("run, ranking", r"runs/\w+/run\.parquet", compared),
+    Kind("run, documents", r"runs/\w+/documents\.parquet", compared),
+    Kind("run, sums", r"runs/\w+/SHA256SUMS", compared),
+    Kind("run, receipt of tracking", r"runs/\w+/mlflow\.json", logged),
+    Kind("run, tables for people", r".*/(measures|decisions|compression|summary_\w+)\.parquet", None),
+    Kind("environment", r".*environment\.json", None),
+    Kind("sweep, summary of a point", r"sweep/\w+/summary\.json", swept),
+    Kind("sweep, values of a point", r"sweep/\w+/per_query\.parquet", swept),
+    Kind("sweep, origin of a point", r"sweep/\w+/point\.json", swept),
+    Kind("sweep, other files of a point", r"sweep/\w+/(config\.yaml|SHA256SUMS|(queries|run|documents)\..*)", swept),
+    Kind("sweep, table", r"sweep/(points|paired)\.parquet", swept),
+    Kind("sweep, summary", r"sweep/summary\.json", swept),
+    Kind("sweep, lock", r"sweep/sweep\.lock", swept),
+    Kind("sweep, page", r"sweep/sweep\.(md|png)", None),
+    Kind("batch, store", r"out/shard-000\.db", compacted, is_dated=True),
+    Kind("batch, ledger", r"out/shard-000\.jsonl", compacted),
+    Kind("batch, plan", r"out/plan\.json", compacted),
+    Kind("batch, report", r"out/report\.parquet", compacted),
+    Kind("batch, summary", r"out/run/summary\.json", compacted),
+    Kind("batch, other files of its run", r"out/run/(config\.yaml|report\.parquet)", compacted),
+    Kind("batch, locks", r"out/(\.lock|shard-000\.lock)", compacted),
+    Kind("study, database", r"study/study\.db", tuned, is_dated=True),
+    Kind("study, locks", r"study/(report\.lock|study\.db\.lock|workers/.*)", tuned),
+    Kind("study, summary of a trial", r"study/trials/\d+/summary\.json", tuned),
+    Kind("study, other files of a trial", r"study/trials/\d+/.*", tuned),
+    Kind("study, tables and pages", r"study/[\w.]+\.(parquet|yaml|md|png|json)", tuned),
+    Kind("MLflow, database", r"mlflow\.db", logged),
+    Kind("MLflow, files", r"(mlruns|mlartifacts)/.*|mlflow\.db\.lock|\.lcm_.*", None),
+    Kind("comparison", r"comparison/.*", None),
+    Kind("preset, of ours", r"preset/(system|experiment|dataset|measures)/.*", None, is_by_hand=True),
+    Kind("preset, of a plugin", r"preset/lancedb_pro\.json", imported, is_by_hand=True),
+    Kind("preset, of other plugins", r"preset/(libravdb|lossless_claw)\.(json|env)", None, is_by_hand=True),
+    Kind("preset, where it is from", r"preset/(config|provenance|summary)\.\w+", exported_again, is_by_hand=True),
+    Kind("messages as Parquet", r"messages\.parquet", ingested),
+    Kind("questions", r"questions\.jsonl", asked, is_by_hand=True),
+    Kind("judgements", r"qrels/judgements\.jsonl", judged, is_by_hand=True),
+)  # fmt: skip
+"""Every kind of file that we write. A kind that is missing here fails a test."""
+_NOT_OURS = re.compile(r"talks/.*|older/.*|.*\.older|hnsw\.db|tiers\.db")
+
+
+def _locked() -> bool:
+    with Store("memory.db") as store, store.serialised("talk0"):
+        return True
+
+
+def unknown_files(place: Path) -> list[str]:
+    """What lies in the place and is of no kind."""
+    found = (str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
+    return sorted(
+        name
+        for name in found
+        if not _NOT_OURS.fullmatch(name) and not any(re.fullmatch(kind.pattern, name) for kind in KINDS)
+    )
+
+
+@contextlib.contextmanager
+def at(place: Path) -> Iterator[None]:
+    """Work in a folder with a cache of its own."""
+    before, cache = Path.cwd(), os.environ.get("LCM_CACHE_DIR")
+    os.chdir(place)
+    os.environ["LCM_CACHE_DIR"] = str(place / "cache")
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.pop("LCM_CACHE_DIR")
+        if cache is not None:
+            os.environ["LCM_CACHE_DIR"] = cache
+
+
+def ask(door: Callable[[], Any]) -> Said:
+    """What a door answers, whatever it raises."""
+    from lcm.errors import LcmError
+
+    said = io.StringIO()
+    told = logging.StreamHandler(said)
+    logging.getLogger().addHandler(told)
+    answer, error, is_raw = None, None, False
+    try:
+        with contextlib.redirect_stderr(said):
+            answer = door()
+    except CommandError as ended:
+        error, is_raw = said.getvalue(), ended.code == 70
+    except (LcmError, OSError) as raised:
+        error = f"{raised}"
+        is_raw = isinstance(raised, OSError) and raised.filename is None
+    except Exception as raised:
+        error, is_raw = f"{type(raised).__name__}: {raised}", True
+    finally:
+        logging.getLogger().removeHandler(told)
+    return Said(answer, error, is_raw or "Traceback" in said.getvalue(), said.getvalue())
