@@ -75,12 +75,10 @@ def tried(kind: Kind, place: Path, whole: Path, expected: Any, most: int = 2) ->
         for damage, left in damages(source.read_bytes(), older_of(source, whole), rng):
             _restore(whole, place)
             path = place / source.relative_to(whole)
-            if left is None:
-                path.unlink()
-                path.mkdir()
-                (path / "something").write_bytes(b"else")
-            else:
-                path.write_bytes(left)
+            _damage(path, left)
+            for other in files_of(kind, place, sys.maxsize) if kind.is_together else ():
+                alike = dict(damages(other.read_bytes(), None, rng))
+                _damage(other, alike.get(damage, b"an older version"))
             with at(place):
                 said = ask(kind.door)  # type: ignore[arg-type]  # not None here
             yield f"{source.relative_to(whole)}: {damage}", verdict(said, path, expected, kind, damage), said
@@ -93,6 +91,15 @@ def answered(kind: Kind, place: Path, whole: Path) -> Any:
         said = ask(kind.door)  # type: ignore[arg-type]  # not None here
     assert said.error is None, said.error
     return said.answer
+
+
+def _damage(path: Path, left: bytes | None) -> None:
+    if left is None:
+        path.unlink()
+        path.mkdir()
+        (path / "something").write_bytes(b"else")
+    else:
+        path.write_bytes(left)
 
 
 def _restore(whole: Path, place: Path) -> None:

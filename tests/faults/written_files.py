@@ -281,6 +281,8 @@ class Kind:
     """What reads it; None where nothing does."""
     is_by_hand: bool = False
     """People write and change such files: what they say counts, so long as it can be read."""
+    is_together: bool = False
+    """Many have the same part: all are damaged at once, for any may be the one that is read."""
     is_dated: bool = False
     """An older version of it is a whole file, of then: it is answered from."""
 
@@ -296,12 +298,12 @@ KINDS = (
     Kind("embedding cache of commands", r"cache/embeddings/.*", evaluated),
     Kind("lock of the embedding cache", r"cache/vectors/\w+\.sqlite\.lock", embedded),
     Kind("recorded reply", r"cache/replies/.*", replied),
-    Kind("stage cache, measures", r"cache/stages/measured/.*", evaluated),
-    Kind("stage cache, entry", r"cache/stages/(facts|values|ranked|pools)/.*", ranked),
-    Kind("stage cache, store of a checkpoint", r"cache/stages/checkpoints/.*\.db", replayed),
-    Kind("stage cache, vectors of a checkpoint", r"cache/stages/checkpoints/.*\.vectors", replayed),
-    Kind("stage cache, list of checkpoints", r"cache/stages/checkpoints/.*\.json", replayed),
-    Kind("stage cache, sums", r"cache/stages/checkpoints/.*/SHA256SUMS", replayed),
+    Kind("stage cache, measures", r"cache/stages/measured/.*", evaluated, is_together=True),
+    Kind("stage cache, entry", r"cache/stages/(facts|values|ranked|pools)/.*", ranked, is_together=True),
+    Kind("stage cache, store of a checkpoint", r"cache/stages/checkpoints/.*\.db", replayed, is_together=True),
+    Kind("stage cache, vectors of a checkpoint", r"cache/stages/checkpoints/.*\.vectors", replayed, is_together=True),
+    Kind("stage cache, list of checkpoints", r"cache/stages/checkpoints/.*\.json", replayed, is_together=True),
+    Kind("stage cache, sums", r"cache/stages/checkpoints/.*/SHA256SUMS", replayed, is_together=True),
     Kind("run, summary", r"runs/\w+/summary\.json", compared),
     Kind("run, configuration", r"runs/\w+/config\.yaml", exported),
     Kind("run, values", r"runs/\w+/per_query\.parquet", compared),

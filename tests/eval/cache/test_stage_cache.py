@@ -1,5 +1,6 @@
 """What is kept is found again as it was, or not at all."""
 
+import errno
 import multiprocessing
 import os
 from pathlib import Path
@@ -50,6 +51,55 @@ def test_a_folder_is_kept_whole_or_not_at_all(cache: StageCache) -> None:
     assert (kept / "0.db").read_bytes() == CONTENT
     (kept / "0.db").write_bytes(CONTENT[1:])
     assert cache.read_folder("checkpoints", "k") is None
+
+
+def test_a_folder_whose_sums_are_damaged_or_that_holds_something_else_is_not_trusted(cache: StageCache) -> None:
+    wrong = []
+    for damage in ("emptied", "cut by a line", "flipped", "garbage", "not UTF-8", "a folder", "gone", "a file more"):
+        with cache.written_folder("checkpoints", "k") as folder:
+            for name in "ab":
+                (folder / name).write_bytes(CONTENT)
+        sums = cache.folder / "checkpoints" / "k" / "SHA256SUMS"
+        whole = sums.read_bytes()
+        sums.unlink()
+        match damage:
+            case "a folder":
+                sums.mkdir()
+            case "a file more":
+                sums.write_bytes(whole)
+                sums.with_name("c").write_bytes(CONTENT)
+            case "gone":
+                pass
+            case _:
+                cut = whole[: whole.index(b"\n") + 1]
+                flipped = bytes([whole[0] ^ 1]) + whole[1:]
+                contents = {"emptied": b"", "cut by a line": cut, "flipped": flipped, "garbage": b"garbage"}
+                sums.write_bytes(contents.get(damage, b"\xff\xfe\n"))
+        if cache.read_folder("checkpoints", "k") is not None or cache.entries():
+            wrong.append(damage)
+    assert not wrong
+
+
+def test_an_entry_in_the_place_of_another_is_not_trusted(cache: StageCache) -> None:
+    for key in ("k", "l"):
+        cache.write("pools", key, CONTENT + key.encode())
+    (cache.folder / "pools" / "k").replace(cache.folder / "pools" / "l")
+    assert cache.read("pools", "l") is None
+
+
+def test_a_disk_that_refuses_is_told_once_and_nothing_is_kept(
+    cache: StageCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    for key in "kl":
+        cache.write("pools", key, CONTENT)
+        with cache.written_folder("checkpoints", key) as folder:
+            (folder / "a").write_bytes(CONTENT)
+    assert caplog.text.count("No space left on device") == 1
+    assert [entry.path.name for entry in cache.entries()] == []
 
 
 def test_who_comes_second_keeps_what_the_first_has_made(cache: StageCache) -> None:

@@ -1,8 +1,10 @@
 """What goes in comes out; what is stored only grows."""
 
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
@@ -306,3 +308,39 @@ def test_two_processes_write_one_file_in_turns(tmp_path: Path, root: Path) -> No
         for name in ("one", "two"):
             assert store.messages(name) == list(talk(30, name).messages)
         assert is_sound(store._connection)
+
+
+@pytest.mark.parametrize("beside", ["memory.db-wal", "memory.db-locks", "memory.db.0123456789abcdef.vectors"])
+def test_an_emptied_store_is_no_new_one(tmp_path: Path, beside: str) -> None:
+    path = tmp_path / "memory.db"
+    path.touch()
+    Store(path).close()  # as a file that was just made is
+    path.write_bytes(b"")
+    (tmp_path / beside).write_bytes(b"something")
+    with pytest.raises(StoreError, match=rf"^the store [^\n]*memory\.db is empty, but [^\n]*{beside}; restore"):
+        Store(path)
+
+
+def test_a_damaged_store_is_told_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Store(path) as store:
+        store.ingest(talk(60), TOKENS)
+    whole = path.read_bytes()
+    wrong = []
+    for cut in range(1, 12):
+        path.write_bytes(whole[: len(whole) * cut // 12])
+        try:
+            with Store(path) as store:
+                store.messages()
+        except StoreError as error:
+            if str(path) not in str(error) or "damaged" not in str(error) or "\n" in str(error):
+                wrong.append((cut, str(error)))
+        else:
+            wrong.append((cut, "read"))
+    assert not wrong
+    path.write_bytes(whole)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE messages SET created_at = 'then' WHERE seq = 3")
+        connection.commit()
+    with Store(path) as store, pytest.raises(StoreError, match=r"memory\.db is damaged: a row .* `lcm doctor"):
+        store.messages()

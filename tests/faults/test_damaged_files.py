@@ -1,0 +1,41 @@
+"""Whatever becomes of a file that we wrote: the same answer, or one line that names it, and never another answer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.faults.damages import answered, tried
+from tests.faults.written_files import KINDS, Kind, at, make, unknown_files
+
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("damaged files")]
+_FILES_OF_A_KIND = 1
+
+
+@pytest.fixture(scope="module")
+def whole() -> Iterator[Path]:
+    """A folder in which every long command was run, in memory where there is one."""
+    memory = Path("/dev/shm")  # a folder of our own is made there
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        place = Path(folder) / "place"
+        place.mkdir()
+        with at(place):
+            make(place)
+        yield place.rename(Path(folder) / "whole")
+
+
+def test_every_file_that_is_written_is_of_a_kind_that_is_damaged_here(whole: Path) -> None:
+    assert unknown_files(whole) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.door is not None], ids=lambda kind: kind.name)
+def test_a_damaged_file_is_told_or_made_again(kind: Kind, whole: Path) -> None:
+    place = whole.with_name("place")
+    wrong, tries = [], 0
+    for name, verdict, said in tried(kind, place, whole, answered(kind, place, whole), _FILES_OF_A_KIND):
+        tries += 1
+        if verdict.isupper():
+            wrong.append(f"{verdict}: {name}: {said.error or said.text}")
+    assert not wrong
+    assert tries, "no such file was written"
