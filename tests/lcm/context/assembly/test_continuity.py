@@ -14,10 +14,11 @@ from lcm.context.assembly.tail_turns import entry_of
 from lcm.errors import LcmError
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
+from lcm.records.rules import VersionedRules
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
-from tests.lcm.context.assembly.recorded import NOW, assistant, call, result, summary, user
+from tests.lcm.context.assembly.recorded import NOW, assistant, call, message, result, summary, user
 from tests.lcm.context.assembly.remembered import node, recalled
 
 PLAIN = Continuity(Utf16Units(), tail=RecentTail(min_turns=2, budget_tokens=0, budget_fraction=None))
@@ -60,6 +61,18 @@ def test_everything_stands_in_its_section_once() -> None:
     assert Utf16Units().count([context.system_note])[0] <= context.tokens - sum(
         item.tokens for item in context.items if item.in_tail
     )
+
+
+@pytest.mark.parametrize(("rules", "shows_calls"), [("corrected", True), ("original", False), ("1.4.4", False)])
+def test_a_call_beside_words_stands_in_the_tail_by_the_corrected_rules(
+    rules: VersionedRules, shows_calls: bool
+) -> None:
+    blocks = [{"type": "text", "text": "I look it up"}, {"type": "toolCall", "id": "read-1", "name": "read"}]
+    said = message({"role": "assistant", "content": blocks}, "a1")
+    [context] = Continuity(Utf16Units(), rules=rules).assemble([user("where?", "u1"), said], [ContextRequest(1000)])
+    shown = context.items[-1].text
+    assert "I look it up" in shown
+    assert ("read-1" in shown) is shows_calls
 
 
 def test_the_original_shows_everything_twice() -> None:
