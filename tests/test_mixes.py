@@ -1,38 +1,44 @@
 """Random mixes of all groups: built or refused for every reason at once, and no part of them idle in silence."""
 
+import random
 from collections.abc import Sequence
 
 import pytest
 
+from docs.experiments.mixed_knobs import pairs, turned
 from docs.experiments.random_mixes import (
     APART,
     NEEDS,
     Mix,
     Runner,
+    asked,
     became,
     choices,
     defaults,
     is_named,
+    laid,
     looked_at,
     mixes,
     parts_of_mix,
+    removable,
+    written,
 )
 from lcm.errors import LcmError
-from pipelines.config import building, conf_folder
+from pipelines.config import building, composition, conf_folder
 from pipelines.config.idle import idle_note
 from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ
 from tests.support.composing import composed
+from tests.support.knobs.knob import Knob
 
 MIXES = mixes()
 EVERY = 20
-"""One mix of so many is built in the fast part; and so many tests share the runs."""
+"""One mix of so many is built in the fast part."""
 MOST_REFUSED = 0.05
-SILENT = {
-    57: "source",  # another note says it: no query is answered with a document, whichever source gives them
-    89: "summarizer",  # the default's own choice, which nobody asked for, under compaction=none
-}
-"""Mix -> its part that may be taken out, and neither the result nor a note of idle parts says so."""
+PAIRS = random.Random(0).sample([(number, part) for number, mix in enumerate(MIXES) for part in removable(mix)], 100)
+"""Mixes and a part of each that is taken out; a few of them in the fast part."""
+FAST = 3
+KNOBS_TURNED = 60
 
 
 ALIKE: dict[str, str] = {
@@ -79,14 +85,47 @@ def test_every_mix_is_built_and_what_nothing_reads_is_told() -> None:
     assert unsaid == []
 
 
+def wrong_without(pairs: Sequence[tuple[int, str]]) -> list[str]:
+    """The parts that may be taken out in silence, and those that are told to have no work and act."""
+    runner, found = Runner(), []
+    for number, part in pairs:
+        row = looked_at(runner, number, MIXES[number], [part], verified=1)
+        outcome = row.result.refusal or row.parts[part]
+        found += [] if outcome in ("acts", "noted", "default") else [f"{number} without {part}: {outcome}"]
+    return found
+
+
+def test_a_part_that_is_taken_out_changes_the_result_or_is_told() -> None:
+    assert wrong_without(PAIRS[:FAST]) == []
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("first", range(EVERY))
-def test_a_part_that_is_taken_out_changes_the_result_or_is_told(first: int) -> None:
+@pytest.mark.parametrize("first", range(FAST))
+def test_many_parts_that_are_taken_out_change_the_result_or_are_told(first: int) -> None:
+    assert wrong_without(PAIRS[FAST:][first::FAST]) == []
+
+
+def wrong_turned(pairs: Sequence[tuple[int, Knob]]) -> list[str]:
     runner = Runner()
-    rows = [looked_at(runner, number, MIXES[number], 1, 0) for number in range(first, len(MIXES), EVERY)]
-    assert [(row.number, row.result.refusal) for row in rows if row.result.refusal] == []
-    silent = {row.number: part for row in rows for part, outcome in row.parts.items() if outcome == "silent"}
-    assert silent == {number: part for number, part in SILENT.items() if number % EVERY == first}
+    found = [turned(runner, number, knob) for number, knob in pairs]
+    return [f"{one.knob}={one.value} in mix {one.number}" for one in found if one.outcome == "dead"]
+
+
+def test_a_knob_that_is_turned_in_a_mix_changes_the_result_or_is_told() -> None:
+    assert wrong_turned(pairs(2, seed=1)) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(FAST))
+def test_many_knobs_that_are_turned_in_mixes_change_the_result_or_are_told(first: int) -> None:
+    assert wrong_turned(pairs(KNOBS_TURNED)[first::FAST]) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_mix_is_laid_over_the_defaults_as_its_command_line_composes(number: int) -> None:
+    command_line = asked(MIXES[number])
+    assert building.as_written(laid(command_line)) == building.as_written(composition.composed(written(command_line)))
 
 
 @pytest.mark.full

@@ -198,6 +198,7 @@ class Experiment:
                 *flags_of_parts(
                     evaluator.system,
                     {*acted, *(["session"] if self._has_session_acted(results) else [])},
+                    pl.concat([one.ranked[SYSTEM_ARM] for one in results]) if len(dataset.queries) else None,
                     documents,
                     decisions,
                     contexts,

@@ -1,6 +1,6 @@
 """What a reader of an evaluation's numbers must know, a line each."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -8,6 +8,7 @@ from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from lcm.memory.system import System
 from lcm.records.summary import ContextReading
+from lcm.retrieval.source.candidates import OF_USE
 
 
 def flags_of_run(
@@ -55,6 +56,7 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
 def flags_of_parts(
     system: System,
     acted: Collection[str],
+    answers: pl.DataFrame | None,
     documents: pl.DataFrame,
     decisions: pl.DataFrame,
     contexts: Sequence[ContextReading] = (),
@@ -65,6 +67,7 @@ def flags_of_parts(
     Args:
         system: what was evaluated.
         acted: the slots of its ranking that changed an answer; `session`, where its rules changed what was taken in.
+        answers: rows of `RANKED_SCHEMA`; None where nothing was asked.
         documents: of every workspace.
         decisions: what became of every candidate that was judged.
         contexts: as of `flags_of_contexts`.
@@ -73,7 +76,17 @@ def flags_of_parts(
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
     if system.compaction.is_off or system.summary_documents.is_off:  # the configuration tells that it has no work
         slots = [slot for slot in slots if slot != "summary_expansion"]
-    idle = [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
+    idle = []
+    if answers is not None and answers["is_recovered"].all():
+        idle.append(
+            f"ranking, and with it {', '.join(_through(system, slots, answers))} (no answer holds what it found)"
+        )
+        slots = [slot for slot in slots if slot == "recovery"]
+    elif system.reinforcement.recalled:
+        readers = getattr(system.ranking, "readers", lambda _: [None])(OF_USE)
+        if readers and not any(reader in acted or reader not in slots for reader in readers):
+            idle.append("reinforcement (what reads how often a document was used changed no answer)")
+    idle += [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
     if contexts and not any(contexts_compacted(contexts).values()):
         through = ["summarizer", *([] if system.summary_documents.is_off else ["summary_documents"])]
         through += ["replay.per_turn"] if is_per_turn else []
@@ -89,6 +102,22 @@ def flags_of_parts(
     if system.session.idle_because is None and "session" not in acted:
         idle.append("session (no text is large, no conversation left out; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
+
+
+def _through(system: System, slots: Sequence[str], answers: pl.DataFrame) -> Iterator[str]:
+    """What works through the ranking alone: of what a recovery asks besides only where it found nothing either."""
+    stages: Mapping[str, object] = getattr(system.ranking, "stages", {})
+    decays = (getattr(stage, "recency", None) for stage in stages.values())
+    yield from ("source", "fusion", "text_index")
+    yield from dict.fromkeys(
+        [slot for slot in slots if slot != "recovery"] + ["decay" for one in decays if not getattr(one, "is_off", True)]
+    )
+    if system.reinforcement.recalled:
+        yield "reinforcement"
+    if answers.is_empty():
+        yield from ("vector_index", "embedder")
+        if not system.summary_documents.is_off:
+            yield "summary_documents"
 
 
 _CHANGED_NO_ANSWER = {

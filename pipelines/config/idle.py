@@ -17,6 +17,7 @@ from pipelines.config.unused import reached, take_out_idle_stages
 _ADDS_CANDIDATES = "this fusion weighs none of its scores: it adds candidates alone"
 _FOLDS_NOTHING = "compaction=none makes no summary"
 _OF_DOCUMENTS = {*DESCRIBED_BY, "scope_class", "asked_at"}
+_OF_WEIGHTS = {"lexical_score", "lexical_rank", "dense_score", "dense_rank"}
 _OF_BRANCH = {"dense": "cosine", "lexical": "bm25"}
 _ASKED_BY = {"dense": "vector_index", "lexical": "text_index"}
 
@@ -77,8 +78,12 @@ class _IdleParts:
             yield "reinforcement", "neither fusion nor decay reads how often a document was used"
         if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
             yield "replay.per_turn", "compaction=none does nothing after a turn"
+        recovers = not self.part("recovery").is_off
         for index in sorted(self.chosen & set(INDEXES) - self.asked):
-            yield index, "this source does not ask it" + ("; a recovery may" if index == "vector_index" else "")
+            if index == "vector_index" and recovers:
+                yield f"the source's {index}", "it does not ask it; a recovery may"
+            else:
+                yield index, "this source does not ask it"
         if {"source", "fusion"} <= self.read:
             yield from self._of_retrieval()
         yield from self._of_annotation()
@@ -113,7 +118,9 @@ class _IdleParts:
             if makes and makes.isdisjoint(reads):
                 yield f"ranking.stages.{name}", "this fusion reads no column that they make"
         if reads - _OF_DOCUMENTS == {"cosine"} and "cosine" not in filled(source):
-            yield "ranking, fusion, decay, reinforcement", "this source gives no cosine, and the fusion ranks by it"
+            yield "fusion by cosine", "this source gives none: it counts 0"
+        if reads <= _OF_WEIGHTS and set(filled(source)).isdisjoint(_OF_BRANCH.values()):
+            yield "weights of fusion", "this source gives no scores"
         if missing := reads & EVIDENCE_COLUMNS - made:
             yield (
                 f"{len(missing)} of the {len(reads)} fusion.weights",
@@ -121,8 +128,10 @@ class _IdleParts:
             )
         for name, raw in _OF_BRANCH.items():
             scores = {raw, f"{name}_score", f"{name}_rank"}
-            if _ASKED_BY[name] in self.chosen & self.asked and raw in filled(source) and scores.isdisjoint(reads):
-                yield _ASKED_BY[name], _ADDS_CANDIDATES
+            blended = {"lexical_score"} if any(hasattr(stage, "blend") for stage in self.stages.values()) else set()
+            is_asked = _ASKED_BY[name] in self.chosen & self.asked and raw in filled(source)
+            if is_asked and scores.isdisjoint(reads | blended):
+                yield f"scores of {_ASKED_BY[name]}", _ADDS_CANDIDATES
         for name, branch in getattr(source, "branches", {}).items():
             is_weighed = getattr(fusion, "weighs_branches", False) or f"{name}_score" in reads
             if branch is not None and name not in _OF_BRANCH and not is_weighed:

@@ -42,6 +42,8 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
                 f"{override} has no effect: {path[1]} stands in no order of this ranking; name it in an order, or "
                 "choose a ranking that runs it"
             )
+        if group == "ranking" and (because := _unused_path(plain["ranking"], path)):
+            yield f"{override} has no effect: {because}"
     summarizer = plain.get("summarizer") or {}
     if "${summarizer}" in text and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
         yield (
@@ -70,6 +72,16 @@ def _of_no_measure(plain: dict[str, Any]) -> Iterator[str]:
             f"measures.{name} is set and not chosen: add it to the choice, 'measures=[CHOICE,{name}]', or leave its "
             "settings out"
         )
+
+
+def _unused_path(ranking: dict[str, Any], path: Sequence[str]) -> str | None:
+    """Why a ranking of several paths and orders does not take the one that a setting of it is of."""
+    mode, order = ranking.get("mode"), ranking.get("order")
+    if mode and len(path) > 1 and path[0] in ("hybrid", "vector") and path[0] != mode:
+        return f"no query takes the path {path[0]} while ranking.mode={mode}"
+    if mode and path[1:2] == ["orders"] and path[2:3] not in ([], [order]):
+        return f"ranking.order={order} takes another order; set that, or ranking.order={path[2]}"
+    return None
 
 
 def unread(plain: dict[str, Any], overrides: Sequence[str], pipeline: str, roots: Collection[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Ranking: one source, then named stages in order, one frame for all queries."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -83,6 +83,10 @@ class Ranking:
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
         return [name for name, stage in self._steps() if name in SLOTS and not is_null(stage)]
+
+    def readers(self, columns: Collection[str]) -> list[str]:
+        """The names of the steps that read one of some columns, as far as they say so."""
+        return [name for name, step in self._steps() if not set(getattr(step, "reads", ())).isdisjoint(columns)]
 
     def trace(self, batch: Batch) -> pl.DataFrame:
         """Every step's outcome: rows step, stage, query_id, document_id, rank, score.

@@ -1,6 +1,6 @@
 """Paths: one map of stages, and for each kind of query its own source and order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
@@ -97,6 +97,10 @@ class RoutedRanking:
     def filled_slots(self) -> list[str]:
         """`Ranking.filled_slots` of the path of queries without a tag."""
         return self.ranking(self.mode).filled_slots()
+
+    def readers(self, columns: Collection[str]) -> list[str]:
+        """`Ranking.readers` of the path of queries without a tag."""
+        return self.ranking(self.mode).readers(columns)
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """`Ranking.rank`, each query by its own path."""

@@ -29,6 +29,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
 
+ANSWERS = pl.DataFrame({"is_recovered": [False]})
 SWEEP, LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
 
@@ -125,12 +126,12 @@ def test_session_rules_that_changed_nothing_of_what_was_taken_in_are_named() -> 
 
     assert named(large_file_threshold_tokens=25_000)
     with Memory.open(replace(system(), session=SessionRules(large_file_threshold_tokens=20))) as memory:
-        assert large_files(memory).item() == 0
+        assert large_files(memory, ()).item() == 0
         words = f'Read <file name="log.txt">{"a line " * 40}</file>'
         memory.take_turn("talk", [live_message({"role": "user", "content": words}, "talk", minute(0))])
-        assert large_files(memory).item() == 1
+        assert large_files(memory, ()).item() == 1
     nothing = outcome(NoCompaction(), Bulk())
-    assert flags_of_parts(memory.system, ["session"], nothing.documents, nothing.decisions) == ()
+    assert flags_of_parts(memory.system, ["session"], ANSWERS, nothing.documents, nothing.decisions) == ()
     assert named(ignore_patterns=["cron:*"])
     assert not named(ignore_patterns=["talk 4"])
     assert not named(), "the configuration tells that there are no rules to follow"
@@ -146,5 +147,16 @@ class Filled(Ranking):
 def test_an_expansion_that_can_find_no_summary_is_told_of_by_the_configuration_alone() -> None:
     filled = replace(system(), ranking=Filled(ranking().source))
     nothing = outcome(NoCompaction(), Bulk())
-    (idle,) = flags_of_parts(filled, (), nothing.documents, nothing.decisions)
+    (idle,) = flags_of_parts(filled, (), ANSWERS, nothing.documents, nothing.decisions)
     assert idle == "parts that found nothing to do: decay (no answer changed)"
+
+
+def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_found() -> None:
+    filled = replace(system(), ranking=Filled(ranking().source))
+    nothing = outcome(NoCompaction(), Bulk())
+    for answers, more in ((ANSWERS.clear(), ", vector_index, embedder"), (~ANSWERS.to_series(), "")):
+        (idle,) = flags_of_parts(filled, (), pl.DataFrame(answers), nothing.documents, nothing.decisions)
+        assert idle == (
+            f"parts that found nothing to do: ranking, and with it source, fusion, text_index, decay{more} "
+            "(no answer holds what it found)"
+        )

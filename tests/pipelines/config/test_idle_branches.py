@@ -8,8 +8,8 @@ from pipelines.config.idle import idle_note
 from tests.support.composing import composed
 
 UNWEIGHED = "source.branches.{} (this fusion weighs none of its scores: it adds candidates alone)"
-UNASKED = "vector_index (this source does not ask it; a recovery may)"
-NO_COSINE = "ranking, fusion, decay, reinforcement (this source gives no cosine, and the fusion ranks by it)"
+UNASKED = "vector_index (this source does not ask it)"
+NO_COSINE = "fusion by cosine (this source gives none: it counts 0)"
 NO_DENSE, NO_LEXICAL = "source.branches.dense=null", "source.branches.lexical=null"
 NO_SESSION, NO_SPEAKER = "source.branches.session=null", "source.branches.speaker=null"
 

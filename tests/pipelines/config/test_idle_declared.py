@@ -18,7 +18,7 @@ NO_LIVE_SESSION = (
     "session (nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files)"
 )
 NO_TEXT_INDEX = "text_index (this source does not ask it)"
-CANDIDATES_ALONE = "text_index (this fusion weighs none of its scores: it adds candidates alone)"
+CANDIDATES_ALONE = "scores of text_index (this fusion weighs none of its scores: it adds candidates alone)"
 UNUSED = "reinforcement (neither fusion nor decay reads how often a document was used)"
 
 
@@ -102,9 +102,7 @@ def test_a_text_index_that_a_source_does_not_ask_is_told() -> None:
 def test_a_source_from_outside_asks_what_it_says() -> None:
     config = composed(["text_index=bm25s", "vector_index=hnsw"])
     config.source = {"_target_": "theirs.Newest"}
-    assert idle_note(config) == (
-        f"parts without work here: {NO_TEXT_INDEX}; vector_index (this source does not ask it; a recovery may)"
-    )
+    assert idle_note(config) == ("parts without work here: text_index, vector_index (this source does not ask it)")
 
 
 def test_session_rules_that_only_live_sessions_ask_are_told() -> None:

@@ -95,3 +95,19 @@ def test_one_wrong_override_among_many_is_told_alone() -> None:
         composed(overrides)
     assert str(refused.value).startswith("fusion.dense_wieght: no such key; ")
     assert "; " not in str(refused.value).partition("; ")[2]
+
+
+def test_settings_of_a_path_or_an_order_that_no_query_takes_are_refused() -> None:
+    told = refusal(
+        ["ranking=lancedb_pro", "ranking.vector.source.pool_size=3", "ranking.hybrid.orders.code=[]"],
+        ["ranking.tag.source.pool_size=3", "ranking.hybrid.orders.description=[fusion,limit]"],
+    )
+    assert not missing(
+        told,
+        [
+            "ranking.vector.source.pool_size=3 has no effect: no query takes the path vector while ranking.mode=hybrid",
+            "ranking.hybrid.orders.code=[] has no effect: ranking.order=description takes another order",
+        ],
+    ), told
+    assert "tag" not in told
+    assert "orders.description=" not in told
