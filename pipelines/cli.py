@@ -88,7 +88,10 @@ def run(arguments: list[str]) -> int:
     if rest[:1] and rest[0] in _PARTS.get(name, ()):
         name, rest = f"{name}-{rest[0]}", rest[1:]
     try:
-        return _run(name, rest)
+        from pipelines.config.arguments import consented
+
+        with consented(rest) as asked:
+            return _run(name, asked)
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except Exception as error:

@@ -37,6 +37,7 @@ from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
+from pipelines.config.trust import component
 from pipelines.views.progress import progress
 from pipelines.views.terminal import console, fits, say, warn
 
@@ -143,7 +144,7 @@ def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
         raise LcmError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {FORMATS}")
     if "." not in name:
         return name, READERS
-    reader: TranscriptReader = building.component(name)()
+    reader: TranscriptReader = component(name)()
     return reader.name, (reader,)
 
 

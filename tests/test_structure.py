@@ -22,9 +22,7 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {
-        f"pipelines.config.{name}" for name in ("building", "command_line", "composition", "explanation", "launcher")
-    },
+    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "launcher")},
     "starlette": {"eval.judging.page"},
     "uvicorn": {"eval.judging.page"},
     "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.registry"},
@@ -33,8 +31,8 @@ HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 
 FLOORS = {
     "lcm": [
-        *("errors", "faults", "limits", "checks", "clock", "encoding", "javascript", "files", "derived", "records"),
-        *("protocols", "token_estimator"),
+        *("redaction", "errors", "faults", "limits", "consent", "checks", "clock", "encoding", "javascript", "files"),
+        *("derived", "records", "protocols", "token_estimator"),
         *("language_model", "transcript", "store", "writing", "retrieval", "compaction", "context", "memory"),
         "plugins",
     ],

@@ -10,6 +10,7 @@ from typing import Any
 
 from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
 from eval.experiment.run_folder import config_hash
+from lcm.consent import is_trusted
 
 _log = logging.getLogger(__name__)
 _OURS = ("lcm", "eval")
@@ -87,7 +88,9 @@ def _content(text: str) -> list[str]:
 
 
 def _source(module: str) -> str:
-    """The source of a module from outside, by itself."""
+    """The source of a module from outside, by itself; of one that is trusted, for looking for it runs its package."""
+    if not is_trusted(f"{module}."):
+        return ""
     try:
         found = importlib.util.find_spec(module)
     except ImportError:  # of a target that is no module's

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 
@@ -21,6 +22,7 @@ from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import end_with
 from lcm.checks import check_range
+from lcm.consent import refused_host
 from lcm.errors import LcmError
 from lcm.files import write_text
 
@@ -47,6 +49,10 @@ class Mlflow:
             if not getattr(self, name):
                 raise ValueError(f"{name} must not be empty")
         check_range(self, "timeout_s", ge=1)
+        address = urlsplit(self.uri)
+        is_users = self.uri == os.environ.get("MLFLOW_TRACKING_URI")
+        if address.hostname and not is_users and (why := refused_host(self.uri)):  # it is shown MLFLOW_TRACKING_TOKEN
+            raise ValueError(f"uri: {why}")
 
     def log(self, folder: Path, parent: Path | None = None) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lcm.consent import refused_file, refused_key
 from lcm.errors import AuthError
 
 _log = logging.getLogger(__name__)
@@ -28,20 +29,26 @@ class Credential:
 
 
 def credentials(
-    profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None
+    url: str, profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None
 ) -> list[Credential]:
     """The keys that are there, in the order in which they are tried; one without a key where no place is named.
 
     Args:
+        url: where they are to be sent.
         profiles: a JSON file, {NAME: {"api_key": KEY}}.
         profile: the one of it; None = each, in the order of the file.
         api_key_env: an environment variable.
         api_key_file: a file with a key and nothing else.
     Raises:
-        AuthError: if places are named and none holds a key, or a key is none.
+        AuthError: if the user does not allow a place or the URL, if none of the places holds a key, or a key is none.
     """
     if profiles is None and api_key_env is None and api_key_file is None:
         return [Credential("no place", None)]
+    places = {"profiles": profiles, "api_key_env": api_key_env, "api_key_file": api_key_file}
+    for name, place in places.items():
+        refused = refused_key if name == "api_key_env" else refused_file
+        if place is not None and (why := refused(place, url)):
+            raise AuthError(f"{name}: {why}")
     found = [] if profiles is None else list(_of_profiles(profiles, profile))
     if api_key_env is not None:
         found.append(Credential(f"the environment variable {api_key_env}", os.environ.get(api_key_env, "").strip()))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import requests
 
 from lcm.checks import check_range
+from lcm.consent import refused_data
 from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.language_model.auth_failure import is_auth_failure
 from lcm.language_model.credentials import Credential, credentials
@@ -123,8 +124,10 @@ class OpenAiCompatible:
         return reply.text
 
     def _credentials(self) -> list[Credential]:
+        if why := refused_data(self._url):
+            raise AuthError(f"base_url: {why}")
         try:
-            return credentials(self.profiles, self.profile, self.api_key_env, self.api_key_file)
+            return credentials(self._url, self.profiles, self.profile, self.api_key_env, self.api_key_file)
         except AuthError as error:
             raise AuthError(f"no key for {self._url}: {error}") from error
 

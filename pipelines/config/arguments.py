@@ -1,13 +1,20 @@
 """The arguments of a command, told apart."""
 
 import difflib
-from collections.abc import Collection, Sequence
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from lcm import consent
 from lcm.clock import parse_instant
 from lcm.errors import LcmError
+
+_ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
+_OWN = ("lcm", "eval", "pipelines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +77,39 @@ def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_config
         else:
             overrides.append(argument)
     return CommandArguments(tuple(words), settings, tuple(overrides))
+
+
+@contextmanager
+def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
+    """Take what a command line allows into the environment, for this command and its workers; gives the rest of it.
+
+    `trust=[mypkg]` is a word of its own. An address that stands in an argument names a host, and what is named as
+    `api_key_env`, `api_key_file` or `profiles` a key: a configuration that asks for others is refused.
+
+    Raises:
+        LcmError: naming what is no name of a package.
+    """
+    said: dict[str, set[str]] = {name: consent.allowed(name) for name in (consent.TRUST, consent.KEYS, consent.HOSTS)}
+    rest = []
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
+        if key == "trust" and equals and not Path(argument).exists():
+            if wrong := [name for name in names if not name.isidentifier() or name in _OWN]:
+                raise LcmError(f"trust={value}: {wrong[0]!r} is no package of yours; write trust=[PACKAGE]")
+            said[consent.TRUST].update(names)
+            continue
+        if key.rpartition(".")[2] in ("api_key_env", "api_key_file", "profiles"):
+            said[consent.KEYS].update(names)
+        said[consent.HOSTS].update(consent.host_of(address) for address in _ADDRESS.findall(argument))
+        rest.append(argument)
+    before = {name: os.environ.get(name) for name in said}
+    os.environ.update({name: ",".join(sorted(names)) for name, names in said.items() if names})
+    try:
+        yield rest
+    finally:
+        for name, value_before in before.items():
+            if value_before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value_before

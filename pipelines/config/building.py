@@ -1,13 +1,10 @@
 """Building: nodes of a configuration become components; what one refuses is told with its key."""
 
-import copy
 import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import yaml
-from hydra.errors import InstantiationException
-from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eval.measures.measure import is_timing
@@ -15,8 +12,9 @@ from lcm.errors import LcmError
 from pipelines.config import unused
 from pipelines.config.conf_folder import EVALUATE, conf_dir, groups, slots
 from pipelines.config.explanation import explained, flat, written_as
-from pipelines.config.instantiation import RefusedError, instantiated, is_ours
+from pipelines.config.instantiation import RefusedError, instantiated
 from pipelines.config.setting_types import expected, fits, misfits
+from pipelines.config.trust import component, refusals
 
 _BESIDE = ("tracking", "cache", "stages", "executor")
 """What changes no number; nor do measures of time."""
@@ -28,7 +26,7 @@ Check = Callable[[dict[str, Any]], object]
 def class_of(group: str, choice: str) -> type:
     """The class of a choice, which need not be built to be asked."""
     node = yaml.safe_load((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
-    made: type = get_object(node["_target_"])
+    made: type = component(node["_target_"])
     return made
 
 
@@ -44,21 +42,19 @@ def build(config: DictConfig, key: str) -> Any:
             remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
             raise LcmError(f"{key} is missing: {remedy}")
         plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
-        wrong = {written_as(config, path): problem for path, problem in misfits(plain, key, get_object)}
+        if not_ours := [(path.rpartition("."), problem) for path, problem in refusals(plain, key)]:
+            told = dict.fromkeys(
+                f"{written_as(config, node)}.{name}: {problem}" for (node, _, name), problem in not_ours
+            )
+            raise LcmError("; ".join(told))
+        wrong = {written_as(config, path): problem for path, problem in misfits(plain, key, component)}
         if wrong:
             raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
-        if is_ours(plain):
-            try:
-                return instantiated(plain, key, get_object)
-            except RefusedError as error:
-                told = dict.fromkeys(_refused(one, one.path, config) for one in error.each)
-                raise LcmError("; ".join(told)) from error
         try:
-            # `_convert_: all`: components get plain lists and dicts. A copy: Hydra resolves references in place.
-            return instantiate(copy.deepcopy(config)[key], _convert_="all")
-        except InstantiationException as error:
-            found = re.search(r"full_key: (\S+)", str(error))
-            raise LcmError(_refused(error, found.group(1) if found else key, config)) from error
+            return instantiated(plain, key, component)
+        except RefusedError as error:
+            told = dict.fromkeys(_refused(one, one.path, config) for one in error.each)
+            raise LcmError("; ".join(told)) from error
 
 
 def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[str, Any]:
@@ -98,24 +94,12 @@ def _refused(error: Exception, where: str, config: DictConfig) -> str:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    message = flat(cause) if cause is not error else flat(error).split(" full_key:")[0]
+    message = flat(cause)
     node = OmegaConf.select(config, path)
     setting = re.split(r"\W", message)[0]
     if not (isinstance(node, DictConfig) and setting in node):
         return f"{path}: {message}"
     return written_as(config, f"{path}.{setting}") + message.removeprefix(setting)
-
-
-def component(path: str) -> Any:
-    """The class or function that a dotted path names.
-
-    Raises:
-        LcmError: if there is none.
-    """
-    try:
-        return get_object(path)
-    except (ImportError, ValueError) as error:
-        raise LcmError(f"{path!r} names no class: {flat(error)}; is its folder on PYTHONPATH?") from error
 
 
 def flag(config: DictConfig, key: str) -> bool:

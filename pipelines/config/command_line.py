@@ -25,9 +25,10 @@ from pipelines.config.composition import (
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
 from pipelines.config.short_form import written_out
+from pipelines.config.trust import SEARCH_PATH, check_swept
 
-_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH = "hydra.run.dir", "hydra.sweep.dir", "hydra.searchpath"
-_OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, _SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
+_RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
+_OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
 """The settings of Hydra's own that act here; it runs no job by itself."""
 _HOME = re.compile(r"(?<=[=\[,])~(?=/)")
 """The user's folder within an override, where no shell puts it."""
@@ -150,12 +151,12 @@ def _whole_spaces(overrides: Sequence[str]) -> Iterator[str]:
 def _searching(overrides: Sequence[str], folder: str) -> list[str]:
     """The overrides, with choices looked for in one more folder."""
     with explained(overrides):
-        named: list[Any] = [one.value() for one in parsed(overrides) if one.key_or_group == _SEARCH_PATH]
+        named: list[Any] = [one.value() for one in parsed(overrides) if one.key_or_group == SEARCH_PATH]
     path = Path(folder).absolute()
     if not path.is_dir():
         raise LcmError(f"--config-dir {folder}: no such folder; name one that holds groups of choices")
-    others = [one for one in overrides if one.partition("=")[0] != _SEARCH_PATH]
-    return [f"{_SEARCH_PATH}={quoted([*(named[-1] if named else []), f'file://{path}'])}", *others]
+    others = [one for one in overrides if one.partition("=")[0] != SEARCH_PATH]
+    return [f"{SEARCH_PATH}={quoted([*(named[-1] if named else []), f'file://{path}'])}", *others]
 
 
 def shown(asked: Command) -> str:
@@ -223,7 +224,9 @@ def multirun(asked: Command) -> Multirun:
     except CompositionError as error:  # each point tells why, and what else is wrong with it
         hydra = composed_whole(error.others, asked.pipeline).hydra
     with explained(shared, asked.pipeline):
-        swept = [f"{key}={values}" for key, values in (hydra.sweeper.get("params") or {}).items()]
+        params = hydra.sweeper.get("params") or {}
+        check_swept(list(params))
+        swept = [f"{key}={values}" for key, values in params.items()]
         read = parsed([*swept, *asked.overrides])
     for override in read:
         key = override.key_or_group

@@ -14,7 +14,7 @@ from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from lcm.errors import LcmError
-from pipelines.config import explanation
+from pipelines.config import explanation, trust
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups
 from pipelines.config.explanation import CONFIGURATION_ERRORS
 
@@ -102,6 +102,20 @@ def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
         group, _, choice = override.partition("=")
         if choice in ("", "null") and group in groups() and group not in _PRESETS:
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
+    named = [_parsed_once(override) for override in overrides]
+    searched = [override.value() for override in named if override.key_or_group == trust.SEARCH_PATH]
+    for places in searched:
+        trust.check_searched(places)
+    whole = _composed_whole(overrides, pipeline)
+    usual = None
+    if searched:
+        usual = _hydra_alone(tuple(str(one.input_line) for one in named if _is_hydras(one)), pipeline)
+    trust.check_whole(whole, usual, [override.key_or_group for override in named])
+    return whole
+
+
+def _composed_whole(overrides: Sequence[str], pipeline: str) -> DictConfig:
+    trust.guard_resolvers()
     with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         whole = compose(config_name(pipeline), list(overrides), return_hydra_config=True)
     return _without_settings_of_no_measure(whole, overrides)
@@ -121,6 +135,19 @@ def settings_of_no_measure(plain: Mapping[str, Any]) -> list[str]:
     """The names of measures of which there are settings and no more, for the choice of `measures` leaves them out."""
     measures = plain.get("measures") or {}
     return [name for name, node in measures.items() if isinstance(node, dict) and "_target_" not in node]
+
+
+@lru_cache(maxsize=16)
+def _hydra_alone(overrides: tuple[str, ...], pipeline: str) -> DictConfig:
+    """Hydra's own settings as the package and the command have them."""
+    whole: DictConfig = _composed_whole(overrides, pipeline).hydra
+    return whole
+
+
+def _is_hydras(override: Override) -> bool:
+    """Whether it sets one of Hydra's own, but no place to search."""
+    key = override.key_or_group
+    return key.startswith(("hydra.", "hydra/")) and key != trust.SEARCH_PATH
 
 
 def without_hydra(whole: DictConfig) -> DictConfig:

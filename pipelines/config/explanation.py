@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import yaml
 from hydra.errors import (
     ConfigCompositionException,
     HydraException,
@@ -19,7 +20,7 @@ from lcm import faults
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import EVALUATE, groups
 
-CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException)
+CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError)
 _ELSEWHERE = {
     "answerer": "`lcm expand-query`",
     "space": "`lcm tune`",
@@ -47,6 +48,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
     if (line := faults.told(getattr(error, "orig", None) or error)) is not None:  # SQLAlchemy wraps SQLite's
         return line
+    if isinstance(error, yaml.YAMLError):
+        return f"{flat(error)}; write it as plain YAML, without tags"
     text = str(error)
     if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
         return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"
@@ -57,6 +60,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         return _unknown_key(f"{text} {cause}", chosen, pipeline) or flat(cause if error.__cause__ else error)
     if isinstance(error, MissingMandatoryValue):
         return f"{error.full_key} has no value: give it one with {error.full_key}=VALUE"
+    if refused := re.search(r"LcmError raised while resolving interpolation: (.*) full_key: (\S+)", flat(error)):
+        return f"{refused[2]}: {refused[1]}"
     if isinstance(error, OmegaConfBaseException):
         key = getattr(error, "full_key", None)
         message = _unknown_key(text, chosen, pipeline) or flat(error)

@@ -1,10 +1,9 @@
-"""Instantiation: plain data becomes components, without the copies that Hydra makes at every node."""
+"""Instantiation: plain data becomes components, by their settings' names alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _TARGET = "_target_"
-_OURS = ("lcm.", "eval.")
 
 
 class RefusedError(Exception):
@@ -14,23 +13,6 @@ class RefusedError(Exception):
         super().__init__(path)
         self.path = path
         self.each: Sequence[RefusedError] = inner or [self]
-
-
-def is_ours(node: Any) -> bool:
-    """Whether all that the node describes are components of this project, called with their settings by name.
-
-    Whatever else a `_target_` may name is for Hydra, which refuses to call what could do harm.
-    """
-    if isinstance(node, list):
-        return all(map(is_ours, node))
-    if not isinstance(node, dict):
-        return True
-    special = {name for name in node if isinstance(name, str) and name.startswith("_") and name.endswith("_")}
-    return (
-        special <= {_TARGET}
-        and str(node.get(_TARGET, "lcm.")).startswith(_OURS)
-        and all(is_ours(inner) for inner in node.values())
-    )
 
 
 def instantiated(node: Any, path: str, locate: Callable[[str], Any]) -> Any:

@@ -16,11 +16,12 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from eval.worker_process import end_with
 from pipelines.config.composition import explained, quoted
 from pipelines.config.conf_folder import conf_dir, config_name
+from pipelines.config.trust import check_called
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def launch(
     beside = [*settings, f"hydra.sweep.dir={quoted(str(place))}"]
     with explained(beside, pipeline), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         config = compose(config_name(pipeline), beside, return_hydra_config=True)
+        check_called(OmegaConf.to_container(config.hydra, resolve=False))  # type: ignore[arg-type]
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=Callbacks(config))
         has_children = "ray" not in config.hydra.launcher._target_  # Ray ends its workers with its driver
         job = _Job(task, os.getpid() if has_children else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.config import unused
-from pipelines.config.building import component
+from pipelines.config.trust import component
 
 _REFERENCE = re.compile(r"\$\{(\.*)([\w.]+)\}")
 _COMMAND = "lcm evaluate"

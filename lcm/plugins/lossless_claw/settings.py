@@ -20,10 +20,15 @@ from lcm.plugins.settings.table_file import table_file
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
 
 _OURS = (
+    "LCM_ALLOWED_HOSTS",
+    "LCM_ALLOWED_KEYS",
     "LCM_CACHE_DIR",
     "LCM_DATASETS_DIR",
     "LCM_GOLDEN_DIR",
+    "LCM_MODEL_DIR",
+    "LCM_NOMIC_DIR",
     "LCM_TEST_SERVER",
+    "LCM_TRUST",
     "LCM_UMASK",
     *(limit.variable for limit in limits.ALL),
 )

@@ -14,6 +14,7 @@ import polars as pl
 import requests
 
 from lcm.checks import check_choice, check_range
+from lcm.consent import refused_key
 from lcm.javascript import to_number
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
@@ -116,6 +117,8 @@ class Remote:
 
     def _ask_all(self, asked: pl.DataFrame) -> list[list[RerankItem] | _Failure]:
         """The outcome of each query, in order."""
+        if why := refused_key(self.api_key_env, self.endpoint):
+            return [_Failure("missing_key", why)] * len(asked)
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
             return [_Failure("missing_key", f"set the environment variable {self.api_key_env}")] * len(asked)

@@ -6,6 +6,8 @@ import pytest
 from lcm.errors import AuthError
 from lcm.language_model.credentials import credentials
 
+URL = "http://127.0.0.1:8000/v1"
+
 
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +21,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def keys(
     profiles: str | None = None, profile: str | None = None, env: str | None = None, file: str | None = None
 ) -> list[str | None]:
-    return [credential.key for credential in credentials(profiles, profile, env, file)]
+    return [credential.key for credential in credentials(URL, profiles, profile, env, file)]
 
 
 def test_profiles_come_first_then_the_environment_then_the_file() -> None:
@@ -39,7 +41,7 @@ def test_a_profile_without_a_key_leaves_it_to_the_next_place(name: str, caplog: 
 
 def test_a_key_is_tried_once_and_where_it_is_found_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-home")
-    found = credentials("profiles.json", None, "MODEL_KEY", "key")
+    found = credentials(URL, "profiles.json", None, "MODEL_KEY", "key")
     assert [credential.key for credential in found] == ["sk-work", "sk-home", "sk-file"]
     assert found[1].source == "the profile 'home'"
 
@@ -97,4 +99,4 @@ def test_a_key_that_no_header_can_carry_is_named_by_its_place(tmp_path: Path) ->
 
 
 def test_a_credential_does_not_show_its_key() -> None:
-    assert "sk-" not in repr(credentials("profiles.json", None, "MODEL_KEY", "key"))
+    assert "sk-" not in repr(credentials(URL, "profiles.json", None, "MODEL_KEY", "key"))

@@ -5,7 +5,8 @@ from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 
 from pipelines.config import composition, conf_folder
-from pipelines.config.instantiation import RefusedError, instantiated, is_ours
+from pipelines.config.instantiation import RefusedError, instantiated
+from pipelines.config.trust import component, refusals
 from pipelines.steps.point import PARTS
 
 SYSTEMS = [None, *conf_folder.groups()["system"]]
@@ -16,8 +17,8 @@ def test_parts_equal_those_that_hydra_makes(system: str | None) -> None:
     config = composition.composed(["embedder=hashing", *([f"system={system}"] if system else [])])
     for part in PARTS:
         plain = OmegaConf.to_container(config[part], resolve=True)
-        assert is_ours(plain), part
-        assert repr(instantiated(plain, part, get_object)) == repr(instantiate(config[part], _convert_="all"))
+        assert not list(refusals(plain, part))
+        assert repr(instantiated(plain, part, component)) == repr(instantiate(config[part], _convert_="all"))
 
 
 def test_a_refusal_names_the_node_and_has_its_cause() -> None:
@@ -26,18 +27,3 @@ def test_a_refusal_names_the_node_and_has_its_cause() -> None:
         instantiated(plain, "top", get_object)
     assert refused.value.path == "top.a[0]"
     assert str(refused.value.__cause__) == "n must be >= 1, got 0"
-
-
-@pytest.mark.parametrize(
-    ("node", "ours"),
-    [
-        ({"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 1}, True),
-        ({"a": [{"_target_": "eval.arms.oracle.Oracle"}]}, True),
-        ({"a": [{"_target_": "os.system", "command": "ls"}]}, False),
-        ({"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "_partial_": True}, False),
-        ({"_target_": "my_package.Mine"}, False),
-        ({"n": 1}, True),
-    ],
-)
-def test_what_is_not_ours_is_left_to_hydra(node: dict[str, object], ours: bool) -> None:
-    assert is_ours(node) is ours

@@ -1,0 +1,110 @@
+"""Consent: what the user alone allows, whatever a configuration asks for.
+
+A configuration may come from anybody, and says what is computed. Which packages may bring code, which variables hold
+keys and which hosts may be shown one stands in the environment, to which `lcm` adds what its command line names.
+"""
+
+import importlib
+import inspect
+import ipaddress
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+TRUST, KEYS, HOSTS = "LCM_TRUST", "LCM_ALLOWED_KEYS", "LCM_ALLOWED_HOSTS"
+"""Variables of names with commas between: packages whose code may be called; variables and files that hold keys;
+hosts, or HOST:PORT, that may be shown keys."""
+PROVIDERS = {
+    "OPENROUTER_API_KEY": ("openrouter.ai",),
+    "OPENAI_API_KEY": ("api.openai.com",),
+    "JINA_API_KEY": ("api.jina.ai",),
+    "SILICONFLOW_API_KEY": ("api.siliconflow.com", "api.siliconflow.cn"),
+    "VOYAGE_API_KEY": ("api.voyageai.com",),
+    "PINECONE_API_KEY": ("api.pinecone.io",),
+    "DASHSCOPE_API_KEY": ("dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"),
+}
+"""Variables that need no permission -> the hosts of the provider, which need none either, over https."""
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+def allowed(variable: str) -> set[str]:
+    """The names that one of these variables holds."""
+    return {name.strip() for name in os.environ.get(variable, "").strip("[] ").split(",") if name.strip()}
+
+
+def is_trusted(target: str) -> bool:
+    """Whether a dotted path lies in a package that the user trusts."""
+    return any(target.startswith(f"{package}.") for package in allowed(TRUST))
+
+
+def defined(target: str) -> Any:
+    """The class or function that a dotted path names, if it is defined in the module that the path names.
+
+    What a module merely imports is none of its own. The module is imported: ask whether it may be before.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    module, _, name = target.rpartition(".")
+    if not _PATH.fullmatch(target):
+        raise ValueError(f"{target!r} is no dotted path of a class")
+    try:
+        found = vars(importlib.import_module(module)).get(name)
+    except ImportError as error:
+        raise ValueError(f"{target!r} names no class: {error}; is its folder on PYTHONPATH?") from error
+    if not (inspect.isclass(found) or inspect.isfunction(found)) or found.__module__ != module:
+        raise ValueError(f"{target!r} names no class: the module {module} defines no {name}")
+    return found
+
+
+def refused_key(variable: str, url: str) -> str | None:
+    """Why the key in an environment variable may not be sent to a URL, and what allows it; None where it may."""
+    address = urlsplit(url)
+    if address.scheme == "https" and address.hostname in PROVIDERS.get(variable, ()):
+        return None
+    if variable not in PROVIDERS and variable not in allowed(KEYS):
+        return f"{variable} may not be read for a key: say {KEYS}={variable} if it is meant to be one"
+    return refused_host(url)
+
+
+def refused_file(path: str, url: str) -> str | None:
+    """Why a key in a file may not be sent to a URL, and what allows it; None where it may."""
+    asked = Path(path).expanduser().resolve()
+    if not any(asked.is_relative_to(Path(name).expanduser().resolve()) for name in allowed(KEYS)):
+        # Never the path, in whose place somebody may have written a key.
+        return f"it may not be read for a key: name it, or its folder, in {KEYS} if it is meant to hold one"
+    return refused_host(url)
+
+
+def refused_data(url: str) -> str | None:
+    """Why what is remembered may not be sent to a URL, without any key, and what allows it; None where it may."""
+    address = urlsplit(url)
+    is_provider = address.scheme == "https" and any(address.hostname in hosts for hosts in PROVIDERS.values())
+    return None if is_provider or _is_this_machine(address.hostname or "") else refused_host(url)
+
+
+def refused_host(url: str) -> str | None:
+    """Why the host of a URL may be sent nothing, and what allows it; None where it may."""
+    host = host_of(url)
+    if {host, host.rpartition(":")[0]} & {name.lower() for name in allowed(HOSTS)}:
+        return None
+    return f"{host} is no host that you named: say {HOSTS}={host}, or give the address on the command line"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(url: str) -> str:
+    """HOST:PORT of a URL, the port being the scheme's own where none is written."""
+    address = urlsplit(url)
+    try:
+        port = address.port or {"http": 80, "https": 443}.get(address.scheme, 0)
+    except ValueError:  # a port above 65535, which nothing listens at
+        port = 0
+    return f"{address.hostname}:{port}"

@@ -1,0 +1,223 @@
+"""Trust: what a configuration, whoever wrote it, may have called.
+
+A `_target_` names a component: a class or factory that stands in a YAML of the package's own `conf`, and is defined in
+the module that it names; or one of a package that the user trusts, by `trust=[mypkg]` on the command line or LCM_TRUST.
+Nothing is imported before its name was looked at. YAML that is found by `hydra.searchpath` sets nothing of Hydra's own
+but the values of a sweep: launchers, callbacks and loggers are called too.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+
+from lcm import consent
+from lcm.errors import LcmError
+from pipelines.config.conf_folder import conf_dir, groups
+
+TARGET = "_target_"
+SEARCH_PATH = "hydra.searchpath"
+_USERS: dict[str, Any] = {"executor.address": None, "executor.runtime_env": {}}
+"""Settings that bring code or take work elsewhere, with what leaves both out: a searched YAML holds nothing else."""
+_OF_A_RUN = ("runtime", "overrides", "searchpath", "sweeper.params", "job.override_dirname")
+"""What of Hydra's own may differ between a configuration with searched YAML and one without."""
+_VARIABLE = re.compile(r"LCM_(?!.*(KEY|TOKEN|SECRET|PASSWORD))\w+")
+_RESOLVERS = ("oc.create", "oc.decode", "oc.deprecated", "oc.dict.keys", "oc.dict.values")
+_REMEDY = (
+    "name one that conf/ offers, or, if you trust the package {0} to run code, say trust=[{0}] on the command line"
+)
+
+
+@cache
+def offered() -> dict[str, frozenset[str]]:
+    """Group -> what the YAML of `conf` name in it at the top; under "" what they name anywhere."""
+    found: dict[str, set[str]] = {"": set()}
+    for path in conf_dir().glob("**/*.yaml"):
+        node = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found[""] |= {target for _, target in _targets(node, "")}
+        if path.parent != conf_dir() and isinstance(node, dict):
+            found.setdefault(path.parent.name, set()).add(str(node.get(TARGET)))
+    return {group: frozenset(targets - {"None"}) for group, targets in found.items()}
+
+
+def component(target: Any) -> Any:
+    """The class or factory that a `_target_` names.
+
+    Raises:
+        LcmError: if it is none that may be called, with the remedy.
+    """
+    is_text = isinstance(target, str)
+    if not is_text or not (target in offered()[""] or consent.is_trusted(target)):
+        remedy = _REMEDY.format(target.partition(".")[0]) if is_text else "name a class by its dotted path"
+        raise LcmError(f"{_shown(target)} is no component: {remedy}")
+    try:
+        return consent.defined(target)
+    except ValueError as error:
+        raise LcmError(str(error)) from error
+
+
+def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:
+    """What a resolved node would have called and may not: its key, and what is wrong with it.
+
+    Args:
+        node: plain data.
+        key: of the node itself.
+    """
+    if isinstance(node, dict):
+        for name in node:
+            if isinstance(name, str) and re.fullmatch(r"_\w+_", name) and name != TARGET:
+                yield (
+                    f"{key}.{name}",
+                    f"is no setting, got {_shown(node[name])}: leave it out, settings go by name alone",
+                )
+        if TARGET in node:
+            yield from _refused(node[TARGET], key)
+        for name, inner in node.items():
+            yield from refusals(inner, f"{key}.{name}")
+    elif isinstance(node, list):
+        for i, inner in enumerate(node):
+            yield from refusals(inner, f"{key}.{i}")
+
+
+def _refused(target: Any, key: str) -> Iterator[tuple[str, str]]:
+    try:
+        component(target)
+    except LcmError as error:
+        yield f"{key}.{TARGET}", str(error)
+        return
+    group = key.removeprefix("memory.")
+    choices = offered().get(group, frozenset())
+    if choices and target in offered()[""] and target not in choices:
+        yield f"{key}.{TARGET}", f"{target!r} is no choice of {group}: choose one of {', '.join(groups()[group])}"
+
+
+def check_searched(places: Any) -> None:
+    """Refuse places to search whose mere reading would import a module.
+
+    Raises:
+        LcmError: naming the place.
+    """
+    for place in places if isinstance(places, list) else [places]:
+        scheme, separator, path = str(place).partition("://")
+        package = re.split(r"[./]", path)[0]
+        if separator and scheme != "file" and not (scheme == "pkg" and consent.is_trusted(f"{package}.")):
+            raise LcmError(f"{SEARCH_PATH}: {place!r} would be imported: name a folder, file://FOLDER")
+
+
+def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str]) -> None:
+    """Refuse a composed configuration that says what the user alone may say, or has Hydra call what is no plugin.
+
+    Args:
+        whole: with Hydra's own settings.
+        usual: Hydra's settings as they are without searched YAML; None where none was searched.
+        named: keys that the command sets.
+    Raises:
+        LcmError: naming the key, the value and the remedy.
+    """
+    if "trust" in whole:
+        value = OmegaConf.to_container(whole, resolve=False)["trust"]  # type: ignore[index, call-overload]
+        raise LcmError(
+            f"trust: no configuration says whom to trust, got {_shown(value)}: take it out, and say trust=[PACKAGE] on "
+            f"the command line or {consent.TRUST}=PACKAGE in the environment"
+        )
+    own: Any = OmegaConf.to_container(whole.hydra, resolve=False)
+    check_called(own)
+    if usual is None:
+        return
+    for key, value in _differing(own, OmegaConf.to_container(usual, resolve=False), "hydra"):
+        raise LcmError(
+            f"{key}: no searched YAML sets what is Hydra's own, got {_shown(value)}: take it out, or say it on the "
+            "command line"
+        )
+    for key, left_out in _USERS.items():
+        value = OmegaConf.select(whole, key, throw_on_missing=False)
+        value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+        if value not in (None, left_out) and not any(one == key or one.startswith(f"{key}.") for one in named):
+            raise LcmError(f"{key}: no searched YAML says so, got {_shown(value)}: say {key}=VALUE on the command line")
+
+
+def check_called(own: dict[str, Any]) -> None:
+    """Refuse settings of Hydra's own by which it calls anything but its own plugins.
+
+    Args:
+        own: what stands below `hydra`, as plain data.
+    Raises:
+        LcmError: naming the key, the value and the remedy.
+    """
+    for key, target in _targets(own, "hydra"):
+        is_plugin = key in ("hydra.launcher", "hydra.sweeper") and str(target).startswith(
+            ("hydra._internal.core_plugins.", "hydra_plugins.")
+        )
+        if not is_plugin:
+            raise LcmError(f"{key}: {_shown(target)} is no plugin of Hydra's: take it out")
+
+
+def check_swept(keys: Sequence[str]) -> None:
+    """Refuse values of a sweep, which a YAML may hold, that set what is Hydra's or the user's own.
+
+    Raises:
+        LcmError: naming the key.
+    """
+    for key in keys:
+        bare = key.lstrip("+~")
+        if bare == "trust" or bare.startswith(("hydra.", "hydra/", *_USERS)):
+            raise LcmError(f"hydra.sweeper.params: {key} is yours to say: take it out, or say it on the command line")
+
+
+def _targets(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Whatever a node names to be called, as Hydra or Python's logging do; with the key of what holds the name."""
+    if isinstance(node, dict):
+        for name in (TARGET, "()"):
+            if name in node:
+                yield key, node[name]
+        for name, inner in node.items():
+            yield from _targets(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(node, list):
+        for i, inner in enumerate(node):
+            yield from _targets(inner, f"{key}.{i}")
+
+
+def _differing(own: Any, usual: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if key.removeprefix("hydra.") in _OF_A_RUN:
+        return
+    if isinstance(own, dict) and isinstance(usual, dict):
+        for name in [*own, *(name for name in usual if name not in own)]:
+            yield from _differing(own.get(name), usual.get(name), f"{key}.{name}")
+    elif own != usual:
+        yield key, own
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 120 else f"{text[:120]}..."
+
+
+def _variable(name: str, *default: Any) -> Any:
+    """`${oc.env:NAME}`: a setting of lcm's own, never what else the environment holds."""
+    if not _VARIABLE.fullmatch(str(name)):
+        raise LcmError(
+            f"${{oc.env:{name}}}: a configuration reads no variable but lcm's own settings, LCM_...: write the value, "
+            "or give it on the command line"
+        )
+    if str(name) not in os.environ and not default:
+        raise LcmError(f"${{oc.env:{name}}}: the environment has no {name}: set it, or write {{oc.env:{name},DEFAULT}}")
+    return os.environ.get(str(name), default[0] if default else None)
+
+
+def _no_resolver(name: str) -> Any:
+    def refuse(*_: Any) -> Any:
+        raise LcmError(f"${{{name}:...}} is not worked out: write the value itself")
+
+    return refuse
+
+
+def guard_resolvers() -> None:
+    """Leave of OmegaConf's resolvers those that a configuration here has a use for; whatever else would make a new
+    configuration of text or of other keys is refused."""
+    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
+    for name in _RESOLVERS:
+        OmegaConf.register_new_resolver(name, _no_resolver(name), replace=True)
