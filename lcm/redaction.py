@@ -7,12 +7,17 @@ Recorded transcripts are the user's own data: a store keeps them letter by lette
 import os
 import re
 
-REDACTED = "[redacted]"
-_NAMED = r"(?:[\w-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key(?:[_-]?id)?|auth[_-]?token)|(?:[\w-]*[_-])?(?:token|pwd))"
+REDACTED = "REDACTED"
+_NAMED = (
+    r"(?:[\w-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key(?:[_-]?id)?|auth[_-]?token)"
+    r"|(?:[\w-]*[_-])?(?:token|pwd))"
+)
+_PRIVATE = r"PRIVATE KEY(?: BLOCK)?-----"
 _KEYS = re.compile(
     "|".join(
         (
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            rf"-----BEGIN [A-Z0-9 ]*{_PRIVATE}[^\"']{{0,20000}}?-----END [A-Z0-9 ]*{_PRIVATE}",
+            rf"-----BEGIN [A-Z0-9 ]*{_PRIVATE}[^\n\"']*(?:\s+[A-Za-z0-9+/=]{{40,}})*",  # cut off
             r"\bsk-[\w-]{6,}",  # OpenAI, Anthropic, OpenRouter
             r"\b[rs]k_(?:live|test)_\w{8,}",  # Stripe
             r"\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}",
@@ -30,7 +35,7 @@ _KEYS = re.compile(
 _USER_INFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)")
 _AUTHORIZATION = re.compile(r"\b(bearer|basic)(\s+)(?!\[)[\w.~+/=-]{8,}", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"""(\b{_NAMED}\b(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!null\b|none\b|true\b|false\b|bearer\b|basic\b)([^\s"'\\,;&}}\])\[$<*]{{4,}})""",
+    rf"""(\b{_NAMED}\b(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!null\b|none\b|true\b|false\b|bearer\b|basic\b)([^\s"'\\,;&}}\])\[$<*]{{6,}})""",
     re.IGNORECASE,
 )
 _HOLDS_A_KEY = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:$|_(?:ID|BASE64)$)")
@@ -53,6 +58,11 @@ def _of_the_environment() -> list[str]:
     found = {
         value.strip()
         for name, value in os.environ.items()
-        if _HOLDS_A_KEY.search(name) and len(value.strip()) >= _SHORTEST and "/" not in value[:2]
+        if _HOLDS_A_KEY.search(name) and len(value.strip()) >= _SHORTEST and not _is_path(value)
     }
     return sorted(found, key=lambda secret: (-len(secret), secret))
+
+
+def _is_path(value: str) -> bool:
+    """Whether a variable names the file that holds a key, rather than the key."""
+    return value[:1] in "/~." and os.path.exists(os.path.expanduser(value))  # noqa: PTH110, PTH111 - which take any text

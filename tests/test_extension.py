@@ -36,7 +36,7 @@ def lcm(outside: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def evaluate(outside: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return lcm(outside, "evaluate", f"hydra.searchpath=[file://{outside}/conf]", *QUIET, *arguments)
+    return lcm(outside, "evaluate", "trust=[mypkg]", f"hydra.searchpath=[file://{outside}/conf]", *QUIET, *arguments)
 
 
 def summary(folder: Path) -> dict[str, Any]:
@@ -101,7 +101,16 @@ def test_an_added_measure_is_seen_wherever_measures_are(outside: Path, tmp_path:
     quiet = ("measures.latency.queries=0", "cache=false", "means.resamples=5", "arms=none")
     database = f"sqlite:///{tmp_path}/mlflow.db"
     folder = tmp_path / "run"
-    done = lcm(outside, "evaluate", search, *added, *quiet, f"tracking.uri={database}", f"hydra.run.dir={folder}")
+    done = lcm(
+        outside,
+        "evaluate",
+        "trust=[mypkg]",
+        search,
+        *added,
+        *quiet,
+        f"tracking.uri={database}",
+        f"hydra.run.dir={folder}",
+    )
     assert done.returncode == 0, done.stderr
     assert "sessions@2" in done.stdout
     entry = summary(folder)["measures"]["sessions@2"]
@@ -119,7 +128,17 @@ def test_an_added_measure_is_seen_wherever_measures_are(outside: Path, tmp_path:
     assert (row["n"], row["baseline"], row["verdict"]) == (3, entry["value"], "fine")
 
     study = ("study.trials=2", "study.objectives=[{measure: sessions@2, direction: maximize}]", "space=fusion")
-    done = lcm(outside, "tune", search, *added, *study, *quiet, "tracking=none", f"hydra.run.dir={tmp_path}/study")
+    done = lcm(
+        outside,
+        "tune",
+        "trust=[mypkg]",
+        search,
+        *added,
+        *study,
+        *quiet,
+        "tracking=none",
+        f"hydra.run.dir={tmp_path}/study",
+    )
     assert done.returncode == 0, done.stderr
     assert pl.read_parquet(tmp_path / "study" / "study.parquet")["sessions@2"].len() == 2
 
@@ -130,21 +149,21 @@ def test_an_added_measure_of_time_changes_nothing_but_its_section(outside: Path,
     search, added = f"hydra.searchpath=[file://{outside}/conf]", ("dataset=my_dataset", "embedder=my_embedder")
     quiet = ("measures.latency.queries=0", "cache=false", "means.resamples=5", "arms=none", "tracking=none")
     timed = "measures=[default,my_timing]"
-    done = lcm(outside, "evaluate", search, *added, timed, *quiet, f"hydra.run.dir={tmp_path}/timed")
+    done = lcm(outside, "evaluate", "trust=[mypkg]", search, *added, timed, *quiet, f"hydra.run.dir={tmp_path}/timed")
     assert done.returncode == 0, done.stderr
     assert "my_timing, ms" in done.stdout
-    lcm(outside, "evaluate", search, *added, *quiet, f"hydra.run.dir={tmp_path}/plain")
+    lcm(outside, "evaluate", "trust=[mypkg]", search, *added, *quiet, f"hydra.run.dir={tmp_path}/plain")
     ours, plain = summary(tmp_path / "timed"), summary(tmp_path / "plain")
     assert ours["config_hash"] == plain["config_hash"]
     assert ours["timing"]["my_timing_ms"]["embed_one"]["p50_ms"] > 0
     limits = "regress.measures={recall@5: {tolerance: 0.1, detectable: 0.5}}"
-    done = lcm(outside, "regress", f"{tmp_path}/timed", f"{tmp_path}/plain", limits, "tracking=none")
+    done = lcm(outside, "regress", "trust=[mypkg]", f"{tmp_path}/timed", f"{tmp_path}/plain", limits, "tracking=none")
     assert done.returncode == 0, done.stderr
 
     objective = "study.objectives=[{measure: my_timing/embed_one_p50_ms, direction: minimize}]"
     study = ("study.trials=2", objective, "space=fusion", f"hydra.run.dir={tmp_path}/study")
-    done = lcm(outside, "tune", search, *added, timed, "measures.my_timing.queries=0", *quiet, *study)
+    done = lcm(outside, "tune", "trust=[mypkg]", search, *added, timed, "measures.my_timing.queries=0", *quiet, *study)
     assert "set measures.my_timing.queries=100" in done.stderr
-    done = lcm(outside, "tune", search, *added, timed, *quiet, *study)
+    done = lcm(outside, "tune", "trust=[mypkg]", search, *added, timed, *quiet, *study)
     assert done.returncode == 0, done.stderr
     assert pl.read_parquet(tmp_path / "study" / "study.parquet")["my_timing/embed_one_p50_ms"].min() > 0  # type: ignore[operator]
