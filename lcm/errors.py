@@ -1,8 +1,13 @@
 """The exceptions that a caller catches. Bad arguments raise ValueError or TypeError instead."""
 
+from lcm.redaction import redacted
+
 
 class LcmError(Exception):
-    """Whatever goes wrong for a reason that the user can mend; its text is one line."""
+    """Whatever goes wrong for a reason that the user can mend; its text is one line, and shows no key."""
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(redacted(one) if isinstance(one, str) else one for one in told))
 
 
 class LimitError(LcmError):

@@ -13,6 +13,7 @@ import platformdirs
 
 from lcm.errors import LcmError
 from lcm.faults import naming
+from lcm.redaction import redacted
 
 _UMASK = "LCM_UMASK"
 _OWNER_ALONE = "077"
@@ -76,9 +77,9 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of text that is there whole or not at all."""
+    """Write a file that says something of a run: whole or not at all, and without what looks like a key."""
     with written_whole(path) as file:
-        file.write(text.encode())
+        file.write(redacted(text).encode())
 
 
 def cache_dir() -> Path:

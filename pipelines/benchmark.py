@@ -25,6 +25,7 @@ from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import CONFIG
 from lcm.errors import LcmError
+from lcm.files import write_text
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.explanation import explained
@@ -50,7 +51,7 @@ def benchmark(config: DictConfig, folder: Path) -> int:
     is_strict = building.flag(config, "strict")
     with progress() as show:
         report = timed.run(peak_of_ingest, show)
-    (folder / CONFIG).write_text(building.resolved_text(config))
+    write_text(folder / CONFIG, building.resolved_text(config))
     write_report(folder, report, building.resolved(config), time.perf_counter() - started)
     show_report(report, folder)
     return TARGET_MISSED if is_strict and report.missed else 0

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lcm.encoding import well_formed
 from lcm.files import private
+from lcm.redaction import redacted
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -73,8 +74,9 @@ def run(arguments: list[str]) -> int:
     arguments = [argument for argument in arguments if argument != "--debug"]
     told = logging.StreamHandler()
     told.addFilter(_OncePerReason())
+    told.setFormatter(_WithoutKeys("lcm: %(message)s"))
     level = logging.DEBUG if debug else logging.WARNING
-    logging.basicConfig(level=level, format="lcm: %(message)s", handlers=[told])
+    logging.basicConfig(level=level, handlers=[told])
     logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
@@ -98,7 +100,7 @@ def run(arguments: list[str]) -> int:
         if _was_interrupted(error):
             return fail("interrupted", INTERRUPTED)
         if debug:
-            traceback.print_exc()
+            sys.stderr.write(redacted(traceback.format_exc()))
         return _explained(error)
 
 
@@ -118,6 +120,13 @@ def _run(name: str, arguments: list[str]) -> int:
             return tell(shown(command).rstrip("\n"))
     code: int = importlib.import_module(f"pipelines.{module}").main(command)
     return code
+
+
+class _WithoutKeys(logging.Formatter):
+    """Writes no key into a log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
 
 
 class _OncePerReason(logging.Filter):
@@ -153,13 +162,13 @@ def usage() -> str:
 
 def tell(text: str) -> int:
     """Print what was asked for; returns the exit code."""
-    Console(soft_wrap=True).print(text, highlight=False, markup=False)
+    Console(soft_wrap=True).print(redacted(text), highlight=False, markup=False)
     return 0
 
 
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
-    Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: {message}"), highlight=False, markup=False)
+    Console(stderr=True, soft_wrap=True).print(well_formed(redacted(f"lcm: {message}")), highlight=False, markup=False)
     return code
 
 

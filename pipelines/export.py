@@ -29,6 +29,7 @@ from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, commit, read_config, read_summary, write_json
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
+from lcm.files import write_text
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
 from lcm.plugins.settings.differences import differences, reachable
 from lcm.plugins.settings.environment import rendered, variables
@@ -204,7 +205,7 @@ def _write_plugin(
     if lines:
         files.append(f"{table.name}.env")
         what = f"{name}: {table.plugin} {table.version}"
-        (to / files[-1]).write_text(rendered(lines, what))
+        write_text(to / files[-1], rendered(lines, what))
     again = read(table, told.document, told.by_variable)
     theirs, _ = plugin_default(table, again)
     taken_up = [*reachable(preset.config), *([RECALL] if RECALL in config else [])]

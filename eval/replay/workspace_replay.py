@@ -13,7 +13,7 @@ from typing import Protocol
 from eval.cache.stage_cache import StageCache
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
-from lcm.files import write_text
+from lcm.files import written_whole
 from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -176,7 +176,8 @@ class _SavedCheckpoints:
     def write_index(self) -> None:
         with self._given_up_where_refused():
             if self.folder is not None:
-                write_text(self.folder / _INDEX, json.dumps(self.index))
+                with written_whole(self.folder / _INDEX) as file:
+                    file.write(json.dumps(self.index).encode())
 
     @contextmanager
     def _given_up_where_refused(self) -> Iterator[None]:

@@ -25,6 +25,7 @@ from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.redaction import redacted
 
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
@@ -233,7 +234,7 @@ def quieten(timeout_s: int = 10) -> None:
 
 def place_of(uri: str) -> str:
     """The URI, with the whole path where it names a file of the current folder."""
-    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else uri
+    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else redacted(uri)
 
 
 def receipts_of(folder: Path) -> list[dict[str, str | None]]:

@@ -18,6 +18,7 @@ from lcm.language_model.credentials import Credential, credentials
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.language_model.reply_text import is_incomplete, reply_text
 from lcm.protocols.models import Usable
+from lcm.redaction import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class OpenAiCompatible:
             raise UnansweredError(f"{self._url} answered with an empty reply{why}")
         if reply.is_incomplete:
             _log.warning("the reply of %s ends at max_tokens %s", self.model, body.get("max_tokens"))
-        return reply.text
+        return redacted(reply.text)  # a server may quote what it was shown
 
     def _credentials(self) -> list[Credential]:
         if why := refused_data(self._url):

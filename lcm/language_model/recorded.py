@@ -13,6 +13,7 @@ from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.files import cache_dir, written_whole
 from lcm.protocols.models import Usable
+from lcm.redaction import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +106,8 @@ class Recorded:
             problem = "is damaged" if reply is None else "is not what was asked for"
             _log.warning("the recorded reply %s %s; it is asked for again", path, problem)
         reply = self.model.reply(system, prompt, temperature=temperature, max_tokens=max_tokens)
-        self._keep(path, {**asked, "reply": reply, "sha256": _seal(key, reply)})
+        shown = {name: redacted(value) if isinstance(value, str) else value for name, value in asked.items()}
+        self._keep(path, {**shown, "reply": reply, "sha256": _seal(key, reply)})
         return reply
 
     def _folder(self) -> Path:

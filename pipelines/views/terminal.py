@@ -23,6 +23,7 @@ from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
+from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
 from pipelines.views.index_table import index_table, points_table
 
@@ -69,12 +70,14 @@ def console() -> Console:
 
 
 def warn(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(well_formed(f"lcm: warning: {message}"), highlight=False, markup=False)
+    Console(stderr=True, soft_wrap=True).print(
+        well_formed(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
+    )
 
 
 def say(text: str) -> None:
     """Print words as they are, without colours or markup."""
-    console().print(well_formed(text), highlight=False, markup=False)
+    console().print(well_formed(redacted(text)), highlight=False, markup=False)
 
 
 def fits(out: Console, table: Table) -> bool:

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import PackageLoader, StrictUndefined, select_autoescape
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lcm.checks import check_range
 from lcm.compaction.summarizer.deadline import within
@@ -25,7 +26,7 @@ from lcm.records.summary import FALLBACK_MARK, SummaryRequest, SummaryResult
 Variant = Literal["leaf_normal", "leaf_aggressive", "d1", "d2", "d3_plus"]
 
 _TAG = re.compile(r"<(?=\s*/?\s*(?:previous_context|conversation_segment|conversation_to_condense))", re.IGNORECASE)
-_TEMPLATES = Environment(
+_TEMPLATES = ImmutableSandboxedEnvironment(
     loader=PackageLoader("lcm.compaction.summarizer", "prompts"),
     autoescape=select_autoescape(),
     undefined=StrictUndefined,

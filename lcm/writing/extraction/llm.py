@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import PackageLoader, StrictUndefined, select_autoescape
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lcm.checks import check_range
 from lcm.encoding import well_formed
@@ -27,7 +28,7 @@ from lcm.writing.extraction.wording import check_roles, said_at
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
 
 _TAG = re.compile(r"<(?=/?(?:turn|conversation)\b)", re.IGNORECASE)
-_PROMPTS = Environment(
+_PROMPTS = ImmutableSandboxedEnvironment(
     loader=PackageLoader("lcm.writing.extraction", "prompts"),
     autoescape=select_autoescape(),
     undefined=StrictUndefined,

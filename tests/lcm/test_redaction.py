@@ -1,0 +1,58 @@
+"""What looks like a key leaves no trace in what is written down; ordinary words stay."""
+
+import json
+
+import pytest
+import yaml
+
+from lcm.errors import ModelError
+from lcm.redaction import redacted
+from tests.support.secrets import SECRETS
+
+
+def test_there_are_twenty_kinds_and_none_is_left() -> None:
+    assert len(SECRETS) >= 20
+    left = []
+    for kind, (text, secret) in SECRETS.items():
+        for told in (text, f"answered: {text}.", json.dumps({"a": text, "b": 1}), yaml.safe_dump({"a": text, "b": 1})):
+            if secret in redacted(told):
+                left.append((kind, redacted(told)))
+            if redacted(redacted(told)) != redacted(told):
+                left.append((kind, "not the same again"))
+        if json.loads(redacted(json.dumps({"a": text, "b": 1})))["b"] != 1:
+            left.append((kind, "no JSON"))
+        if yaml.safe_load(redacted(yaml.safe_dump({"a": text, "b": 1})))["b"] != 1:
+            left.append((kind, "no YAML"))
+    assert not left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_key_env: OPENROUTER_API_KEY",
+        "set the environment variable JINA_API_KEY",
+        "max_tokens: 2048",
+        "token_estimator: utf16_units",
+        '"apiKey": "${EMBED_KEY}"',
+        "password: null",
+        "LCM_ALLOWED_KEYS=MY_KEY",
+        "sqlite:///mlflow.db",
+        "http://127.0.0.1:8000/v1",
+        "fusion.dense_weight=0.7",
+        "mask-language, task-force-one",
+        "40a8bd0012c4e5f6a7b8c9d0e1f2a3b4c5d6e7f8",
+    ],
+)
+def test_ordinary_words_stay(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMEBODYS_TOKEN", "just some words")
+    monkeypatch.setenv("SHORT_KEY", "word")
+    assert redacted("it said: just some words, word for word") == "it said: REDACTED, word for word"
+
+
+def test_an_error_shows_no_key() -> None:
+    error = ModelError("answered sk-abcdefgh", 7)
+    assert error.args == ("answered REDACTED", 7)
