@@ -48,6 +48,9 @@ ALIKE: dict[str, str] = {
     "decay=exponential": "as authority, where every document is of one scope class",
     "source=by_scope": "as hybrid, where pools hold every document and the fusion reads nothing but its cosine",
     "source=dense": "likewise",
+    "recovery=corrected": "as libravdb, where no word tells the two apart",
+    "summarizer=centroid": "as routed, where there is no model for technical talk",
+    "annotation=none": "under lancedb_pro_tuned: decay alone reads it, and the run tells that it changed no answer",
     "assembly=lossless_claw": "as lossless, where nothing is folded",
 }
 """Choice -> why it gives the same as that of a preset on the sample, though both act."""
@@ -161,5 +164,5 @@ def test_a_preset_stands_below_what_a_mix_chooses() -> None:
     note = idle_note(composed([f"{group}={choice}" for group, choice in parts.items()])) or ""
     assert note == (
         "parts without work here: guidance, summarizer, summary_documents (compaction=none makes no summary); "
-        "authored (authored.paths names no file)"
+        "authored, ranking.stages.hops (authored.paths names no file)"
     )

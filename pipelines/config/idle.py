@@ -90,6 +90,10 @@ class _IdleParts:
         for group in sorted(self.chosen & self.read):
             if because := getattr(self.part(group), "idle_because", None):
                 yield group, because
+        for name, stage in self.stages.items() if "ranking" in self.chosen else ():
+            for group in getattr(stage, "follows", ()):
+                if because := getattr(self.part(group), "idle_because", None):
+                    yield f"ranking.stages.{name}", because
 
     def _reads(self, columns: Collection[str]) -> bool:
         """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""

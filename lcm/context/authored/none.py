@@ -10,5 +10,7 @@ from lcm.records.document import AuthoredNode
 class NothingAuthored:
     """There are no authored documents."""
 
+    idle_because = "authored=none"
+
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         return []

@@ -117,6 +117,8 @@ def test_session_rules_that_only_live_sessions_ask_are_told() -> None:
 def test_authored_files_of_which_none_is_named_are_told(tmp_path: Path) -> None:
     assert told("authored=files") == "authored (authored.paths names no file)"
     assert told("authored=files", f"authored.paths=[{tmp_path}]") == ""
+    assert told("ranking=libravdb") == "ranking.stages.hops (authored=none)"
+    assert told("ranking=libravdb", "authored=files", f"authored.paths=[{tmp_path}]") == ""
 
 
 def test_an_index_whose_scores_a_fusion_does_not_weigh_is_told() -> None:

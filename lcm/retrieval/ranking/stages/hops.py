@@ -25,6 +25,7 @@ class Hops:
 
     eta: float = 0.5
     theta_hop: float = 0.15
+    follows = ("authored",)
 
     def __post_init__(self) -> None:
         check_range(self, "eta", gt=0, lt=1)
