@@ -51,7 +51,8 @@ ALIKE: dict[str, str] = {
     "recovery=corrected": "as libravdb, where no word tells the two apart",
     "summarizer=centroid": "as routed, where there is no model for technical talk",
     "annotation=none": "under lancedb_pro_tuned: decay alone reads it, and the run tells that it changed no answer",
-    "assembly=lossless_claw": "as lossless, where nothing is folded",
+    "assembly=lossless_claw": "as lossless, where nothing is folded, or the fresh tail fills the budget",
+    "assembly=lossless": "as lossless_claw, likewise",
 }
 """Choice -> why it gives the same as that of a preset on the sample, though both act."""
 
