@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -74,6 +74,11 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def is_below(path: Path, roots: Iterable[Path]) -> bool:
+    """Whether a path is one of the roots or lies below one; all are resolved already."""
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from lcm.encoding import well_formed
 from lcm.files import private
 from lcm.redaction import redacted
+from pipelines.views.pipe import PipeSafeConsole
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -162,7 +163,7 @@ def usage() -> str:
 
 def tell(text: str) -> int:
     """Print what was asked for; returns the exit code."""
-    Console(soft_wrap=True).print(redacted(text), highlight=False, markup=False)
+    PipeSafeConsole(soft_wrap=True).print(redacted(text), highlight=False, markup=False)
     return 0
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
+from lcm.files import is_below
 from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.openclaw import kind
@@ -61,14 +62,19 @@ class ClaudeCodeReader:
 def beside(session: Path) -> list[Path]:
     """The files that are read along with a session's: those of its sub-agents, and the notes on each."""
     agents = _agents(session)
-    return [*agents, *(notes for told in (session, *agents) if (notes := _notes(told)).is_file())]
+    return [*agents, *(notes for told in (session, *agents) if _is_beside(session, notes := _notes(told)))]
 
 
 def _agents(session: Path) -> list[Path]:
     """The files of its sub-agents in order; of one that is there plain and packed, the plain one."""
     folder = session.parent / without_ending(session) / "subagents"
     found = [*folder.glob("agent-*.jsonl.gz"), *folder.glob("agent-*.jsonl")]
-    return sorted({without_ending(path): path for path in found if path.is_file()}.values())
+    return sorted({without_ending(path): path for path in found if _is_beside(session, path)}.values())
+
+
+def _is_beside(session: Path, path: Path) -> bool:
+    """Whether there is such a file, and neither a link nor the session's own name leads out of the session's folder."""
+    return path.is_file() and is_below(path.resolve(), [session.resolve().parent])
 
 
 def _notes(told: Path) -> Path:
@@ -91,7 +97,7 @@ def _session(file: RecordedFile) -> Iterator[RecordedItem]:
             title = next((titles[where] for where in _TITLES if where in titles), None)
             yield RecordedItem(conversation_id, item, title if conversation_id == session_id else None)
     about = RecordedFile(_notes(file.path), strict=file.strict)
-    if about.path.is_file():
+    if _is_beside(file.path, about.path):
         about.quarantine = file.quarantine
         file.read_along.append(about.path)
         for _, meta in about.values():

@@ -1,16 +1,19 @@
 """Which files of folders are transcripts: found, called by their paths, or passed over."""
 
+import logging
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lcm.errors import TranscriptError
+from lcm.files import is_below
 from lcm.transcript.claude_code import ClaudeCodeReader, beside
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
+_log = logging.getLogger(__name__)
 _MAYBE_JSON = (b"", b"{", b"[", b"\x1f")
 """How JSON begins, or what is packed, or nothing yet."""
 
@@ -19,21 +22,25 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     """The files that are named, and those in the folders that are named, in the order of their names.
 
     A file in a folder is called by its path from there, so that two of the same name stay two. What the reader of a
-    session among them reads along with it (its sub-agents) is left to it. Links are followed; a folder that cannot be
+    session among them reads along with it (its sub-agents) is left to it. Links are followed as far as they stay below
+    what was named, and one that leads elsewhere is told; devices and pipes are passed over; a folder that cannot be
     listed stands for its files, so that reading it says why.
 
     Raises:
         TranscriptError: if there is no such file or folder.
     """
     found: list[RecordedFile] = []
+    roots = [path.resolve() for path in paths]
     for path in paths:
         if path.is_dir():
             found += [
                 RecordedFile(file, strict=strict, name=str(file.relative_to(path).parent / without_ending(file)))
-                for file in _below(path)
+                for file in _below(path, roots)
             ]
         elif path.is_file():
             found.append(RecordedFile(path, strict=strict))
+        elif path.exists():
+            raise TranscriptError(f"{path}: neither a file nor a folder, and may never end: name one")
         else:
             raise TranscriptError(f"{path}: no such file or folder")
     left = _read_along([file.path for file in found]).difference(paths)
@@ -68,8 +75,8 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     return True
 
 
-def _below(folder: Path) -> list[Path]:
-    """Every file, each folder once: by a path without links where there is one."""
+def _below(folder: Path, roots: Sequence[Path]) -> list[Path]:
+    """Every file, each folder once: by a path without links where there is one; nothing outside of the roots."""
     found: list[Path] = []
     folders, seen, refused = [folder], set[tuple[int, int]](), list[OSError]()
     for start in folders:
@@ -80,9 +87,21 @@ def _below(folder: Path) -> list[Path]:
                 continue
             seen.add((status.st_dev, status.st_ino))
             inner.sort()
-            folders += [link for name in inner if (link := Path(where, name)).is_symlink()]
-            found += [file for name in names if (file := Path(where, name)).is_file()]
+            links = (link for name in inner if (link := Path(where, name)).is_symlink())
+            folders += [link for link in links if _is_within(link, roots)]
+            files = (file for name in names if (file := Path(where, name)).is_file())
+            found += [file for file in files if not file.is_symlink() or _is_within(file, roots)]
     return sorted([*found, *(Path(error.filename) for error in refused)])
+
+
+def _is_within(link: Path, roots: Sequence[Path]) -> bool:
+    target = link.resolve()
+    if is_below(target, roots):
+        return True
+    _log.warning(
+        "%s leads out of what was named, to %s, and is not followed: name that too to take it in", link, target
+    )
+    return False
 
 
 def _read_along(paths: Collection[Path]) -> set[Path]:

@@ -1,18 +1,18 @@
 """A recorded file as a stream of JSON values. What cannot be read is put aside with its line and the reason."""
 
 import codecs
-import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
+from lcm.transcript.packed import unpacked
 
 MAX_LINE_BYTES = 16 * 2**20
 """A longer line of JSONL is put aside."""
@@ -215,7 +215,7 @@ class RecordedFile:
 
     def _open(self) -> BufferedReader:
         is_packed = self.magic.startswith(_GZIP_MAGIC)
-        return cast("BufferedReader", gzip.open(self.path)) if is_packed else self.path.open("rb")
+        return unpacked(self.path) if is_packed else self.path.open("rb")
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

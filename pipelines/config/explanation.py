@@ -50,6 +50,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         return line
     if isinstance(error, yaml.YAMLError):
         return f"{flat(error)}; write it as plain YAML, without tags"
+    if isinstance(error, UnicodeDecodeError) and (path := _file_of(error)):
+        return f"{path} is no UTF-8 text at byte {error.start}: save it as UTF-8"
     text = str(error)
     if ambiguous := re.match(r"Ambiguous value for argument '(.*?)'\n", text):
         return f"{ambiguous[1]}: several values make a multirun, add -m; for one list write KEY=[A,B]"
@@ -67,6 +69,14 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         message = _unknown_key(text, chosen, pipeline) or flat(error)
         return f"{key}: {message}" if key and str(key) not in message else message
     return flat(error)
+
+
+def _file_of(error: UnicodeDecodeError) -> str:
+    """The file that Hydra was reading, which the error does not name; empty where it was no file of Hydra's."""
+    name, at = "", error.__traceback__
+    while at is not None:
+        name, at = str(at.tb_frame.f_locals.get("full_path", name)), at.tb_next
+    return name
 
 
 def _choice(error: MissingConfigException) -> str:

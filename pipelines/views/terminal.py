@@ -1,6 +1,5 @@
 """What a person sees: tables, progress, warnings."""
 
-import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
 from pipelines.views.index_table import index_table, points_table
+from pipelines.views.pipe import PipeSafeConsole
 
 ARM_MEASURES = (
     "recall@5",
@@ -57,16 +57,9 @@ Measures = Mapping[str, Mapping[str, float | None]]
 _PIPE_WIDTH = 200
 
 
-class _PipeSafeConsole(Console):
-    """Goes on silently where its reader has gone, as `head` does: the run is still to be logged."""
-
-    def on_broken_pipe(self) -> None:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - open until the process ends
-
-
 def console() -> Console:
     """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
-    return _PipeSafeConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    return PipeSafeConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def warn(message: str) -> None:

@@ -85,7 +85,7 @@ def test_the_sub_agents_of_a_sub_agent_do_not_vanish(project: Path) -> None:
     assert found(project) == ["s1.jsonl", "s1/subagents/agent-a/subagents/agent-c.jsonl", ORPHANS[1]]
 
 
-def test_linked_folders_are_walked_once_and_by_their_own_path(tmp_path: Path) -> None:
+def test_linked_folders_are_walked_once_and_by_their_own_path(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("logs/z", "elsewhere/deep"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "talk.jsonl").write_text(CHAT)
@@ -95,7 +95,10 @@ def test_linked_folders_are_walked_once_and_by_their_own_path(tmp_path: Path) ->
     (logs / "other").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "deep" / "back").symlink_to(tmp_path / "elsewhere")
     (logs / "gone").symlink_to(tmp_path / "nowhere")
-    assert [file.name for file in recorded_files([logs])] == ["other/deep/talk", "z/talk"]
+    assert [file.name for file in recorded_files([logs])] == ["z/talk"]
+    assert "logs/other leads out of what was named" in caplog.text
+    both = recorded_files([logs, tmp_path / "elsewhere"])
+    assert [file.name for file in both] == ["other/deep/talk", "z/talk", "deep/talk"]
     assert [file.name for file in recorded_files([logs / "other"])] == ["deep/talk"]
 
 

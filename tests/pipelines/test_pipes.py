@@ -1,0 +1,41 @@
+"""A reader that leaves before the end, and a configuration that is no text."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import BAD_INPUT
+from tests.pipelines.conftest import Lcm
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "--help",
+        *(
+            pytest.param(one, marks=pytest.mark.full)
+            for one in ("evaluate --cfg job", "grep --help", "datasets", "cache")
+        ),
+    ],
+)
+def test_a_reader_that_leaves_at_once_ends_no_command(command: str, root: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *command.split()],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as lcm:
+        lcm.stdout.close()
+        assert lcm.stderr.read() == b""
+    assert lcm.returncode == 0
+
+
+def test_a_configuration_that_is_no_text_is_named_with_the_remedy(lcm: Lcm, tmp_path: Path) -> None:
+    bad = tmp_path / "conf" / "fusion" / "bad.yaml"
+    bad.parent.mkdir(parents=True)
+    bad.write_bytes(b"_target_: x # \xff")
+    told = lcm("evaluate", "--config-dir", str(tmp_path / "conf"), "fusion=bad")
+    assert told.code == BAD_INPUT
+    assert told.stderr == f"lcm: {bad} is no UTF-8 text at byte 14: save it as UTF-8\n"
