@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from eval.cache import stage_cache
 from eval.judging.judgement import Judgement
 from eval.judging.judgement_file import JudgementFile
 from lcm.language_model.recorded import Recorded
@@ -176,6 +177,7 @@ def lcm_or_raise(*arguments: str, good: tuple[int, ...] = (0,)) -> str:
 def evaluated(*without: str) -> Any:
     """A run whose stages are found again, but for some."""
     _remove("runs/again")
+    stage_cache._at_hand.cache_clear()  # what this process has in memory would hide what is on disk
     for stage in without:
         shutil.rmtree(f"cache/stages/{stage}", ignore_errors=True)
     lcm_or_raise(*EVALUATE, "hydra.run.dir=runs/again")
