@@ -1,6 +1,7 @@
 """Which files are authored documents, and what each is called."""
 
 import glob
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from lcm.errors import LcmError
+from lcm.files import is_below
 
+_log = logging.getLogger(__name__)
 _EXTENSIONS = (".md", ".markdown")
 _ALWAYS = "memory.md"
 
@@ -33,7 +36,8 @@ def selected_files(paths: Sequence[str], include: Sequence[str], exclude: Sequen
     The original names a file by its own name alone, so that the blocks of one take the ids of the other's.
 
     Args:
-        paths: files, folders, and globs of both (`**` = folders below). Of folders Markdown files are taken.
+        paths: files, folders, and globs of both (`**` = folders below). Of folders Markdown files are taken, but no
+            links that lead out of them, devices and pipes.
         include: patterns of names in folders, where `*` matches anything, `/` too; empty = all.
         exclude: patterns of what to leave out there. `memory.md`, however it is written, is never left out.
 
@@ -51,8 +55,10 @@ def selected_files(paths: Sequence[str], include: Sequence[str], exclude: Sequen
 
 def _named(given: str) -> list[Path]:
     path = Path(given).expanduser()
-    if path.exists():
+    if path.is_file() or path.is_dir():
         return [path]
+    if path.exists():
+        raise LcmError(f"authored.paths names {given!r}, which is neither a file nor a folder: take it out")
     matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207 (absolute too)
     matches = [match for match in matches if match.is_dir() or _is_markdown(match.name)]
     if not matches:
@@ -65,6 +71,9 @@ def _in_folder(folder: Path, include: Sequence[str], exclude: Sequence[str]) -> 
         folders.sort()
         for file in sorted(filter(_is_markdown, files)):
             path = Path(parent, file)
+            if path.exists() and not (path.is_file() and is_below(path.resolve(), [folder.resolve()])):
+                _log.warning("%s is no file below %s and is not read: name it in authored.paths", path, folder)
+                continue
             name = path.relative_to(folder).as_posix()
             if file.lower() == _ALWAYS:
                 yield SelectedFile(path, name, True)

@@ -1,6 +1,7 @@
 """Authored files as a component."""
 
 import logging
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -152,3 +153,18 @@ def test_beyond_it_both_numbers_and_the_largest_file_are_named() -> None:
 
 def test_other_tiers_do_not_count() -> None:
     check_hard_budget([HARD, replace(HARD, tier="soft"), replace(HARD, tier="variant")], 30)
+
+
+def test_neither_links_out_of_a_folder_nor_pipes_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (tmp_path / "canary.md").write_text("The canary sings.")
+    (folder / "own.md").write_text("Goats eat hay.")
+    (folder / "same.md").symlink_to(folder / "own.md")
+    (folder / "out.md").symlink_to(tmp_path / "canary.md")
+    os.mkfifo(folder / "pipe.md")
+    found = files(folder).nodes(incidents=Counter())
+    assert {node.source for node in found} == {"own.md"}
+    assert "out.md is no file below" in caplog.text
+    with pytest.raises(LcmError, match="neither a file nor a folder: take it out"):
+        files(folder / "pipe.md").nodes(incidents=Counter())
