@@ -27,6 +27,7 @@ from tests.pipelines.test_cli import wait_for
 
 PARQUET = ("run", "documents", "per_query", "measures")
 FILES = {
+    "SHA256SUMS",
     "config.yaml",
     "environment.json",
     "summary.json",
@@ -54,6 +55,7 @@ def numbers(folder: Path) -> dict[str, Any]:
     return {
         **strict(folder),
         "timing": None,
+        "timing_sha256": None,
         "commit": None,
         "config.yaml": (folder / "config.yaml").read_text(),
         **parquet,
@@ -80,7 +82,7 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
     assert list(summary) == [
         "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "compression",
         "summary_quality", "incidents", "notes", "flags", "interval",
-        "measures", "arms", "categories", "timing",
+        "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
     assert set(summary["arms"]) == {"bm25", "dense", "last_n", "random", "oracle", "whole_history"}
