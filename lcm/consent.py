@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 TRUST, KEYS, HOSTS = "LCM_TRUST", "LCM_ALLOWED_KEYS", "LCM_ALLOWED_HOSTS"
 """Variables of names with commas between: packages whose code may be called; variables and files that hold keys;
 hosts, or HOST:PORT, that may be shown keys."""
+OWN = ("lcm", "eval", "pipelines")
+"""The packages of this project, whose code is called as far as `conf` offers it, and no further."""
 PROVIDERS = {
     "OPENROUTER_API_KEY": ("openrouter.ai",),
     "OPENAI_API_KEY": ("api.openai.com",),
@@ -35,8 +37,8 @@ def allowed(variable: str) -> set[str]:
 
 
 def is_trusted(target: str) -> bool:
-    """Whether a dotted path lies in a package that the user trusts."""
-    return any(target.startswith(f"{package}.") for package in allowed(TRUST))
+    """Whether a dotted path lies in a package of others that the user trusts."""
+    return any(target.startswith(f"{package}.") for package in allowed(TRUST).difference(OWN))
 
 
 def defined(target: str) -> Any:

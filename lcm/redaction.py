@@ -35,7 +35,7 @@ _KEYS = re.compile(
 _USER_INFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)")
 _AUTHORIZATION = re.compile(r"\b(bearer|basic)(\s+)(?!\[)[\w.~+/=-]{8,}", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"""(\b{_NAMED}\b(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!null\b|none\b|true\b|false\b|bearer\b|basic\b)([^\s"'\\,;&}}\])\[$<*]{{6,}})""",
+    rf"""(\b{_NAMED}\b(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!{_NAMED}\b|null\b|none\b|true\b|false\b|bearer\b|basic\b)([^\s"'\\,;&}}\])\[$<*]{{6,}})""",
     re.IGNORECASE,
 )
 _HOLDS_A_KEY = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:$|_(?:ID|BASE64)$)")

@@ -14,7 +14,6 @@ from lcm.clock import parse_instant
 from lcm.errors import LcmError
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
-_OWN = ("lcm", "eval", "pipelines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():
-            if wrong := [name for name in names if not name.isidentifier() or name in _OWN]:
+            if wrong := [name for name in names if not name.isidentifier() or name in consent.OWN]:
                 raise LcmError(f"trust={value}: {wrong[0]!r} is no package of yours; write trust=[PACKAGE]")
             said[consent.TRUST].update(names)
             continue

@@ -27,9 +27,8 @@ _OF_A_RUN = ("runtime", "overrides", "searchpath", "sweeper.params", "job.overri
 """What of Hydra's own may differ between a configuration with searched YAML and one without."""
 _VARIABLE = re.compile(r"LCM_(?!.*(KEY|TOKEN|SECRET|PASSWORD))\w+")
 _RESOLVERS = ("oc.create", "oc.decode", "oc.deprecated", "oc.dict.keys", "oc.dict.values")
-_REMEDY = (
-    "name one that conf/ offers, or, if you trust the package {0} to run code, say trust=[{0}] on the command line"
-)
+_REMEDY = "name one that conf/ offers"
+_OF_OTHERS = "if you trust the package {0} to run code, say trust=[{0}] on the command line"
 
 
 @cache
@@ -52,7 +51,8 @@ def component(target: Any) -> Any:
     """
     is_text = isinstance(target, str)
     if not is_text or not (target in offered()[""] or consent.is_trusted(target)):
-        remedy = _REMEDY.format(target.partition(".")[0]) if is_text else "name a class by its dotted path"
+        package = target.partition(".")[0] if is_text else ""
+        remedy = _REMEDY if package in ("", *consent.OWN) else f"{_REMEDY}, or, {_OF_OTHERS.format(package)}"
         raise LcmError(f"{_shown(target)} is no component: {remedy}")
     try:
         return consent.defined(target)

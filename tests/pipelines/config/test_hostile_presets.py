@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lcm import consent
 from pipelines import cli
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset, hostile_presets
 
@@ -63,3 +64,28 @@ def _wrong(
             yield f"RAN: {told}"
         elif code != cli.BAD_INPUT or said.count("\n") != 1 or preset.names not in said:
             yield f"not refused in one line that names {preset.names}: {told}"
+
+
+def test_what_is_only_read_is_never_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By import, export and log: what they look up are the components of their own command, and no name of the file."""
+    target = "lcm.retrieval.embedder.export.os.system"
+    looked_up: list[str] = []
+    real = consent.defined
+    monkeypatch.setattr(consent, "defined", lambda name: looked_up.append(name) or real(name))  # type: ignore[func-returns-value]
+    run = tmp_path / "run"
+    (run / "system").mkdir(parents=True)
+    hostile = f"decay:\n  _target_: {target}\n  command: touch {tmp_path}/canary\n"
+    (run / "system" / "evil.yaml").write_text(f"# @package _global_\n{hostile}")
+    (run / "config.yaml").write_text(hostile)
+    (run / "summary.json").write_text('{"kind": "run", "config_hash": "0", "commit": null, "measures": {}}')
+    for command in (
+        ["import", str(run)],
+        ["log", str(run), "tracking=none"],
+        ["export", str(run), "to=out", "tracking=none"],
+    ):
+        cli.run(command)
+    capsys.readouterr()
+    assert not (tmp_path / "canary").exists()
+    assert not [name for name in looked_up if "os" in name.split(".")]

@@ -1,0 +1,110 @@
+"""Keys go where the user says and leave no trace: in no file of a run, no database, no cache, no log."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.lcm.retrieval.reranker.loopback import Answer, serving
+from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.test_compact import chat
+from tests.pipelines.test_compact_by_model import compact_by_model
+from tests.support.secrets import SECRETS
+
+HELD = {"GITHUB_TOKEN": "ordinary words that open a door", "AWS_SECRET_ACCESS_KEY": "more words that open another"}
+PLANTED = [*(secret for _, secret in SECRETS.values()), *HELD.values()]
+SHORT = tuple(setting for setting in QUICK if setting != "tracking=none")
+
+
+@pytest.fixture
+def searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of choices that somebody handed over."""
+    for name, value in HELD.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "theirs" / "experiment").mkdir(parents=True)
+    return tmp_path / "theirs"
+
+
+def preset(folder: Path, content: dict[str, object]) -> tuple[str, str]:
+    """Write an experiment; gives the arguments that choose it."""
+    text = yaml.safe_dump(content, sort_keys=False)
+    (folder / "experiment" / "theirs.yaml").write_text(f"# @package _global_\n{text}")
+    return f"hydra.searchpath=[file://{folder}]", "experiment=theirs"
+
+
+def found(*places: Path) -> list[tuple[str, str]]:
+    """Every secret that a file of these folders holds."""
+    return [
+        (secret, str(path))
+        for place in places
+        for path in place.rglob("*")
+        if path.is_file()
+        for content in [path.read_bytes()]
+        for secret in PLANTED
+        if secret.encode() in content
+    ]
+
+
+@pytest.mark.full
+def test_what_is_planted_in_a_configuration_is_written_nowhere(lcm: Lcm, searched: Path, tmp_path: Path) -> None:
+    notes = {kind.replace(" ", "_").replace(",", ""): text for kind, (text, _) in SECRETS.items()}
+    done = lcm("evaluate", *preset(searched, {"notes": notes}), *SHORT)
+    assert done.code == 0, done.stderr
+    (receipt,) = (done.place / "runs").rglob("mlflow.json")
+    assert (done.place / "mlflow.db").is_file()
+    assert not found(done.place, tmp_path / "cache")
+    assert not [secret for secret in PLANTED if secret in done.stdout + done.stderr]
+    assert yaml.safe_load((receipt.parent / "config.yaml").read_text())["notes"]["password"] == "password=REDACTED"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("status", [200, 400])
+def test_what_a_server_says_of_keys_is_written_nowhere(
+    status: int, lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", PLANTED[0])
+    said = " ".join(text for text, _ in SECRETS.values())
+    body = {"choices": [{"message": {"content": said}}]} if status == 200 else {"error": {"message": said}}
+    session = str(chat(tmp_path / "chat.jsonl", 12, units=200))
+    with serving(lambda _: Answer(body, status=status)) as server:
+        done = compact_by_model(lcm, server, session, "language_model.mode=record")
+    assert server.asked
+    assert not found(done.place, tmp_path / "cache")
+    assert not [secret for secret in PLANTED if secret in done.stdout + done.stderr + caplog.text]
+
+
+def test_a_preset_sends_no_key_where_the_user_did_not_say(
+    lcm: Lcm, searched: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("LCM_ALLOWED_HOSTS", "LCM_ALLOWED_KEYS"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("JINA_API_KEY", "sk-of-the-user")
+    with serving(lambda _: Answer({"results": []})) as server:
+        endpoints = {"another": server.url, "jina": server.url}
+        for name, variable in (("another", "AWS_SECRET_ACCESS_KEY"), ("jina", "JINA_API_KEY")):
+            reranker = {"endpoint": endpoints[name], "api_key_env": variable}
+            chosen = preset(searched, {"defaults": [{"override /reranker": "remote"}], "reranker": reranker})
+            done = lcm("evaluate", *chosen, "ranking=lancedb_pro", *QUICK, place=name)
+            assert not server.asked, name
+            assert done.summary["incidents"]["rerank_missing_key"] > 0
+            assert f"{variable} may not be read" in caplog.text or "is no host that you named" in caplog.text
+        asked = lcm("evaluate", *chosen, "ranking=lancedb_pro", *QUICK, f"reranker.endpoint={server.url}", place="said")
+    assert server.asked, asked.stderr
+    assert {request.headers["authorization"] for request in server.asked} == {"Bearer sk-of-the-user"}
+
+
+def test_a_preset_reads_no_variable_of_the_user(lcm: Lcm, searched: Path) -> None:
+    for name in HELD:
+        done = lcm("evaluate", *preset(searched, {"embedder": {"dim": f"${{oc.env:{name}}}"}}), *QUICK)
+        assert done.code == 2
+        assert f"${{oc.env:{name}}}: a configuration reads no variable" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_preset_tracks_nowhere_that_the_user_did_not_say(
+    lcm: Lcm, searched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LCM_ALLOWED_HOSTS")
+    done = lcm("evaluate", *preset(searched, {"tracking": {"uri": "http://203.0.113.1:5000"}}), *SHORT)
+    assert done.code == 2
+    assert "tracking.uri: 203.0.113.1:5000 is no host that you named" in done.stderr
