@@ -1,5 +1,6 @@
 """A run on disk: which code made it, which configuration, and whether it is whole."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -13,7 +14,16 @@ import pytest
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import run_folder
 from eval.experiment.experiment import Outcome
-from eval.experiment.run_folder import commit, config_hash, read_summary, write_run, write_text
+from eval.experiment.run_folder import (
+    commit,
+    config_hash,
+    directions,
+    read_config,
+    read_summary,
+    read_table,
+    write_run,
+    write_text,
+)
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
@@ -183,6 +193,34 @@ def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]],
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
     assert (summary["decisions"], summary["incidents"]) == ({}, {"a model was away": 2})
     assert "来週" in (tmp_path / "run" / "summary.json").read_text()
+
+
+def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    """Other numbers in a file that can be read, and files of another run, are damage too."""
+    written(means=[("system", "all", "MRR", 0.5, 1, float("nan"), float("nan"))])
+    folder, trusted = tmp_path / "run", []
+    reads = {
+        "summary.json": lambda: read_summary(folder),
+        "config.yaml": lambda: read_config(folder),
+        "per_query.parquet": lambda: directions(folder),
+        "queries.parquet": lambda: read_table(folder / "queries.parquet"),
+    }
+    for name, read in reads.items():
+        whole = (folder / name).read_bytes()
+        read()
+        others = [b"", whole[: len(whole) // 2], whole[:-1], b"\0" * 16 + whole[16:], b"\xff\xfe" + whole, b"garbage"]
+        others += [whole.replace(b"0.5", b"0.6"), whole.replace(b"2.0", b"3.0"), whole.replace(b"a: 1", b"a: 2")]
+        for other in others:
+            (folder / name).write_bytes(other)
+            is_same = other == whole or (name == "summary.json" and other == whole[:-1])  # the end of the last line
+            with contextlib.suppress(LcmError):
+                read()
+                trusted += [] if is_same else [(name, other)]
+        (folder / name).write_bytes(whole)
+    assert not trusted
+    (folder / "SHA256SUMS").write_bytes(b"")
+    with pytest.raises(LcmError, match=r"SHA256SUMS is damaged"):
+        read_config(folder)
 
 
 def test_the_summary_comes_last(
