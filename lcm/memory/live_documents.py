@@ -109,10 +109,13 @@ class LiveDocuments:
         """How many documents had begun and how many had ended then: views of equal moments and scopes are equal."""
         return self._timeline.moment(asked_at)
 
+    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
+        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
+        return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
+
     def view(self, asked_at: datetime, scopes: Sequence[str] | None) -> DocumentView:
         """The documents as of an instant, of the scopes that may be read; None = all."""
-        if scopes is not None and self._timeline.scopes.issubset(scopes):
-            scopes = None  # nothing need be filtered, and one text index serves
+        scopes = self.told_apart(scopes)
         visible, folded = self._timeline.visible(asked_at, scopes), self._timeline.folded(asked_at, scopes)
         return DocumentView(visible, folded, scopes, self)
 

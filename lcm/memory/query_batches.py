@@ -43,8 +43,8 @@ def query_batches(
     for position, query in enumerate(queries):
         session = (query.session_id, query.conversation_id) if by_session else None
         moment, about_dreams = live.moment(query.asked_at), asks_for_dreams(query.text)
-        readable = readable_scopes(query, rules)
-        key = (moment, query.scopes, readable, query.only_category, query.shown_message_ids, session, about_dreams)
+        seen = _told_scopes(query, rules), live.told_apart(readable_scopes(query, rules))
+        key = (moment, *seen, query.only_category, query.shown_message_ids, session, about_dreams)
         groups.setdefault(key, []).append(position)
     return [
         _batch(live, key, [queries[i] for i in places], rules, vectors[places], error) for key, places in groups.items()
@@ -56,6 +56,12 @@ def readable_scopes(query: Query, rules: Scopes) -> tuple[str, ...] | None:
     if query.scopes is not None or query.conversation_id is None:
         return query.scopes
     return rules.conversation_readable(query.conversation_id)
+
+
+def _told_scopes(query: Query, rules: Scopes) -> tuple[str, ...] | None:
+    """The scopes that a query reads by its host's word or as an agent's; None of anybody's."""
+    is_anybody = query.scopes is None and parse_agent_id(query.conversation_id or "") is None
+    return None if is_anybody else readable_scopes(query, rules)
 
 
 def in_order(frames: Sequence[pl.DataFrame], queries: Sequence[Query]) -> pl.DataFrame:
@@ -124,9 +130,7 @@ def _batch(
     """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
     none; of one session too, where some documents are not durable. `key` is all of this."""
     first = queries[0]
-    readable = readable_scopes(first, rules)
-    is_anybody = first.scopes is None and parse_agent_id(first.conversation_id or "") is None
-    sight = live.kept(key, lambda: _sight(live, first, readable))
+    sight = live.kept(key, lambda: _sight(live, first, readable_scopes(first, rules)))
     return Batch(
         queries=asked_frame(queries),
         vectors=vectors,
@@ -137,7 +141,7 @@ def _batch(
         document_vectors=sight.view.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
-        scopes=None if is_anybody else readable,
+        scopes=_told_scopes(first, rules),
         is_in_session=bool(first.shown_message_ids),
         turns=sight.turns,
     )
