@@ -299,7 +299,7 @@ def test_a_bad_row_is_named_by_its_column() -> None:
     with Memory.open(system()) as memory:
         memory.ingest(transcript())
         memory.store._connection.execute("UPDATE documents SET access_count = 'often' WHERE rowid = 1")
-        with pytest.raises(StoreError, match="the store holds a access_count that is no Int64"):
+        with pytest.raises(StoreError, match=":memory: holds a access_count that is no Int64"):
             memory.store.documents()
 
 
