@@ -12,6 +12,7 @@ from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
 from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
+from pipelines.config.readers import without_effect
 from pipelines.config.unused import reached, take_out_idle_stages
 
 _ADDS_CANDIDATES = "this fusion weighs none of its scores: it adds candidates alone"
@@ -88,12 +89,21 @@ class _IdleParts:
             yield from self._of_retrieval()
         yield from self._of_annotation()
         for group in sorted(self.chosen & self.read):
-            if because := getattr(self.part(group), "idle_because", None):
+            if because := self._because(group):
                 yield group, because
         for name, stage in self.stages.items() if "ranking" in self.chosen else ():
             for group in getattr(stage, "follows", ()):
-                if because := getattr(self.part(group), "idle_because", None):
+                if because := self._because(group):
                     yield f"ranking.stages.{name}", because
+        for key, reason in without_effect(self.plain).items():
+            group, _, path = key.partition(".")
+            if group in self.chosen & self.read and not self._because(group) and self._was_set(group, path):
+                yield key, reason
+
+    def _because(self, group: str) -> str | None:
+        """Why a part of a class that says so of itself has no work."""
+        because: str | None = getattr(self.part(group), "idle_because", None)
+        return because
 
     def _reads(self, columns: Collection[str]) -> bool:
         """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""
@@ -142,15 +152,29 @@ class _IdleParts:
                 yield f"source.branches.{name}", _ADDS_CANDIDATES
 
     def _weights_without_branch(self, fills: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Weights that were set, of a branch that the source has not."""
-        fusion: Mapping[str, Any] = self.plain["fusion"]
-        choices = map(partial(_choice, "fusion"), groups()["fusion"])
-        alike = [one for one in choices if one["_target_"] == fusion["_target_"]]
+        """Weights that were set, of a branch that the source has not, or that stands alone."""
+        is_alone = not getattr(self.part("source"), "branches", None)
+        is_scale_kept = getattr(self.part("fusion"), "gives_unit_scores", True)
         for branch, column in _OF_BRANCH.items():
             weight = f"{branch}_weight"
-            was_set = weight in fusion and alike and fusion[weight] not in [one.get(weight) for one in alike]
-            if was_set and column not in fills:
+            if weight not in self.plain["fusion"] or not self._was_set("fusion", weight):
+                continue
+            if column not in fills:
                 yield f"fusion.{weight}", f"this source has no {branch} branch"
+            elif is_alone and not is_scale_kept and len(fills) == 1:
+                yield f"fusion.{weight}", "with no branch beside it, it changes no order"
+
+    def _was_set(self, group: str, path: str) -> bool:
+        """Whether a setting differs from what the choices of its class say."""
+        choices = (_choice(group, name) for name in groups()[group])
+        alike = [one for one in choices if one.get("_target_") == self.plain[group]["_target_"]]
+        return bool(alike) and _at(self.plain[group], path) not in [_at(one, path) for one in alike]
+
+
+def _at(node: Any, path: str) -> Any:
+    for name in path.split("."):
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
 
 
 @cache

@@ -43,7 +43,7 @@ def parts_read(plain: dict[str, Any], roots: Collection[str]) -> list[Part]:
         plain: the configuration, references as they are written.
         roots: what the command builds or reads; it reads these, and all that they refer to.
     """
-    acting, unused = _acting(plain), _without_effect(plain)
+    acting, unused = _acting(plain), without_effect(plain)
     found: dict[str, Part] = {}
     for root in roots:
         _collect(acting, root, root, Part("", _COMMAND), found)
@@ -58,7 +58,7 @@ def keys_unread(plain: dict[str, Any], roots: Collection[str]) -> list[UnreadKey
     """Every key that nothing reads, with the reason; arguments as of `parts_read`."""
     read = {key for part in parts_read(plain, roots) for key in part.keys}
     takers = _takers(plain)
-    acting, off, unused_by = dict(_leaves(_acting(plain), "")), _off_stages(plain), _without_effect(plain)
+    acting, off, unused_by = dict(_leaves(_acting(plain), "")), _off_stages(plain), without_effect(plain)
     found = []
     for key, value in _leaves(plain, ""):
         if key in read or _refers(value):
@@ -109,7 +109,7 @@ def _off_stages(plain: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _without_effect(plain: dict[str, Any]) -> dict[str, str]:
+def without_effect(plain: dict[str, Any]) -> dict[str, str]:
     """Keys that a part takes and leaves aside, as its class says in `unused_where` and `live_alone`, each with the
     reason."""
     found: dict[str, str] = {}

@@ -1,12 +1,9 @@
 """Idle parts, by what components say of themselves: one from outside the package as well as our own."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import polars as pl
-import pytest
 
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols.retrieval import Batch
@@ -66,23 +63,16 @@ class QuietRules(SessionRules):
         return "it waits for a session named quiet"
 
 
-@pytest.fixture(autouse=True)
-def of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("theirs")
-    vars(module).update({one.__name__: one for one in (ByUse, Lengths, Newest, QuietRules)})
-    monkeypatch.setitem(sys.modules, "theirs", module)
-
-
 def test_use_that_a_stage_from_outside_reads_has_work() -> None:
     assert told("reinforcement=recall") == UNUSED
-    assert told("reinforcement=recall", "+ranking.stages.by_use._target_=theirs.ByUse") == ""
+    assert told("reinforcement=recall", f"+ranking.stages.by_use._target_={__name__}.ByUse") == ""
     assert told("reinforcement=recall", "decay=weibull") == ""
     assert told("reinforcement=recall", "decay=exponential") == UNUSED
     assert told("reinforcement=recall", "fusion=two_pass") == ""
 
 
 def test_what_a_stage_makes_and_the_fusion_does_not_read_is_told() -> None:
-    lengths = "+ranking.stages.lengths._target_=theirs.Lengths"
+    lengths = f"+ranking.stages.lengths._target_={__name__}.Lengths"
     assert told(lengths) == "ranking.stages.lengths (this fusion reads no column that they make)"
     assert told(lengths, "fusion=learnt", "+fusion.weights.length_share=1") == ""
     unread = "(this fusion reads no column that they make)"
@@ -101,7 +91,7 @@ def test_a_text_index_that_a_source_does_not_ask_is_told() -> None:
 
 def test_a_source_from_outside_asks_what_it_says() -> None:
     config = composed(["text_index=bm25s", "vector_index=hnsw"])
-    config.source = {"_target_": "theirs.Newest"}
+    config.source = {"_target_": f"{__name__}.Newest"}
     assert idle_note(config) == ("parts without work here: text_index, vector_index (this source does not ask it)")
 
 
@@ -111,7 +101,7 @@ def test_session_rules_that_only_live_sessions_ask_are_told() -> None:
     assert told("session=lossless_claw") == "", "a large text would be taken out: the run tells whether there was one"
     assert told("session.ignore_patterns=['cron:*']") == ""
     assert told("session.stateless_patterns=['cron:*']", "session.skip_stateless=false") == NO_LIVE_SESSION
-    assert told("session._target_=theirs.QuietRules") == "session (it waits for a session named quiet)"
+    assert told(f"session._target_={__name__}.QuietRules") == "session (it waits for a session named quiet)"
 
 
 def test_authored_files_of_which_none_is_named_are_told(tmp_path: Path) -> None:
@@ -125,3 +115,16 @@ def test_an_index_whose_scores_a_fusion_does_not_weigh_is_told() -> None:
     assert told("fusion=two_pass", "text_index=bm25s") == CANDIDATES_ALONE
     assert told("system=unified", "text_index=bm25s") == CANDIDATES_ALONE
     assert told("text_index=bm25s") == ""
+
+
+def test_a_setting_that_another_leaves_without_effect_is_told_where_it_was_set() -> None:
+    assert told("vector_index=hnsw_tiers") == ""
+    unused = told("vector_index=hnsw_tiers", "vector_index.rotation_from=7")
+    assert unused == "vector_index.rotation_from (vector_index.rotation=none leaves it without effect)"
+
+
+def test_a_weight_without_another_branch_is_told_where_only_the_order_is_left_of_scores() -> None:
+    alone = "fusion.dense_weight (with no branch beside it, it changes no order)"
+    assert told("source=dense", "fusion=plain_sum", "fusion.dense_weight=.5") == alone
+    assert told("source=hybrid", "fusion=plain_sum", "fusion.dense_weight=.5") == ""
+    assert told("source=dense", "fusion=weighted_sum", "fusion.dense_weight=.5") == ""
