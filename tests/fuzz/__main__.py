@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lcm.errors import LcmError
 
-MEMORY_MB, INPUT_SECONDS = 4096, 25
+MEMORY_MB, INPUT_SECONDS = 4096, 60
 """What a single input may take."""
 
 

@@ -264,14 +264,18 @@ def test_a_reader_of_ones_own_is_named_by_its_class(lcm: Lcm, tmp_path: Path, mo
     monkeypatch.syspath_prepend(str(tmp_path))
     lines = [{"ts": "2026-01-05T09:00:00Z", "who": "Ada", "say": "Cast off"}, {"mark": 1}, {"ts": "noon", "say": "x"}]
     (tmp_path / "trip.log").write_text("\n".join(map(json.dumps, lines)))
-    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=memory.db", "format=own_logbook.LogbookReader")
+    named = ("ingest", str(tmp_path / "trip.log"), "into=memory.db", "format=own_logbook.LogbookReader")
+    refused = lcm(*named)
+    assert refused.code == BAD_INPUT
+    assert "trust=[own_logbook]" in refused.stderr
+    finished = lcm(*named, "trust=[own_logbook]")
     assert finished.code == 0
     assert "put aside: " in finished.stderr
     with Store(finished.place / "memory.db") as store:
         (message,) = store.messages("trip")
         assert (message.author, message.content, rebuild_record(message)) == ("Ada", "Cast off", lines[0])
         assert [event.native for event in store.events("trip")] == [lines[1]]
-    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=other.db", "format=nowhere.Reader")
+    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=other.db", "format=nowhere.Reader", "trust=[nowhere]")
     assert finished.code == BAD_INPUT
     assert "'nowhere.Reader' names no class" in finished.stderr
 
