@@ -285,14 +285,15 @@ def became(runner: Runner, mix: Mix, other_mix: Mix, part: str) -> str:
 
 
 def main(arguments: Mapping[str, str]) -> None:
-    """Append a line of JSON a mix to FILE; with `table`, print what such files hold as a table."""
+    """Append a line of JSON to FILE for each mix that it lacks; with `table`, print what such files hold as a table."""
     if "table" in arguments:
         lines = "".join(Path(path).read_text("utf-8") for path in arguments["table"].split(",")).splitlines()
         print(table(list({row["number"]: row for row in map(json.loads, lines)}.values())))  # the last of each counts
         return
+    into, verified = Path(arguments["into"]), float(arguments.get("verified", 0.1))
+    done = {json.loads(line)["number"] for line in into.read_text("utf-8").splitlines()} if into.exists() else set()
     drawn = enumerate(mixes(int(arguments.get("mixes", 200)), int(arguments.get("seed", 0))))
-    verified = float(arguments.get("verified", 0.1))
-    mapped(_line, [(number, mix, verified) for number, mix in drawn], arguments)
+    mapped(_line, [(number, mix, verified) for number, mix in drawn if number not in done], arguments)
 
 
 def mapped(work: Callable[..., str], items: Sequence[tuple[Any, ...]], arguments: Mapping[str, str]) -> None:

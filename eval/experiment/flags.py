@@ -107,11 +107,10 @@ def flags_of_parts(
 def _through(system: System, slots: Sequence[str], answers: pl.DataFrame) -> Iterator[str]:
     """What works through the ranking alone: of what a recovery asks besides only where it found nothing either."""
     stages: Mapping[str, object] = getattr(system.ranking, "stages", {})
-    decays = (getattr(stage, "recency", None) for stage in stages.values())
+    weighed = (getattr(stage, "recency", None) for stage in stages.values())
+    decays = [decay for decay in weighed if decay is not None and not getattr(decay, "is_off", False)]
     yield from ("source", "fusion", "text_index")
-    yield from dict.fromkeys(
-        [slot for slot in slots if slot != "recovery"] + ["decay" for one in decays if not getattr(one, "is_off", True)]
-    )
+    yield from dict.fromkeys([slot for slot in slots if slot != "recovery"] + ["decay" for _ in decays])
     if system.reinforcement.recalled:
         yield "reinforcement"
     if answers.is_empty():

@@ -23,7 +23,10 @@ from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols.compaction import Compaction
 from lcm.records.summary import ContextReading
+from lcm.retrieval.decay.exponential import Exponential
+from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.fusion.hybrid_score import HybridScore
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
@@ -160,3 +163,11 @@ def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_foun
             f"parts that found nothing to do: ranking, and with it source, fusion, text_index, decay{more} "
             "(no answer holds what it found)"
         )
+
+
+def test_a_decay_that_a_fusion_weighs_works_through_the_ranking_too() -> None:
+    nothing = outcome(NoCompaction(), Bulk())
+    for decay, is_named in ((Exponential(), True), (NoDecay(), False)):
+        weighing = replace(system(), ranking=Ranking(ranking().source, {"fusion": HybridScore(decay)}))
+        (idle,) = flags_of_parts(weighing, (), ANSWERS.clear(), nothing.documents, nothing.decisions)
+        assert ("decay" in idle) == is_named
