@@ -161,8 +161,9 @@ def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
 
 
 def _of_index_tiers(answers: pl.DataFrame, widths: Collection[int]) -> tuple[str, ...]:
-    """Small haystacks are answered by the full width at once."""
+    """Small haystacks are answered by the full width at once, and so is what no lower width is sure of at last."""
     answered = answers["index_tier"].drop_nulls()
     if len(widths) < 2 or answered.is_empty() or answered.min() != max(widths):
         return ()
-    return (f"no query was answered by an index tier narrower than {max(widths)} (vector_index.tiers_from)",)
+    told = f"no query was answered by an index tier narrower than {max(widths)}"
+    return (f"{told} (vector_index.tiers_from, candidates_share, exit_thresholds)",)

@@ -97,8 +97,11 @@ class _IdleParts:
                     yield f"ranking.stages.{name}", because
         for key, reason in without_effect(self.plain).items():
             group, _, path = key.partition(".")
-            if group in self.chosen & self.read and not self._because(group) and self._was_set(group, path):
-                yield key, reason
+            if group == "replay" or (group in self.chosen & self.read and not self._because(group)):
+                if self._was_set(group, path):
+                    yield key, reason
+            elif group == "distractors" and self.plain[group] != {"transcripts": _choice("dataset", "transcripts")}:
+                yield group, reason
 
     def _because(self, group: str) -> str | None:
         """Why a part of a class that says so of itself has no work."""

@@ -116,14 +116,21 @@ def without_effect(plain: dict[str, Any]) -> dict[str, str]:
     for place, node in _parts(plain, ""):
         made = component(str(node["_target_"]))
         for name, others in getattr(made, "unused_where", {}).items():
-            if all(node.get(other) == value for other, value in others.items()):
-                because = " and ".join(f"{place}.{other}={value}" for other, value in others.items())
-                elsewhere = _refers(name)
-                key = elsewhere.group(2) if elsewhere else f"{place}.{name}"
+            meant = {_elsewhere(other) or f"{place}.{other}": value for other, value in others.items()}
+            if all(_at(plain, other) == value for other, value in meant.items()):
+                values = {other: "null" if value is None else value for other, value in meant.items()}
+                because = " and ".join(f"{other}={value}" for other, value in values.items())
+                key = _elsewhere(name) or f"{place}.{name}"
                 found |= {leaf: f"{because} leaves it without effect" for leaf, _ in _leaves(_at(plain, key), key)}
         for name in getattr(made, "live_alone", ()):
             found[f"{place}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
     return found
+
+
+def _elsewhere(name: str) -> str | None:
+    """What `${...}` names, from the top of the configuration."""
+    reference = _refers(name)
+    return reference.group(2) if reference else None
 
 
 def _parts(node: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -187,7 +194,7 @@ def _place(reference: re.Match[str], written: str) -> str:
 def _at(plain: dict[str, Any], key: str) -> Any:
     node: Any = plain
     for name in key.split("."):
-        node = node[name] if isinstance(node, dict) else None
+        node = node.get(name) if isinstance(node, dict) else None
     return node
 
 

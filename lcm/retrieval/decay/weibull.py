@@ -1,8 +1,10 @@
 """Stretched exponential decay of age, with frequency of use and importance: memory-lancedb-pro's decay engine."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import polars as pl
 
@@ -52,6 +54,8 @@ class Weibull:
     access_gap_days: float = 30.0
     recency_lifts: bool = False
     """The multiplier also counts R as a floor, so that a fresh document is not held back by being unused."""
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {"stale_threshold": {"${measures.staleness}": None}}
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         check_range(

@@ -121,6 +121,12 @@ def test_a_setting_that_another_leaves_without_effect_is_told_where_it_was_set()
     assert told("vector_index=hnsw_tiers") == ""
     unused = told("vector_index=hnsw_tiers", "vector_index.rotation_from=7")
     assert unused == "vector_index.rotation_from (vector_index.rotation=none leaves it without effect)"
+    stale = ("system=lancedb_pro", "decay.stale_threshold=0.9")
+    assert told("system=lancedb_pro") == told(*stale, "measures=[default,staleness]") == ""
+    assert told(*stale) == "decay.stale_threshold (measures.staleness=null leaves it without effect)"
+    others = ("distractors.transcripts.paths=[chats]", "replay.seed=4")
+    assert told(*others, "replay.distractors=10") == ""
+    assert told(*others) == "replay.seed, distractors (replay.distractors=0 leaves it without effect)"
 
 
 def test_a_weight_without_another_branch_is_told_where_only_the_order_is_left_of_scores() -> None:
