@@ -52,11 +52,12 @@ def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictCo
 
 
 def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> CompositionError:
-    """Each override is composed on top of those that could be, choices before settings, for they decide which there
-    are; settings of a group whose choice is refused, or that a refused preset may choose of, are passed over."""
+    """Each override is composed on top of those that could be: first where choices are searched for, then choices,
+    which decide what settings there are; settings of a group whose choice is refused, or that a refused preset may
+    choose of, are passed over."""
     cache, others, groups_refused, reasons = CompositionCache(pipeline), list[str](), set[str](), dict[str, str]()
     if len(overrides) > 1:
-        for override in sorted(overrides, key=lambda one: not _is_choosing(one)):
+        for override in sorted(overrides, key=lambda one: (not one.startswith("hydra."), not _is_choosing(one))):
             group = _group(override)
             if not _is_choosing(override) and group in groups_refused:
                 continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +112,11 @@ def test_settings_of_a_path_or_an_order_that_no_query_takes_are_refused() -> Non
     ), told
     assert "tag" not in told
     assert "orders.description=" not in told
+
+
+def test_choices_of_a_searched_folder_are_known_wherever_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "decay").mkdir()
+    (tmp_path / "decay" / "mine.yaml").write_text("_target_: lcm.retrieval.decay.none.NoDecay\n")
+    told = refusal(["decay=mine", "means.foo=1", f"hydra.searchpath=[file://{tmp_path}]"])
+    assert told.startswith("means.foo: no such key")
+    assert "decay" not in told
