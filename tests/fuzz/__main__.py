@@ -17,7 +17,7 @@ from pathlib import Path
 from lcm.errors import LcmError
 
 MEMORY_MB, INPUT_SECONDS = 4096, 60
-"""What a single input may take. No alarm rings, for libraries reset it: what hangs ends with its process."""
+"""What a single input may take; one that takes five times as long ends its process."""
 
 
 def main(arguments: Sequence[str]) -> int:
