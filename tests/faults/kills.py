@@ -1,0 +1,185 @@
+"""kill -9 at any moment of any long command, and the same command again. As a program: the table of `n=200` kills of
+the commands that are named, or of all.
+
+Each try works in an empty folder with a cache of its own, in a forked process of this warm one. The whole process group
+is killed after a time drawn between the start and the end of an undisturbed run; then the command is given again, and
+what it has made is held against what the undisturbed one made. A command that ended before its kill is drawn again.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+import eval.batch.replay
+import eval.experiment.experiment
+import eval.tuning.study_folder  # noqa: F401 - loaded before children are made, as what stands around it
+import pipelines.compact
+import pipelines.evaluate
+import pipelines.ingest
+import pipelines.questions
+import pipelines.steps.trial
+import pipelines.tune  # noqa: F401 - likewise
+from pipelines import cli
+from tests.faults import written_files as made
+from tests.faults.full_disk import RUN, said_of_store
+
+matplotlib.use("Agg")
+
+SEED = 20260111
+_START_S = 0.02
+_REFUSED = {"evaluate": cli.BAD_INPUT}
+"""A run that was complete when it was killed is not run again."""
+
+
+def _index() -> int:
+    made._fill(Path("tiers.db"), made.INDEXES["tiers"])
+    return 0
+
+
+@dataclass(frozen=True)
+class LongCommand:
+    """What takes long, how it is given, and what it has made."""
+
+    run: Callable[[], int]
+    answer: Callable[[], Any]
+
+
+COMMANDS = {
+    "ingest": LongCommand(lambda: made.lcm("ingest", "talks", "into=memory.db"), said_of_store),
+    "compact": LongCommand(lambda: made.lcm(*made.COMPACT), made.compacted),
+    "evaluate": LongCommand(lambda: made.lcm(*RUN), lambda: made.numbers("runs/base")),
+    "sweep": LongCommand(lambda: made.lcm(*made.SWEEP), made.swept),
+    "tune": LongCommand(lambda: made.lcm(*made.TUNE), made.tuned),
+    "index": LongCommand(_index, lambda: made.searched("tiers")),
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One kill: when it was, what the same command said afterwards, and whether it made the same."""
+
+    command: str
+    after_s: float
+    again: int
+    is_equal: bool
+    told: str
+
+    @property
+    def is_right(self) -> bool:
+        is_done = self.again in (0, _REFUSED.get(self.command, 0))
+        return is_done and self.is_equal and "Traceback" not in self.told and "a defect" not in self.told
+
+
+def forked(place: Path, work: Callable[[], int], kill_after_s: float | None = None) -> tuple[int, str]:
+    """Work in a folder, in a process group of its own: how that ended, and what was said."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            os.chdir(place)
+            os.environ["LCM_CACHE_DIR"] = str(place / "cache")
+            with Path("told.txt").open("w") as said:
+                os.dup2(said.fileno(), 1)
+                os.dup2(said.fileno(), 2)
+            code = work()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    if kill_after_s is not None:
+        time.sleep(kill_after_s)
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:  # it has not yet a group, or has ended
+            os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, (place / "told.txt").read_text() if (place / "told.txt").exists() else ""
+
+
+def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS)) -> Iterator[Ended]:
+    """Kill each of some commands in turn, until so many were killed.
+
+    Args:
+        folder: an empty one, best in memory: a kill leaves what the system has in hand alone.
+    """
+    rng = random.Random(SEED)
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    made.write_talks(inputs)
+    code, said = forked(inputs, lambda: made.lcm("questions", "make", "talks", "into=questions.jsonl"))
+    assert code == 0, said
+    shutil.rmtree(inputs / "cache", ignore_errors=True)
+    expected, seconds = {}, {}
+    for name in names:
+        place = _fresh(folder, inputs)
+        began = time.monotonic()
+        code, said = forked(place, COMMANDS[name].run)
+        seconds[name] = time.monotonic() - began
+        assert code == 0, said
+        expected[name] = _answer(place, COMMANDS[name])
+        assert expected[name] is not None, f"{name} answers nothing: {(place / 'told.txt').read_text()}"
+    killed = 0
+    while killed < n:
+        name = names[killed % len(names)]
+        place = _fresh(folder, inputs)
+        after_s = rng.uniform(_START_S, max(2 * _START_S, seconds[name]))
+        status, _ = forked(place, COMMANDS[name].run, after_s)
+        if status != -signal.SIGKILL:
+            continue
+        killed += 1
+        again, told = forked(place, COMMANDS[name].run)
+        yield Ended(name, after_s, again, _answer(place, COMMANDS[name]) == expected[name], told)
+
+
+def _answer(place: Path, command: LongCommand) -> str | None:
+    """What a command has made, looked at by another process; None where that cannot be looked at."""
+
+    def kept() -> int:
+        Path("answer.txt").write_text(repr(command.answer()))
+        return 0
+
+    code, _ = forked(place, kept)
+    return (place / "answer.txt").read_text() if code == 0 else None
+
+
+def _fresh(folder: Path, inputs: Path) -> Path:
+    place = folder / "place"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(inputs, place)
+    return place
+
+
+def main(names: tuple[str, ...], n: int) -> None:
+    """Print a line for each kill, and a row for each command."""
+    killed, right = Counter[str](), Counter[str]()
+    memory = Path("/dev/shm")  # a folder of our own is made there
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        for ended in tries(Path(folder), n, names):
+            killed[ended.command] += 1
+            right[ended.command] += ended.is_right
+            print("the same" if ended.is_right else "WRONG", ended if not ended.is_right else ended.command, flush=True)
+    print("| command | kills | the same end |\n|---|---:|---:|")
+    for name, count in killed.items():
+        print(f"| {name} | {count} | {right[name]} |")
+    print(f"| all | {killed.total()} | {right.total()} |")
+
+
+if __name__ == "__main__":
+    settings = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
+    asked = tuple(argument for argument in sys.argv[1:] if "=" not in argument)
+    main(asked or tuple(COMMANDS), int(settings.get("n", 200)))
