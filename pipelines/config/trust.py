@@ -185,7 +185,7 @@ def _differing(own: Any, usual: Any, key: str) -> Iterator[tuple[str, Any]]:
     if key.removeprefix("hydra.") in _OF_A_RUN:
         return
     if isinstance(own, dict) and isinstance(usual, dict):
-        for name in [*own, *(name for name in usual if name not in own)]:
+        for name in sorted({*own, *usual}, key=str):  # what is copied from the environment before what comes of it
             yield from _differing(own.get(name), usual.get(name), f"{key}.{name}")
     elif own != usual:
         yield key, own
