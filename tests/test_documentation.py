@@ -117,6 +117,19 @@ def test_code_and_files_that_pages_name_exist() -> None:
     assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
 
 
+def test_tests_that_pages_name_exist() -> None:
+    """A promise names its test as `tests/path.py::name`."""
+    test = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+    named = [(page.name, *found) for page in PAGES for found in test.findall(page.read_text())]
+    missing = [
+        (page, path, name)
+        for page, path, name in named
+        if not (ROOT / path).exists() or f"\ndef {name}(" not in (ROOT / path).read_text()
+    ]
+    assert missing == []
+    assert {page for page, *_ in named} >= {"security.md", "reliability.md"}
+
+
 @pytest.mark.full
 @pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it measures on LoCoMo")
 def test_the_experiment_on_published_figures_gives_what_the_results_say(tmp_path: Path) -> None:
