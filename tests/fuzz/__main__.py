@@ -80,7 +80,7 @@ def _fuzz(name: str, seconds: float, found: Path) -> int:
     words.write_text("".join(f'"{word}"\n' for word in ["null", *sorted(_words(list(seeds(name))))]))
     limits = [
         f"-max_total_time={seconds:.0f}",
-        "-timeout=0",
+        f"-timeout={5 * INPUT_SECONDS}",
         f"-report_slow_units={INPUT_SECONDS}",
         f"-rss_limit_mb={MEMORY_MB}",
     ]
