@@ -1,18 +1,22 @@
 """Derived files: written whole together with their check, and read only where they still are what was written.
 
-A file carries its check in front of what it holds. The files of a folder that others read too, in their own formats,
-have theirs in a list beside them, `SHA256SUMS`, as `sha256sum --check` takes it.
+A file carries its check in front of what it holds; a record of JSON has it as one more of its keys. The files of a
+folder that others read too, in their own formats, have theirs in a list beside them, `SHA256SUMS`, as
+`sha256sum --check` takes it.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lcm.faults import DamagedError, naming
 from lcm.files import written_whole
 
 SUMS = "SHA256SUMS"
 _MAGIC = b"lcm derived 1\n"
+_SUM = "sha256"
 _START = len(_MAGIC) + hashlib.sha256().digest_size
 
 
@@ -43,6 +47,25 @@ def read_derived(path: Path) -> memoryview:
     return body
 
 
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as JSON will give it back, and its sum."""
+    read: dict[str, Any] = json.loads(json.dumps(record, default=str))
+    return {**read, _SUM: _sum(read)}
+
+
+def unsealed(record: object, keys: Iterable[str]) -> dict[str, Any] | None:
+    """The record that was `sealed`; None where it is not as it was written.
+
+    Args:
+        keys: that it has; with these alone it is one that was written before records had sums.
+    """
+    if not isinstance(record, dict):
+        return None
+    told = {key: value for key, value in record.items() if key != _SUM}
+    is_whole = told.keys() == set(keys) and record.get(_SUM, _sum(told)) == _sum(told)
+    return told if is_whole else None
+
+
 def sum_of(path: Path) -> str:
     with naming(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -63,12 +86,25 @@ def seal(folder: Path, names: Iterable[str] | None = None) -> None:
 def is_sealed_whole(folder: Path) -> bool:
     """Whether a folder holds the files of its list, all of them as they were written, and no other."""
     try:
-        sums = _sums(folder)
-        return sums.keys() == {one.name for one in folder.iterdir()} - {SUMS} and all(
-            sum_of(folder / name) == digest for name, digest in sums.items()
-        )
+        return _sums(folder).keys() == {one.name for one in folder.iterdir()} - {SUMS} and changed_in(folder) is None
     except (OSError, DamagedError):
         return False
+
+
+def changed_in(folder: Path) -> Path | None:
+    """The first file of a folder's list that is not as it was written; the list itself where that is damaged, and None
+    where there is none."""
+    path = folder / SUMS
+    if not path.exists():
+        return None
+    try:
+        for name, digest in _sums(folder).items():
+            path = folder / name
+            if sum_of(path) != digest:
+                return path
+    except (OSError, DamagedError):
+        return path
+    return None
 
 
 def checked(path: Path, remedy: str) -> Path:
@@ -87,6 +123,10 @@ def checked(path: Path, remedy: str) -> Path:
     except OSError as error:
         raise DamagedError(f"{error.filename} cannot be read ({error.strerror}); {remedy}") from error
     raise DamagedError(f"{path} is damaged: it is not as it was written; {remedy}")
+
+
+def _sum(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def _sums(folder: Path) -> dict[str, str]:

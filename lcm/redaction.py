@@ -4,8 +4,11 @@ One function, at every door: errors, logs, the screen, the files of a run, MLflo
 Recorded transcripts are the user's own data: a store keeps them letter by letter, and they are not asked here.
 """
 
+import json
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 REDACTED = "REDACTED"
 _NAMED = (
@@ -51,6 +54,12 @@ def redacted(text: str) -> str:
     text = _USER_INFO.sub(REDACTED, text)
     text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
     return _ASSIGNED.sub(rf"\1{REDACTED}", text)
+
+
+def redacted_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of JSON, all that it holds `redacted`: as a file of it will be read."""
+    told: dict[str, Any] = json.loads(redacted(json.dumps(record, ensure_ascii=False)))
+    return told
 
 
 def _of_the_environment() -> list[str]:

@@ -33,12 +33,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.batch.replay import ReplayParts, Triggers, require_no_admission
 from eval.batch.report import REPORT, read_rows
-from eval.batch.run_folder import incidents_of, write_compaction_run
+from eval.batch.run_folder import incidents_of, tells_of, write_compaction_run
 from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
 from eval.executor.executor import Executor, FailedItem
-from eval.experiment.run_folder import SUMMARY, config_hash, write_frame
+from eval.experiment.run_folder import config_hash, write_frame
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
             whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
             text = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
             folder = into / "run"
-            if not (folder / SUMMARY).exists() or not all(one.was_done for one in outcome.reports):
+            if not tells_of(folder, whole) or not all(one.was_done for one in outcome.reports):
                 incidents = Counter[str]()
                 for one in outcome.reports:
                     incidents.update(dict(one.incidents))

@@ -236,7 +236,7 @@ def _points(trials: Sequence["FrozenTrial"], folder: Path) -> dict[int, PointRes
     points = {}
     for trial in trials:
         kept = folder / str(trial.user_attrs.get(SAME_AS, trial.number))
-        if trial.values is not None and (kept / SUMMARY).is_file():
+        if trial.values is not None and (kept / SUMMARY).exists():
             settings = {key: str(value) for key, value in trial.params.items()}
             points[trial.number] = PointResult(kept.name, f"trial {trial.number}", settings, read_summary(kept))
     return points

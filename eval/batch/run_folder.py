@@ -82,9 +82,14 @@ def write_compaction_run(
     write_summary(folder, summary)
 
 
+def tells_of(folder: Path, source: Mapping[str, str]) -> bool:
+    """Whether the summary of a folder is of all that was taken in, and no more."""
+    return (folder / SUMMARY).exists() and read_summary(folder)["dataset"].get("digest") == source["digest"]
+
+
 def incidents_of(folder: Path) -> dict[str, int]:
     """What the runs of a batch survived, by name and times; of a folder without a summary nothing is known."""
-    if not (folder / SUMMARY).is_file():
+    if not (folder / SUMMARY).exists():
         return {}
     incidents: dict[str, int] = read_summary(folder).get("incidents", {})
     return incidents

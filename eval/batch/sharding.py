@@ -9,6 +9,7 @@ from typing import Any
 
 from eval.batch.settings import differences
 from eval.experiment.run_folder import config_hash
+from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.files import private, written_whole
@@ -17,6 +18,7 @@ from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
 
 PLAN = "plan.json"
+_PLAN_KEYS = ("shards", "identity", "settings", "files")
 _CHUNK_BYTES = 2**20
 
 
@@ -97,8 +99,8 @@ def shards_of(
             loads[shard] += size
     into.mkdir(parents=True, exist_ok=True)
     with written_whole(into / PLAN) as stream:
-        written = {"shards": number, "identity": identity, "settings": settings, "files": dealt}
-        stream.write(json.dumps(written, indent=1, default=str).encode())
+        written = sealed({"shards": number, "identity": identity, "settings": settings, "files": dealt})
+        stream.write(json.dumps(written, indent=1).encode())
     return [Shard(i, tuple(found)) for i, found in enumerate(sources)]
 
 
@@ -117,8 +119,9 @@ def _plan(into: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        plan: dict[str, Any] = json.loads(path.read_text())
-        plan["shards"], plan["identity"], plan["settings"], plan["files"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise LcmError(f"{path} is damaged ({error!r}); name another folder") from error
+        plan = unsealed(json.loads(path.read_bytes()), _PLAN_KEYS)
+    except ValueError:
+        plan = None
+    if plan is None:
+        raise LcmError(f"{path} is damaged: it is not as it was written; name another folder")
     return plan

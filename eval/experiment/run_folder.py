@@ -24,6 +24,7 @@ from lcm.derived import checked, seal
 from lcm.errors import LcmError
 from lcm.files import private, write_text, written_whole
 from lcm.records.document import ACTIONS
+from lcm.redaction import redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
@@ -138,7 +139,8 @@ def write_run(
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
     """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these."""
-    kept = {**summary, **_sums(summary)}
+    told = redacted_record(summary)
+    kept = {**told, **_sums(told)}
     write_json(folder / SUMMARY, kept)
     return kept
 
@@ -299,10 +301,11 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 
 
 def _sums(summary: Mapping[str, Any]) -> dict[str, str]:
-    """The sums of a summary as it will be read."""
-    read = json.loads(json.dumps(summary))
-    timing = read.pop("timing", {})
-    told = [{name: value for name, value in read.items() if name not in _SUMS}, timing]
+    """The sums of a summary as it is read."""
+    told = [
+        {name: value for name, value in summary.items() if name not in (*_SUMS, "timing")},
+        summary.get("timing", {}),
+    ]
     return {
         name: hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
         for name, one in zip(_SUMS, told, strict=True)

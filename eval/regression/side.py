@@ -85,13 +85,13 @@ def _is_leveled(measure: str) -> bool:
 
 def _config(folder: Path) -> Mapping[str, Any] | None:
     path = folder / CONFIG
-    if not path.is_file():
+    if not path.exists():
         return None
     return read_config(folder)
 
 
 def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
-    if not ((folder / "run.parquet").is_file() and (folder / "documents.parquet").is_file()):
+    if not ((folder / "run.parquet").exists() and (folder / "documents.parquet").exists()):
         return None
     run = _read(folder / "run.parquet", name, ("arm", "workspace_id", "query_id", "document_id", "rank"))
     documents = _read(folder / "documents.parquet", name, ("workspace_id", "document_id", "source_message_ids"))
@@ -103,7 +103,7 @@ def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
 
 
 def _read(path: Path, name: str, columns: tuple[str, ...], *where_there: str) -> pl.DataFrame:
-    if not path.is_file():
+    if not path.exists():
         raise LcmError(f"{name} has no {path.name} beside its summary: copy it there, or {_AGAIN}")
     try:
         there = pl.read_parquet_schema(checked(path, _AGAIN))

@@ -83,7 +83,7 @@ def gap_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _values(folder: Path) -> pl.DataFrame:
-    if not (folder / PER_QUERY).is_file():  # of a point that another machine keeps
+    if not (folder / PER_QUERY).exists():  # of a point that another machine keeps
         return pl.DataFrame(schema={"query_id": pl.String(), "measure": pl.String(), "value": pl.Float64()})
     read = read_table(folder / PER_QUERY, ["arm", "query_id", "measure", "value"])
     return read.filter(pl.col("arm") == SYSTEM_ARM)

@@ -3,17 +3,20 @@
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.sweep.origin import Origin
+from lcm.derived import changed_in, sealed, unsealed
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.redaction import redacted_record
 
 POINT = "point.json"
 FAILURE = "failure.json"
+_POINT_KEYS = (*(field.name for field in fields(Origin)), "overrides")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class PointFolder:
         self.clear()
         begun = self._beside("new")
         shutil.rmtree(begun, ignore_errors=True)  # of one that was stopped here
-        told = {**asdict(origin), "overrides": list(overrides)}
+        told = sealed(redacted_record({**asdict(origin), "overrides": list(overrides)}))
         write_text(begun / POINT, json.dumps(told, indent=2) + "\n")
         begun.replace(self.path)
 
@@ -40,7 +43,8 @@ class PointFolder:
         removed = self._beside("old")
         shutil.rmtree(removed, ignore_errors=True)  # of one that was stopped here
         if self.path.is_dir():
-            (self.path / SUMMARY).unlink(missing_ok=True)
+            if self.is_complete():
+                (self.path / SUMMARY).replace(self.path / f"{SUMMARY}.old")
             self.path.replace(removed)
             shutil.rmtree(removed)
 
@@ -51,7 +55,18 @@ class PointFolder:
             write_text(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
 
     def is_complete(self) -> bool:
-        return (self.path / SUMMARY).is_file()
+        return (self.path / SUMMARY).exists()
+
+    def damaged(self) -> Path | None:
+        """The first file of a complete run that is not as it was written."""
+        try:
+            read_summary(self.path)
+            told = unsealed(json.loads((self.path / POINT).read_bytes()), _POINT_KEYS)
+        except LcmError:
+            return self.path / SUMMARY
+        except (OSError, ValueError):
+            told = None
+        return self.path / POINT if told is None else changed_in(self.path)
 
     def is_of(self, origin: Origin) -> bool:
         """Whether what it holds has this origin."""

@@ -85,7 +85,7 @@ def write_sweep(
 
 def _holds(folder: Path, told: Sequence[Mapping[str, str | None]], table: pl.DataFrame) -> bool:
     """Whether this is what the folder says already."""
-    if not (folder / SUMMARY).is_file() or not (folder / POINTS).is_file():
+    if not (folder / SUMMARY).exists() or not (folder / POINTS).exists():
         return False
     try:
         return read_summary(folder).get("points") == told and read_table(folder / POINTS).equals(table)

@@ -23,9 +23,10 @@ from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import end_with
 from lcm.checks import check_range
 from lcm.consent import refused_host
+from lcm.derived import sealed, unsealed
 from lcm.errors import LcmError
 from lcm.files import write_text
-from lcm.redaction import redacted
+from lcm.redaction import redacted, redacted_record
 
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
@@ -33,6 +34,7 @@ _LOCK = "mlflow.lock"
 RECEIPT = "mlflow.json"
 """Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
 """
+_RECEIPT_KEYS = ("uri", "experiment", "summary_sha256", "run_id")
 GROWING = ("sweep", "study")
 """Kinds of folders to which more is added after they were logged."""
 
@@ -80,7 +82,7 @@ class Mlflow:
                 f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
             ) from err
         kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
-        _keepreceipts_of(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
+        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
         return self._where(run_id)
 
     def has(self, folder: Path) -> bool:
@@ -177,7 +179,7 @@ class Mlflow:
             else:
                 run = client.create_run(experiment_id, run_name=folder.resolve().name, tags={"folder": place})
                 run_id = str(run.info.run_id)
-            _keepreceipts_of(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
+            _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
 
     def _receipt(self, folder: Path) -> dict[str, str | None] | None:
@@ -239,19 +241,20 @@ def place_of(uri: str) -> str:
 
 def receipts_of(folder: Path) -> list[dict[str, str | None]]:
     path = folder / RECEIPT
-    if not path.is_file():
+    if not path.exists():
         return []
     try:
-        receipts: list[dict[str, str | None]] = json.loads(path.read_bytes())
-        if all(isinstance(one, dict) and "run_id" in one for one in receipts):
-            return receipts
-    except (ValueError, TypeError):
-        pass
-    raise LcmError(f"{path} is damaged: remove it, and the folder is logged anew")
+        receipts = [unsealed(one, _RECEIPT_KEYS) for one in json.loads(path.read_bytes())]
+        whole = [one for one in receipts if one is not None]
+    except (ValueError, TypeError, OSError):
+        receipts, whole = [None], []
+    if len(whole) < len(receipts):
+        raise LcmError(f"{path} is damaged: remove it, and the folder is logged anew")
+    return whole
 
 
-def _keepreceipts_of(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
-    write_text(folder / RECEIPT, json.dumps(receipts, indent=2) + "\n")
+def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
+    write_text(folder / RECEIPT, json.dumps([sealed(redacted_record(one)) for one in receipts], indent=2) + "\n")
 
 
 def _live_with(caller: int) -> None:

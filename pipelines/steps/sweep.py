@@ -179,6 +179,10 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
         if not kept.is_complete():
             todo.append(point)
             continue
+        if (damaged := kept.damaged()) is not None:
+            warn(f"{damaged} is damaged: the point is run again")
+            todo.append(point)
+            continue
         try:
             is_up_to_date = kept.is_of(origins.of(point)[0])
         except Exception:  # told when the point is run

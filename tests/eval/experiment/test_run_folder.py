@@ -22,6 +22,7 @@ from eval.experiment.run_folder import (
     read_summary,
     read_table,
     write_run,
+    write_summary,
     write_text,
 )
 from eval.experiment.workspace import RUN_SCHEMA
@@ -248,3 +249,9 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(OSError, match="no space left"):
         write_text(path, json.dumps([1, 2]))
     assert json.loads(path.read_text()) == [1]
+
+
+def test_a_summary_that_held_a_key_is_read_again_without_it(tmp_path: Path) -> None:
+    write_summary(tmp_path, {"notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}})
+
+    assert read_summary(tmp_path)["notes"] == ["the model said REDACTED"]

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from omegaconf import OmegaConf
 
-from eval.experiment.run_folder import read_summary
+from eval.experiment.run_folder import read_summary, write_summary
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.mlflow_log import Mlflow
@@ -146,7 +146,7 @@ def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Lo
     first, second = here.log(copied), there.log(copied)
     assert (here.log(copied), there.log(copied)) == (first, second)
     summary = read_summary(copied)
-    (copied / "summary.json").write_text(json.dumps(summary | {"notes": ["a later run"]}))
+    write_summary(copied, summary | {"notes": ["a later run"]})
     third = here.log(copied)
     assert len({first, second, third}) == 3
 

@@ -1,0 +1,123 @@
+"""All kinds of files that long commands write, and what reads each."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lcm.store.store import Store
+from tests.faults.written_files import (
+    asked,
+    compacted,
+    compared,
+    embedded,
+    evaluated,
+    exported,
+    exported_again,
+    imported,
+    ingested,
+    judged,
+    logged,
+    of_store,
+    ranked,
+    replayed,
+    replied,
+    searched,
+    swept,
+    tuned,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file that is written."""
+
+    name: str
+    pattern: str
+    """Of its path, from the place."""
+    door: Callable[[], Any] | None
+    """What reads it; None where nothing does."""
+    is_by_hand: bool = False
+    """People write and change such files: what they say counts, so long as it can be read."""
+    is_together: bool = False
+    """Many have the same part: all are damaged at once, for any may be the one that is read."""
+    is_dated: bool = False
+    """An older version of it is a whole file, of then: it is answered from."""
+
+
+KINDS = (
+    Kind("logs of SQLite while a file is open", r".*\.(db|sqlite)-(wal|shm)", None),
+    Kind("store", r"memory\.db", of_store, is_dated=True),
+    Kind("vectors, exact", r"memory\.db\.\w{16}\.vectors", lambda: searched("memory")),
+    Kind("vectors, hnsw", r"hnsw\.db\.\w{16}\.vectors", lambda: searched("hnsw")),
+    Kind("vectors, tiers", r"tiers\.db\.\w{16}\.vectors(\.\d+)?", lambda: searched("tiers")),
+    Kind("lock of a store", r"memory\.db-locks/.*", lambda: _locked()),
+    Kind("embedding cache", r"cache/vectors/\w+\.sqlite", embedded),
+    Kind("embedding cache of commands", r"cache/embeddings/.*", evaluated),
+    Kind("lock of the embedding cache", r"cache/vectors/\w+\.sqlite\.lock", embedded),
+    Kind("recorded reply", r"cache/replies/.*", replied),
+    Kind("stage cache, measures", r"cache/stages/measured/.*", evaluated, is_together=True),
+    Kind("stage cache, entry", r"cache/stages/(facts|values|ranked|pools)/.*", ranked, is_together=True),
+    Kind("stage cache, store of a checkpoint", r"cache/stages/checkpoints/.*\.db", replayed, is_together=True),
+    Kind("stage cache, vectors of a checkpoint", r"cache/stages/checkpoints/.*\.vectors", replayed, is_together=True),
+    Kind("stage cache, list of checkpoints", r"cache/stages/checkpoints/.*\.json", replayed, is_together=True),
+    Kind("stage cache, sums", r"cache/stages/checkpoints/.*/SHA256SUMS", replayed, is_together=True),
+    Kind("run, summary", r"runs/\w+/summary\.json", compared),
+    Kind("run, configuration", r"runs/\w+/config\.yaml", exported),
+    Kind("run, values", r"runs/\w+/per_query\.parquet", compared),
+    Kind("run, queries", r"runs/\w+/queries\.parquet", compared),
+    Kind("run, ranking", r"runs/\w+/run\.parquet", compared),
+    Kind("run, documents", r"runs/\w+/documents\.parquet", compared),
+    Kind("run, sums", r"runs/\w+/SHA256SUMS", compared),
+    Kind("run, receipt of tracking", r"runs/\w+/mlflow\.json", logged),
+    Kind("run, tables for people", r".*/(measures|decisions|compression|summary_\w+)\.parquet", None),
+    Kind("environment", r".*environment\.json", None),
+    Kind("sweep, summary of a point", r"sweep/\w+/summary\.json", swept),
+    Kind("sweep, values of a point", r"sweep/\w+/per_query\.parquet", swept),
+    Kind("sweep, origin of a point", r"sweep/\w+/point\.json", swept),
+    Kind("sweep, other files of a point", r"sweep/\w+/(config\.yaml|SHA256SUMS|(queries|run|documents)\..*)", swept),
+    Kind("sweep, table", r"sweep/(points|paired)\.parquet", swept),
+    Kind("sweep, summary", r"sweep/summary\.json", swept),
+    Kind("sweep, lock", r"sweep/sweep\.lock", swept),
+    Kind("sweep, page", r"sweep/sweep\.(md|png)", None),
+    Kind("batch, store", r"out/shard-000\.db", compacted, is_dated=True),
+    Kind("batch, ledger", r"out/shard-000\.jsonl", compacted),
+    Kind("batch, plan", r"out/plan\.json", compacted),
+    Kind("batch, report", r"out/report\.parquet", compacted),
+    Kind("batch, summary", r"out/run/summary\.json", compacted),
+    Kind("batch, other files of its run", r"out/run/(config\.yaml|report\.parquet)", compacted),
+    Kind("batch, locks", r"out/(\.lock|shard-000\.lock)", compacted),
+    Kind("study, database", r"study/study\.db", tuned, is_dated=True),
+    Kind("study, locks", r"study/(report\.lock|study\.db\.lock|workers/.*)", tuned),
+    Kind("study, summary of a trial", r"study/trials/\d+/summary\.json", tuned),
+    Kind("study, other files of a trial", r"study/trials/\d+/.*", tuned),
+    Kind("study, tables and pages", r"study/[\w.]+\.(parquet|yaml|md|png|json)", tuned),
+    Kind("MLflow, database", r"mlflow\.db", logged),
+    Kind("MLflow, files", r"(mlruns|mlartifacts)/.*|mlflow\.db\.lock|\.lcm_.*", None),
+    Kind("comparison", r"comparison/.*", None),
+    Kind("preset, of ours", r"preset/(system|experiment|dataset|measures)/.*", None, is_by_hand=True),
+    Kind("preset, of a plugin", r"preset/lancedb_pro\.json", imported, is_by_hand=True),
+    Kind("preset, of other plugins", r"preset/(libravdb|lossless_claw)\.(json|env)", None, is_by_hand=True),
+    Kind("preset, where it is from", r"preset/(config|provenance|summary)\.\w+", exported_again, is_by_hand=True),
+    Kind("messages as Parquet", r"messages\.parquet", ingested),
+    Kind("questions", r"questions\.jsonl", asked, is_by_hand=True),
+    Kind("judgements", r"qrels/judgements\.jsonl", judged, is_by_hand=True),
+)  # fmt: skip
+"""Every kind of file that we write. A kind that is missing here fails a test."""
+_NOT_OURS = re.compile(r"talks/.*|older/.*|.*\.older|hnsw\.db|tiers\.db")
+
+
+def _locked() -> bool:
+    with Store("memory.db") as store, store.serialised("talk0"):
+        return True
+
+
+def unknown_files(place: Path) -> list[str]:
+    """What lies in the place and is of no kind."""
+    found = (str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
+    return sorted(
+        name
+        for name in found
+        if not _NOT_OURS.fullmatch(name) and not any(re.fullmatch(kind.pattern, name) for kind in KINDS)
+    )
