@@ -51,6 +51,7 @@ def test_the_code_is_that_of_the_components_which_are_chosen(tmp_path: Path, mon
     (tmp_path / "first_of_theirs.py").write_text("class Theirs: ...\n")
     (tmp_path / "second_of_theirs.py").write_text("class Theirs: 'other'\n")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LCM_TRUST", "first_of_theirs,second_of_theirs")
     theirs = {name: {**CONFIG, "decay": {"_target_": f"{name}_of_theirs.Theirs"}} for name in ("first", "second")}
     first, second = (origin_of(config, "digest").code for config in theirs.values())
     assert len({first, second, ORIGIN.code}) == 3
