@@ -50,6 +50,8 @@ def told(error: BaseException, path: Path | str | None = None) -> str | None:
     Args:
         path: of the file, where the error does not name it.
     """
+    if isinstance(error, StoreFaultError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         where = path if error.filename is None else error.filename
         remedy = _OF_MACHINE.get(error.errno or 0, _ELSEWHERE)

@@ -144,7 +144,13 @@ def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
         raise LcmError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {FORMATS}")
     if "." not in name:
         return name, READERS
-    reader: TranscriptReader = component(name)()
+    made = component(name)
+    try:
+        reader: TranscriptReader = made()
+    except TypeError as error:
+        raise LcmError(f"format={name}: a reader is made without arguments: {error}") from error
+    if lacking := [part for part in ("name", "detects", "read") if not hasattr(reader, part)]:
+        raise LcmError(f"format={name} is no TranscriptReader: it lacks {', '.join(lacking)}")
     return reader.name, (reader,)
 
 

@@ -32,7 +32,7 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
 from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.parts import DecomposedMessage, decompose
+from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -291,7 +291,17 @@ def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
         parts=said.parts,
         envelope=said.envelope,
     )
+    if has_original and "native" in message.envelope:
+        _check_whole(message)
     return RecordedItem(conversation_id, message, title)
+
+
+def _check_whole(message: Message) -> None:
+    """Refuse a message of which nobody could say any more what was recorded."""
+    try:
+        rebuild_record(message)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise TranscriptError(f"its parts and envelope do not make up a recorded message: {error!r:.80}") from error
 
 
 def _id(row: Mapping[str, Any], name: str) -> str:

@@ -8,6 +8,7 @@ but the values of a sweep: launchers, callbacks and loggers are called too.
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -52,7 +53,8 @@ def component(target: Any) -> Any:
     is_text = isinstance(target, str)
     if not is_text or not (target in offered()[""] or consent.is_trusted(target)):
         package = target.partition(".")[0] if is_text else ""
-        remedy = _REMEDY if package in ("", *consent.OWN) else f"{_REMEDY}, or, {_OF_OTHERS.format(package)}"
+        is_others = package not in ("", *consent.OWN, *sys.stdlib_module_names)
+        remedy = f"{_REMEDY}, or, {_OF_OTHERS.format(package)}" if is_others else _REMEDY
         raise LcmError(f"{_shown(target)} is no component: {remedy}")
     try:
         return consent.defined(target)

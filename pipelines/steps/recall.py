@@ -13,6 +13,7 @@ from typing import Any
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
+from lcm.faults import told
 from lcm.memory.scopes.identity import identified
 from lcm.store.conversations import number_of
 from lcm.store.store import Store
@@ -137,6 +138,8 @@ def _require_store(path: Path) -> None:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as connection:
             found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'").fetchone()
     except sqlite3.Error as error:
-        raise LcmError(f"{str(path)!r} is no store of lcm: {error}") from error
+        is_other = error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+        line = None if is_other else told(error, path)
+        raise LcmError(line or f"{str(path)!r} is no store of lcm: {error}") from error
     if not found[0]:
         raise LcmError(f"{str(path)!r} is no store of lcm: it has no schema_migrations")

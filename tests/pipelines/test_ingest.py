@@ -278,6 +278,10 @@ def test_a_reader_of_ones_own_is_named_by_its_class(lcm: Lcm, tmp_path: Path, mo
     finished = lcm("ingest", str(tmp_path / "trip.log"), "into=other.db", "format=nowhere.Reader", "trust=[nowhere]")
     assert finished.code == BAD_INPUT
     assert "'nowhere.Reader' names no class" in finished.stderr
+    (tmp_path / "own_other.py").write_text("class Other:\n    name = 'other'\n")
+    finished = lcm("ingest", str(tmp_path / "trip.log"), "into=other.db", "format=own_other.Other", "trust=[own_other]")
+    assert finished.code == BAD_INPUT
+    assert "own_other.Other is no TranscriptReader: it lacks detects, read" in finished.stderr
 
 
 @pytest.mark.full
