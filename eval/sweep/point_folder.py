@@ -92,7 +92,7 @@ class PointFolder:
 
     def _is_ours(self) -> bool:
         """Whether it is a point's, or no one's: not there, or without anything but a failure."""
-        if (self.path / POINT).is_file() or not self.path.is_dir():
+        if (self.path / POINT).exists() or not self.path.is_dir():
             return True
         return all(one.name == FAILURE or one.name.startswith(f".{FAILURE}.") for one in self.path.iterdir())
 

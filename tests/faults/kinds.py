@@ -8,6 +8,7 @@ from typing import Any
 
 from lcm.store.store import Store
 from tests.faults.written_files import (
+    LOG,
     asked,
     compacted,
     compared,
@@ -18,6 +19,7 @@ from tests.faults.written_files import (
     imported,
     ingested,
     judged,
+    lcm_or_raise,
     logged,
     of_store,
     ranked,
@@ -93,7 +95,7 @@ KINDS = (
     Kind("study, summary of a trial", r"study/trials/\d+/summary\.json", tuned),
     Kind("study, other files of a trial", r"study/trials/\d+/.*", tuned),
     Kind("study, tables and pages", r"study/[\w.]+\.(parquet|yaml|md|png|json)", tuned),
-    Kind("MLflow, database", r"mlflow\.db", logged),
+    Kind("MLflow, database", r"mlflow\.db", lambda: bool(lcm_or_raise(*LOG))),
     Kind("MLflow, files", r"(mlruns|mlartifacts)/.*|mlflow\.db\.lock|\.lcm_.*", None),
     Kind("comparison", r"comparison/.*", None),
     Kind("preset, of ours", r"preset/(system|experiment|dataset|measures)/.*", None, is_by_hand=True),
