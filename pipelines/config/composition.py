@@ -170,7 +170,12 @@ def explained(overrides: Sequence[str] = (), pipeline: str = EVALUATE) -> Iterat
 
 
 def chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
-    """The configuration with the choices that the overrides make, and nothing else of them."""
+    """The configuration with the choices that the overrides make, and nothing else of them.
+
+    Raises:
+        HydraException or OmegaConfBaseException: as Hydra has it, if they cannot be made.
+        LcmError: if one is no choice.
+    """
     choosing = {"hydra.searchpath", *groups()}
     said = (override.partition("=") for override in overrides)
     chosen_by = tuple(f"{key}={value}" for key, _, value in said if key in choosing and not value.startswith("{"))
@@ -180,7 +185,8 @@ def chosen(overrides: Sequence[str], pipeline: str) -> DictConfig:
 @lru_cache(maxsize=16)
 def _composed_of(choosing: tuple[str, ...], pipeline: str) -> DictConfig:
     """Once for all points of a sweep that have the same mistake."""
-    return composed([str(one.input_line) for one in parsed(choosing) if not one.is_sweep_override()], pipeline)
+    asked = [str(one.input_line) for one in parsed(choosing) if not one.is_sweep_override()]
+    return without_hydra(_composed_plainly(asked, pipeline))
 
 
 def parsed(overrides: Sequence[str]) -> list[Override]:

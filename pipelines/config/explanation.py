@@ -92,7 +92,10 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
         return None
     full = re.search(r"full_key: (\S+)", text)
     key = full.group(1) if full else str(match.group(1) or match.group(2))
-    chosen = choosing(key)
+    try:
+        chosen = choosing(key)
+    except (*CONFIGURATION_ERRORS, LcmError):  # it is in a choice itself that the key is wrong
+        return None
     keys = [path for path in paths("", OmegaConf.to_container(chosen)) if not path.endswith("_target_")]
     written = written_as(chosen, key)
     if written != key:
