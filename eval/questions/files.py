@@ -23,6 +23,8 @@ from lcm.files import written_whole
 MAX_LINE_BYTES = 2**20
 """A longer line holds no question."""
 
+_NO_PARQUET = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises where a file is damaged; a panic, which is no `Exception`, among it."""
 _HEAD_LINES = 50
 _DELIMITERS = ",;\t"
 
@@ -60,7 +62,7 @@ def looks_like_questions(path: Path) -> bool:
     if path.suffix == ".parquet":
         try:
             return is_question(pl.read_parquet_schema(path))
-        except (pl.exceptions.PolarsError, OSError):
+        except _NO_PARQUET:
             return False
     with path.open("rb") as stream:
         head = stream.read(MAX_LINE_BYTES).splitlines()[:_HEAD_LINES]
@@ -252,7 +254,7 @@ def _of_cell(name: str, cell: str) -> Any:
 def _of_parquet(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
     try:
         frame = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except _NO_PARQUET as error:
         told = " ".join(str(error).split())
         raise DatasetError(f"{path}: cannot be read as Parquet: {told:.200}") from error
     for line, row in enumerate(frame.iter_rows(named=True), 1):

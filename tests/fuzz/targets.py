@@ -33,7 +33,7 @@ Target = Callable[[Path, bytes], None]
 
 
 def transcript(reader: TranscriptReader, folder: Path, content: bytes) -> None:
-    """Read twice: equal both times; every message gives back its record, every line put aside can be told."""
+    """Read twice: equal both times; every recorded message gives back its record, every line put aside can be told."""
     path = folder / f"fuzzed.{reader.name}"
     path.write_bytes(content)
     both = []
@@ -42,7 +42,8 @@ def transcript(reader: TranscriptReader, folder: Path, content: bytes) -> None:
         transcripts = joined(read_pieces(file, reader))
         for one in transcripts:
             for message in one.messages:
-                json.dumps(rebuild_record(message))
+                if reader.name != "parquet" or "native" in message.envelope:  # rows may be of no recording
+                    json.dumps(rebuild_record(message))
         both.append(repr((transcripts, list(map(str, file.quarantine)))))
     assert both[0] == both[1]
 
