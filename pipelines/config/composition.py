@@ -52,23 +52,29 @@ def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictCo
 
 
 def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> CompositionError:
-    """Each override is composed on top of those that could be: first where choices are searched for, then choices,
-    which decide what settings there are; settings of a group whose choice is refused, or that a refused preset may
-    choose of, are passed over."""
-    cache, others, groups_refused, reasons = CompositionCache(pipeline), list[str](), set[str](), dict[str, str]()
-    if len(overrides) > 1:
-        for override in sorted(overrides, key=lambda one: (not one.startswith("hydra."), not _is_choosing(one))):
-            group = _group(override)
-            if not _is_choosing(override) and group in groups_refused:
-                continue
-            asked = [*others, override]
-            try:
+    """Overrides are composed on top of those that could be, by halves until one alone is refused: first where choices
+    are searched for, then choices, which decide what settings there are; settings of a group whose choice is refused,
+    or that a refused preset may choose of, are passed over."""
+    cache, groups_refused, reasons = CompositionCache(pipeline), set[str](), dict[str, str]()
+
+    def added(others: list[str], more: Sequence[str]) -> list[str]:
+        more = [one for one in more if _is_choosing(one) or _group(one) not in groups_refused]
+        asked = [*others, *more]
+        try:
+            if more:
                 cache.laid_over(asked) or _composed_plainly(asked, pipeline)
-                others = asked
-            except (*CONFIGURATION_ERRORS, LcmError) as error:
-                reasons[override] = _reason(error, asked, pipeline)
-                if _is_choosing(override):
-                    groups_refused |= groups().keys() if group in _PRESETS else {group}
+        except (*CONFIGURATION_ERRORS, LcmError) as error:
+            if len(more) > 1:
+                half = len(more) // 2
+                return added(added(others, more[:half]), more[half:])
+            reasons[more[0]] = _reason(error, asked, pipeline)
+            if _is_choosing(more[0]):
+                groups_refused.update(groups() if _group(more[0]) in _PRESETS else (_group(more[0]),))
+            return others
+        return asked
+
+    in_order = sorted(overrides, key=lambda one: (not one.startswith("hydra."), not _is_choosing(one)))
+    others = added([], in_order) if len(overrides) > 1 else []
     told = [reasons[override] for override in overrides if override in reasons]
     return CompositionError(told or [_reason(first, overrides, pipeline)], others, groups_refused)
 

@@ -20,7 +20,7 @@ from lcm import faults
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import EVALUATE, groups
 
-CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError)
+CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 _ELSEWHERE = {
     "answerer": "`lcm expand-query`",
     "space": "`lcm tune`",

@@ -30,6 +30,7 @@ APART = {
     "arms": "beside the system, not of it",
     "dataset": "the sample: others lie in folders that not every machine has",
     "experiment": "presets of everything",
+    "kinds": "which questions are made, of another command",
     "measures": "one choice",
     "space": "what a study may turn, of another command",
     "sweep": "presets of whole sweeps",
@@ -44,8 +45,9 @@ GROUPS = {
     if folder.is_dir() and folder.name not in APART and len(list(folder.glob("*.yaml"))) > 1
 }
 MIXES: list[dict[str, str]] = [dict(zip(GROUPS, row, strict=True)) for row in AllPairs(list(GROUPS.values()))]
-EVERY = 12
-"""One mix of so many stands in the fast part: the choices of each group take turns from one to the next."""
+OF_EXPORTED_MODELS = {"t5", "minilm", "chain", "routed"}
+FAST = [i for i, mix in enumerate(MIXES) if OF_EXPORTED_MODELS.isdisjoint(mix.values())][::12]
+"""Mixes that stand in the fast part: some of those that need no exported model."""
 
 
 def test_every_pair_of_choices_is_mixed() -> None:
@@ -90,14 +92,14 @@ def _answer(asked: Asked) -> Answer:
     return said("They talked about a ferry and a garden.")
 
 
-def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5, build: BuildModel) -> Sequence[str]:
+def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildModel) -> Sequence[str]:
     """Where the models and servers of a mix are."""
     found = [
         "language_model.model.base_url=${oc.env:LCM_TEST_SERVER}/v1"
         if mix["language_model"] == "openai_compatible"
         else "",
         "reranker.endpoint=${oc.env:LCM_TEST_SERVER}/rerank" if mix["reranker"] == "remote" else "",
-        f"summarizer.model={t5.trained}" if mix["summarizer"] == "t5" else "",
+        "" if t5 is None else f"summarizer.model={t5.trained}",
     ]
     if mix["embedder"] in ("onnx", "nomic"):
         found += [f"embedder.directory={build(width=96)}", "embedder.file=model.onnx"]
@@ -109,26 +111,29 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5, build: BuildModel) -> 
 
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(i, marks=[] if i % EVERY == 0 else pytest.mark.full) for i in range(len(MIXES))],
+    [pytest.param(i, marks=[] if i in FAST else pytest.mark.full) for i in range(len(MIXES))],
 )
 def test_a_mix_runs_or_is_refused_in_one_line(
     number: int,
     tmp_path: Path,
     server: None,
-    built_t5: TinyT5,  # noqa: F811
-    exported: Path,
+    request: pytest.FixtureRequest,
     build_model: BuildModel,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mix = MIXES[number]
-    monkeypatch.setenv("LCM_CACHE_DIR", str(exported))
+    needs_models = not OF_EXPORTED_MODELS.isdisjoint(mix.values())
+    monkeypatch.setenv(
+        "LCM_CACHE_DIR", str(request.getfixturevalue("exported") if needs_models else tmp_path / "cache")
+    )
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     chosen = [f"{group}={choice}" for group, choice in mix.items()]
     ours = [argument for argument in QUICK if not argument.startswith("embedder=")]
-    overrides = [*chosen, *tiny(mix, tmp_path, built_t5, build_model), *ours, "measures.retention.budgets=[1000]"]
+    t5 = request.getfixturevalue("built_t5") if mix["summarizer"] == "t5" else None
+    overrides = [*chosen, *tiny(mix, tmp_path, t5, build_model), *ours, "measures.retention.budgets=[1000]"]
     folder = tmp_path / "run"
+    config = composition.composed(overrides)
     try:
-        config = composition.composed(overrides)
         building.refuse_unused(config, overrides)
         summary = evaluated(config, folder, lambda *_: None)
     except (LcmError, ValueError) as error:  # what `lcm` tells in its one line

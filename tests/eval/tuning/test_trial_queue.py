@@ -162,7 +162,7 @@ def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Work
 
 def test_a_database_that_cannot_be_used_is_told_in_a_line_without_its_password(worker: Worker) -> None:
     with pytest.raises(
-        LcmError, match=r"^study.storage=nosuch://me:\*\*\*@host/db cannot be used \(.*\); name another$"
+        LcmError, match=r"^study.storage=nosuch://REDACTED@host/db cannot be used \(.*\); name another$"
     ):
         TrialQueue(SETTINGS, "nosuch://me:secret@host/db", worker)
 
