@@ -1,6 +1,7 @@
 """Whoever asks, by whatever door, is told nothing of others: over random workspaces of several agents."""
 
 import inspect
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -34,6 +35,10 @@ NO_ANSWERS = {
     "Recall.grant_access": "says who reads", "Recall.on": "says who reads",
 }  # fmt: skip
 """What else can be called, and what it does."""
+
+
+GRAPHS = int(os.environ.get("LCM_SCOPE_GRAPHS", "200"))
+"""Random workspaces of the long test: half a second of processor time each."""
 
 
 def foreign(attempt: Attempt, found: World, text: str) -> list[str]:
@@ -88,8 +93,8 @@ def test_no_door_tells_a_foreign_word() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(4))
-def test_no_door_tells_a_foreign_word_of_a_thousand_workspaces(part: int) -> None:
-    _no_foreign_word(250)
+def test_no_door_tells_a_foreign_word_of_many_workspaces(part: int) -> None:
+    _no_foreign_word(GRAPHS // 4)
 
 
 def test_every_door_is_tried() -> None:
