@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from eval.questions.line import LISTS, LineError, asks, is_id_made, is_question, question_of
 from eval.questions.question import ENDINGS, Question
@@ -23,8 +25,8 @@ from lcm.files import written_whole
 MAX_LINE_BYTES = 2**20
 """A longer line holds no question."""
 
-_NO_PARQUET = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
-"""What Polars raises where a file is damaged; a panic, which is no `Exception`, among it."""
+_NO_PARQUET = (pa.ArrowException, OSError, ValueError, OverflowError)
+"""What Arrow raises where a file is damaged; Polars may end the process."""
 _HEAD_LINES = 50
 _DELIMITERS = ",;\t"
 
@@ -61,7 +63,7 @@ def looks_like_questions(path: Path) -> bool:
         return True  # no session is recorded so
     if path.suffix == ".parquet":
         try:
-            return is_question(pl.read_parquet_schema(path))
+            return is_question(pq.read_schema(path).names)
         except _NO_PARQUET:
             return False
     with path.open("rb") as stream:
@@ -253,10 +255,10 @@ def _of_cell(name: str, cell: str) -> Any:
 
 def _of_parquet(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
+        rows = pq.read_table(io.BytesIO(content)).to_pylist()
     except _NO_PARQUET as error:
         told = " ".join(str(error).split())
         raise DatasetError(f"{path}: cannot be read as Parquet: {told:.200}") from error
-    for line, row in enumerate(frame.iter_rows(named=True), 1):
+    for line, row in enumerate(rows, 1):
         said = ((key, value) for key, value in row.items() if value not in (None, ""))
         yield line, {key: _of_cell(key, value) if isinstance(value, str) else value for key, value in said}
