@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from eval.questions.line import LISTS, LineError, asks, is_id_made, is_question, question_of
 from eval.questions.question import ENDINGS, Question
