@@ -18,6 +18,7 @@ import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
+from lcm.derived import sealed
 from pipelines import cli
 from pipelines.cli import BAD_INPUT, INTERRUPTED
 from pipelines.config import building, command_line, composition, conf_folder
@@ -129,7 +130,9 @@ def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float])
 @pytest.mark.full
 def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float]) -> None:
     outdated = of_weight(swept, 0.6) / POINT
-    outdated.write_text(json.dumps({**json.loads(outdated.read_text()), "code": "before"}))
+    origin = {**json.loads(outdated.read_text()), "code": "before"}
+    del origin["sha256"]
+    outdated.write_text(json.dumps(sealed(origin)))
     again = lcm(*COMMAND)
     assert ran == [0.6]
     assert again.stderr == "lcm: warning: 1 of 2 points come from other code, data or files, and are run again\n"
