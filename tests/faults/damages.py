@@ -61,8 +61,9 @@ def verdict(said: Said, path: Path, expected: Any, kind: Kind, damage: str) -> s
         return "RAW"
     if said.error is not None:
         names = (path.name, path.parent.name, path.name.partition(".")[0])
-        told = (line for line in said.error.splitlines() if line.startswith("lcm: "))  # a table may stand beside it
-        lines = [line for line in told if not line.startswith(("lcm: note", "lcm: warning"))]
+        # What a command prints of its work, such as a table, is no line of its error.
+        told = said.text if said.text.strip() and said.error.startswith(said.text) else said.error
+        lines = [line for line in told.strip().splitlines() if not line.startswith(("lcm: note", "lcm: warning"))]
         is_named = any(name in said.error for name in names)
         return "told" if is_named and (len(lines) <= _LINES or kind.is_by_hand) else "UNNAMED"
     if repr(said.answer) == repr(expected):
