@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -118,7 +119,7 @@ class TestAgentQuestions:
             for source in sorted({line["source"] for line in lines}):
                 place = folder / ("codex" if source in together else Path(source).name)
                 place.mkdir(parents=True, exist_ok=True)
-                (place / Path(source).name).symlink_to(root / "agent_transcripts" / source)
+                shutil.copyfile(root / "agent_transcripts" / source, place / Path(source).name)
             found[name] = Own([str(folder)], str(path), workspace="folder"), lines
         counted = {}
         for name, (own, lines) in found.items():
