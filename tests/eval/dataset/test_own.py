@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -116,11 +115,12 @@ class TestAgentQuestions:
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             folder = tmp_path / name
             together = {line["source"] for line in lines if line["question_id"].startswith("codex")}
+            links = []
             for source in sorted({line["source"] for line in lines}):
-                place = folder / ("codex" if source in together else Path(source).name)
-                place.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(root / "agent_transcripts" / source, place / Path(source).name)
-            found[name] = Own([str(folder)], str(path), workspace="folder"), lines
+                links.append(folder / ("codex" if source in together else Path(source).name) / Path(source).name)
+                links[-1].parent.mkdir(parents=True, exist_ok=True)
+                links[-1].symlink_to(root / "agent_transcripts" / source)
+            found[name] = Own([str(link) for link in links], str(path), workspace="folder"), lines
         counted = {}
         for name, (own, lines) in found.items():
             dataset = own.load()
