@@ -40,6 +40,7 @@ class Lossless:
     | | corrected | original |
     |---|---|---|
     | condensed is | the first run of a depth that reaches its fanout | the first run, if what fits a leaf chunk does |
+    | of one depth are condensed | two at least | one, where the fanout is 1 |
     | hard fanout | from the second sweep under a target on | never |
     | depth 1 is shown | the depth 1 before it | nothing |
     | a cut source with its note | is shorter than what it replaces | may be longer |

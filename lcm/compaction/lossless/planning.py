@@ -175,16 +175,17 @@ def condensation_at(
     """Find summaries of one depth to condense into one of the next.
 
     `corrected`: the first run of neighbours that reaches the fanout as a whole; of that what fits into a leaf chunk, at
-    least two. `original`: of the first run alone, what fits must reach it.
+    least two, whatever the fanout. `original`: of the first run alone, what fits must reach it.
     """
     is_first_run = limits.rules == "original"
+    least = 1 if is_first_run else 2
     cap = limits.leaf_chunk_tokens if is_first_run else max(limits.leaf_chunk_tokens, limits.condensation_tokens)
     while (first := next((place for place in range(start, tail) if totals[place].depth == depth), None)) is not None:
         run = _run_from(totals, first, tail, fanout, cap)
         start = run.stop
-        chunk = _prefix(totals, run, cap, 1 if is_first_run else 2)
+        chunk = _prefix(totals, run, cap, least)
         judged = chunk if is_first_run else run
-        is_enough = len(judged.entries) >= fanout and judged.tokens >= limits.condensation_tokens
+        is_enough = len(judged.entries) >= max(fanout, least) and judged.tokens >= limits.condensation_tokens
         if is_enough and can_shrink(chunk, limits):
             return chunk
         if is_first_run:

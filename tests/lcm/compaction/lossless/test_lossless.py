@@ -156,12 +156,15 @@ def test_a_sweep_ends_where_the_context_is_no_smaller_than_it_has_been() -> None
     assert report.tokens_after > report.tokens_before
 
 
-def test_one_summary_alone_is_condensed_where_a_fanout_of_one_says_so() -> None:
-    """The plugin's manifest asks for two at least; its engine takes one."""
+@pytest.mark.parametrize(("rules", "expected"), [("original", [1, None]), ("corrected", [0, None])])
+def test_one_summary_alone_is_condensed_by_the_original_where_a_fanout_of_one_says_so(
+    rules: str, expected: list[int | None]
+) -> None:
+    """The plugin's manifest asks for two at least; its engine takes one, and would condense its own copy again."""
     store = summarised([0])
-    compaction = lossless(head(80), **SMALL | {"leaf_min_fanout": 1, "condensed_min_fanout": 2})
+    compaction = lossless(head(80), **SMALL | {"leaf_min_fanout": 1, "condensed_min_fanout": 2, "rules": rules})
     compacted(store, compaction, is_forced=True)
-    assert shape(store) == [1, None]
+    assert shape(store) == expected
 
 
 def test_a_plan_that_another_writer_has_overtaken_is_refused_without_loss() -> None:
