@@ -16,7 +16,7 @@ from lcm.files import written_whole
 
 SUMS = "SHA256SUMS"
 _MAGIC = b"lcm derived 1\n"
-_SUM = "sha256"
+SUM = "sha256"
 _START = len(_MAGIC) + hashlib.sha256().digest_size
 
 
@@ -50,7 +50,7 @@ def read_derived(path: Path) -> memoryview:
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record as JSON will give it back, and its sum."""
     read: dict[str, Any] = json.loads(json.dumps(record, default=str))
-    return {**read, _SUM: _sum(read)}
+    return {**read, SUM: _sum(read)}
 
 
 def unsealed(record: object, keys: Iterable[str]) -> dict[str, Any] | None:
@@ -61,8 +61,8 @@ def unsealed(record: object, keys: Iterable[str]) -> dict[str, Any] | None:
     """
     if not isinstance(record, dict):
         return None
-    told = {key: value for key, value in record.items() if key != _SUM}
-    is_whole = told.keys() == set(keys) and record.get(_SUM, _sum(told)) == _sum(told)
+    told = {key: value for key, value in record.items() if key != SUM}
+    is_whole = told.keys() == set(keys) and record.get(SUM, _sum(told)) == _sum(told)
     return told if is_whole else None
 
 

@@ -1,14 +1,17 @@
 """Faults of disks and files: what the system and SQLite complain of, as one line with path and remedy."""
 
 import errno
+import logging
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lcm.errors import LcmError, StoreError
 
+_log = logging.getLogger(__name__)
 _ROOM = "make room and give the same command again: what is whole is kept"
 _OF_MACHINE = {
     errno.ENOSPC: _ROOM,
@@ -34,6 +37,8 @@ _SQLITE = {
 }
 """What of SQLite's errors is no defect of a statement -> what is wrong, and the remedy."""
 _SQLITE_OF_MACHINE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM)
+_counting: list[Counter[str]] = []
+"""Those of each `counting` that is open, in whatever thread: what is damaged is so for all."""
 
 
 class DamagedError(LcmError):
@@ -86,6 +91,28 @@ def naming(path: Path) -> Iterator[None]:
         if error.filename is None and error.strerror is not None:
             error.filename = str(path)
         raise
+
+
+@contextmanager
+def counting(incidents: Counter[str]) -> Iterator[None]:
+    """Count in `incidents` what is found damaged inside and made again, by name and times."""
+    _counting.append(incidents)
+    try:
+        yield
+    finally:
+        _counting[:] = [one for one in _counting if one is not incidents]
+
+
+def made_again(what: str, reason: str) -> None:
+    """Tell of a damaged file that is made again: as a warning, and as an incident of every `counting` that is open.
+
+    Args:
+        what: the file holds, such as `recorded reply`.
+        reason: one line that names the file.
+    """
+    _log.warning("%s", reason)
+    for incidents in _counting:
+        incidents[f"damaged {what}"] += 1
 
 
 def _code(error: sqlite3.Error) -> int:

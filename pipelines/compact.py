@@ -112,10 +112,8 @@ def main(arguments: Sequence[str]) -> int:
             whole = {"digest": hashlib.sha256(json.dumps(digests).encode()).hexdigest(), "name": into.name}
             text = OmegaConf.to_yaml(OmegaConf.create({**parts.config, "triggers": triggers}))
             folder = into / "run"
-            if not tells_of(folder, whole) or not all(one.was_done for one in outcome.reports):
-                incidents = Counter[str]()
-                for one in outcome.reports:
-                    incidents.update(dict(one.incidents))
+            incidents = sum((Counter(dict(one.incidents)) for one in outcome.reports), Counter[str]())
+            if incidents or not tells_of(folder, whole) or not all(one.was_done for one in outcome.reports):
                 write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
             is_all_done = _tell(outcome, files, paths)
             show_batch(rows, incidents_of(folder), into, len(shards))

@@ -20,6 +20,7 @@ from eval.batch.sharding import Shard, TranscriptSource
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError, StoreError
+from lcm.faults import counting, made_again
 from lcm.protocols.compaction import Summarizer, Work
 from lcm.records.conversation import Transcript
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
@@ -55,7 +56,7 @@ class SourceReport(NamedTuple):
     failures: tuple[str, ...] = ()
     """Why conversations are not compacted to their ends, one reason each: the source is not done."""
     incidents: tuple[tuple[str, int], ...] = ()
-    """What the shard's summarizers survived since it told of a source, by name and times."""
+    """What the work on the shard survived since it told of a source, by name and times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,6 @@ class ShardWork:
         if not path.exists() and shard.sources:
             return None
         told = Ledger(self.into / f"{shard.name}.jsonl").read()
-        for place in told.damaged:
-            _log.warning("%s.jsonl of %s, %s, is damaged: its source is read again", shard.name, self.into, place)
         _refuse_emptied(path, told)
         with Store(path) as store:
             if told.damaged or not all(_is_done(store, told, source) for source in shard.sources):
@@ -97,12 +96,15 @@ class ShardWork:
     def _work(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         parts = self.parts()
         ledger = Ledger(self.into / f"{shard.name}.jsonl")
-        told_before = ledger.mend()
         incidents = Counter[str]()
         with (
+            counting(incidents),
             Store(self.into / f"{shard.name}.db") as store,
             Replay(store, parts, self.triggers, incidents=incidents) as replay,
         ):
+            told_before = ledger.mend()
+            for place in told_before.damaged:
+                made_again("ledger", f"{ledger.path}, {place}, is damaged: its source is read again")
             summarizer = _TimedSummarizer(parts.compaction.summarizer, incidents)
             under_way: list[SourceReader] = []
             waiting = iter(shard.sources)
@@ -111,7 +113,7 @@ class ShardWork:
                 while len(under_way) < _SOURCES and (source := next(waiting, None)):
                     if _is_done(store, told_before, source):
                         done_bytes += source.size_bytes
-                        yield _done_before(shard, source)
+                        yield _done_before(shard, source)._replace(incidents=_taken(incidents))
                     else:
                         under_way.append(opened(source, self.format))
                 if not under_way:
@@ -121,9 +123,15 @@ class ShardWork:
                     under_way.remove(reading)
                     done_bytes += reading.source.size_bytes
                     told = _ended(shard, reading, store, replay, summarizer, ledger)
-                    yield told._replace(incidents=tuple(incidents.items()))
-                    incidents.clear()
+                    yield told._replace(incidents=_taken(incidents))
                 yield ShardProgress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
+
+
+def _taken(incidents: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """What was counted since this was asked last."""
+    taken = tuple(incidents.items())
+    incidents.clear()
+    return taken
 
 
 def _round(readings: Sequence[SourceReader], replay: Replay, summarizer: "_TimedSummarizer") -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lcm.checks import check_range
 from lcm.derived import is_sealed_whole, read_derived, seal, write_derived
-from lcm.faults import DamagedError
+from lcm.faults import DamagedError, made_again
 from lcm.files import cache_dir, private
 
 _log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class _RecentValues:
 
 
 def _remove_damaged(path: Path) -> None:
-    _log.warning("%s is damaged: made again", path)
+    made_again(f"cache entry, {path.parent.name}", f"{path} is damaged: made again")
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -40,6 +40,7 @@ from eval.measures.measure import (
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries
 from lcm.errors import DatasetError
+from lcm.faults import counting
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -143,10 +144,11 @@ class Experiment:
         acted = {name.removeprefix(ACTED) for name in counted if name.startswith(ACTED)}
         incidents = Counter({name: times for name, times in counted.items() if not name.startswith(ACTED)})
         frames = self._of_memories(results)
-        for name, measure in evaluator.measures.items():
-            if isinstance(measure, SystemMeasure):
-                frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
-        by_arm = [self._values(results, arm, documents, frames) for arm in arms]
+        with counting(incidents):
+            for name, measure in evaluator.measures.items():
+                if isinstance(measure, SystemMeasure):
+                    frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
+            by_arm = [self._values(results, arm, documents, frames) for arm in arms]
         values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in by_arm)])
         judged = len(judged_queries(dataset))
         others = {

@@ -25,6 +25,7 @@ from eval.measures.measure import (
 from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.errors import LcmError
+from lcm.faults import counting
 from lcm.memory.memory import Memory
 from lcm.memory.query_batches import readable_scopes
 from lcm.memory.system import System
@@ -111,6 +112,11 @@ class WorkspaceEvaluator:
 
     def evaluate(self, workspace: str, progress: Callable[[int], None]) -> WorkspaceResult:
         """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
+        incidents = Counter[str]()
+        with counting(incidents):
+            return self._evaluated(workspace, progress, incidents)
+
+    def _evaluated(self, workspace: str, progress: Callable[[int], None], incidents: Counter[str]) -> WorkspaceResult:
         transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
         keys = _StageKeys(self.inputs, workspace, queries)
@@ -118,7 +124,7 @@ class WorkspaceEvaluator:
         replayed = WorkspaceReplay(
             self.system, self.replay, transcripts, queries, self.cache, keys.checkpoints, is_frozen
         )
-        stages, incidents = FrameCache(self.cache), Counter[str]()
+        stages = FrameCache(self.cache)
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}

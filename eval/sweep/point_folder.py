@@ -9,7 +9,7 @@ from typing import Any
 
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.sweep.origin import Origin
-from lcm.derived import changed_in, sealed, unsealed
+from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.redaction import redacted_record
@@ -67,6 +67,13 @@ class PointFolder:
         except (OSError, ValueError):
             told = None
         return self.path / POINT if told is None else changed_in(self.path)
+
+    def without_sum(self) -> str | None:
+        """What of a complete run of this lcm, which has sums of all, lost its own: one line that names it."""
+        if not (self.path / SUMS).exists():
+            return f"{self.path / SUMS} is missing"
+        unsummed = [name for name in (SUMMARY, POINT) if SUM not in json.loads((self.path / name).read_bytes())]
+        return f"{self.path / unsummed[0]} lost its sum" if unsummed else None
 
     def is_of(self, origin: Origin) -> bool:
         """Whether what it holds has this origin."""

@@ -1,8 +1,9 @@
 """The folder of a sweep: the folders of its points, and once all were tried what became of them side by side."""
 
-import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +14,9 @@ from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
 from lcm.errors import LcmError
+from lcm.faults import counting, made_again
 from lcm.files import private, write_text
 
-_log = logging.getLogger(__name__)
 POINTS = "points.parquet"
 TABLE = "sweep.md"
 PLOT = "sweep.png"
@@ -25,7 +26,11 @@ _LONGEST_TAG = 500
 
 @private()
 def write_sweep(
-    folder: Path, results: Sequence[PointResult], measures: Sequence[str], wanted: Sequence[Sequence[str]]
+    folder: Path,
+    results: Sequence[PointResult],
+    measures: Sequence[str],
+    wanted: Sequence[Sequence[str]],
+    incidents: Counter[str],
 ) -> None:
     """Write the table, the plot and, last, the summary, which says that every point was tried.
 
@@ -34,11 +39,14 @@ def write_sweep(
     Args:
         measures: the columns of the table; of these the plot shows what is no cost.
         wanted: the overrides of each point.
+        incidents: what was found damaged and made again, by name and times; those of earlier runs of the sweep stay.
     """
     told = [{"folder": result.name, "label": result.label, "error": result.error} for result in results]
     table = frame(results)
-    if _holds(folder, told, table):
-        return
+    before = read_summary(folder) if (folder / SUMMARY).exists() else {}
+    with counting(incidents):
+        if not incidents and _holds(folder, before, told, table):
+            return
     write_frame(folder / POINTS, table)
     pairs = paired(folder, results, measures)
     write_frame(folder / PAIRED, pairs)
@@ -77,18 +85,21 @@ def write_sweep(
             **({"generated_questions": label} if label else {}),
             **({"equal_points": " ".join(equal)[:_LONGEST_TAG]} if equal else {}),
         },
+        "incidents": dict(sorted((Counter(before.get("incidents", {})) + incidents).items())),
         "notes": equal,
         "points": told,
     }
     write_summary(folder, summary)
 
 
-def _holds(folder: Path, told: Sequence[Mapping[str, str | None]], table: pl.DataFrame) -> bool:
+def _holds(
+    folder: Path, before: Mapping[str, Any], told: Sequence[Mapping[str, str | None]], table: pl.DataFrame
+) -> bool:
     """Whether this is what the folder says already."""
-    if not (folder / SUMMARY).exists() or not (folder / POINTS).exists():
+    if before.get("points") != told or not (folder / POINTS).exists():
         return False
     try:
-        return read_summary(folder).get("points") == told and read_table(folder / POINTS).equals(table)
+        return read_table(folder / POINTS).equals(table)
     except LcmError as error:
-        _log.warning("%s; written again", error)
+        made_again("table of a sweep", f"{error}; written again")
         return False

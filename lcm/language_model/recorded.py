@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from lcm.checks import check_choice
 from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
+from lcm.faults import made_again
 from lcm.files import cache_dir, written_whole
 from lcm.protocols.models import Usable
 from lcm.redaction import redacted
@@ -102,9 +103,10 @@ class Recorded:
         if self.mode == "replay":
             problem = "there is no recorded reply" if kept is None else "the recorded reply is damaged"
             raise UnrecordedReplyError(f"{problem} {key} in {path.parent}: run once with language_model.mode=record")
-        if kept is not None:
-            problem = "is damaged" if reply is None else "is not what was asked for"
-            _log.warning("the recorded reply %s %s; it is asked for again", path, problem)
+        if kept is not None and reply is None:
+            made_again("recorded reply", f"the recorded reply {path} is damaged; it is asked for again")
+        elif kept is not None:
+            _log.warning("the recorded reply %s is not what was asked for; it is asked for again", path)
         reply = self.model.reply(system, prompt, temperature=temperature, max_tokens=max_tokens)
         shown = {name: redacted(value) if isinstance(value, str) else value for name, value in asked.items()}
         self._keep(path, {**shown, "reply": reply, "sha256": _seal(key, reply)})

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from lcm.errors import StoreError
+from lcm.faults import DamagedError, counting, made_again
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import TextIndex, TextIndexChoice, VectorIndexChoice
 from lcm.retrieval.vector_index.exact import to_grid
@@ -73,7 +74,11 @@ class Indexes:
             try:
                 self.vector_index.load(file)
             except StoreError as error:
-                _log.warning("%s: made again from the store", error)
+                if isinstance(error.__cause__, DamagedError | OSError):
+                    with counting(self._incidents):
+                        made_again("index", f"{error}: made again from the store")
+                else:
+                    _log.warning("%s: made again from the store", error)
             if len(self.vector_index) == len(documents):
                 self._saved = file
                 self._add_words(documents)

@@ -1,6 +1,7 @@
 """Sweep: many points of one configuration, checked before the first runs, each kept by itself and found again."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from eval.sweep.results import PointResult
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
+from lcm.faults import counting, made_again
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
@@ -28,7 +30,7 @@ from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress
-from pipelines.views.terminal import compared_by, say, show_points, warn
+from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""
@@ -68,8 +70,10 @@ def sweep(command: Command) -> int:
     tracking: Tracking = checked[points[0]].parts["tracking"]
     origins = _Origins(checked)
     failed: dict[str, str] = {}
+    incidents = Counter[str]()
     with _alone(folder), SweepLog(tracking, folder) as logs:
-        todo = _unfinished(points, folder, origins)
+        with counting(incidents):
+            todo = _unfinished(points, folder, origins)
         if todo:
             logs.open()
         for point in points:
@@ -90,8 +94,9 @@ def sweep(command: Command) -> int:
             return _INTERRUPTED
         results = _results(points, folder, failed)
         compared = compared_by(results)
-        write_sweep(folder, results, compared, multirun.points)
+        write_sweep(folder, results, compared, multirun.points, incidents)
         show_points(results, folder)
+        show_incidents(incidents)
         where, unlogged = logs.finish()
     if where:
         say(f"Logged: {where}")
@@ -180,7 +185,7 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
             todo.append(point)
             continue
         if (damaged := kept.damaged()) is not None:
-            warn(f"{damaged} is damaged: the point is run again")
+            made_again("point", f"{damaged} is damaged: the point is run again")
             todo.append(point)
             continue
         try:
@@ -189,6 +194,9 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
             is_up_to_date = False
         if not is_up_to_date:
             outdated += 1
+            todo.append(point)
+        elif unsummed := kept.without_sum():
+            made_again("point", f"{unsummed}: the point is run again")
             todo.append(point)
     if outdated:
         warn(f"{outdated} of {len(points)} points come from other code, data or files, and are run again")

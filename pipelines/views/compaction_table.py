@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, contexts_note
-from pipelines.views.terminal import say, show_table
+from pipelines.views.terminal import say, show_incidents, show_table
 
 _ROWS = 15
 
@@ -27,8 +27,7 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
         return
     numbers = ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none")
     show_table(("conversation", *numbers), _shown(kept), numbers)
-    for what, times in incidents.items():
-        say(f"survived: {what}, {times} times")
+    show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
     say(f"Kept: {into} ({shards} stores, {REPORT})")
 

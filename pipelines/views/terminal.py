@@ -143,11 +143,16 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
         total = sum(summary["decisions"].values())
         decided = ((action, n, f"{n / total:.1%}") for action, n in summary["decisions"].items())
         show_table(("candidates", "decided", "share"), decided)
-    for what, times in summary.get("incidents", {}).items():
-        say(f"survived: {what}, {times} times")
+    show_incidents(summary.get("incidents", {}))
     for note in (*summary["notes"], *summary["flags"]):
         say(f"note: {note}")
     say(f"Kept: {folder}")
+
+
+def show_incidents(incidents: Mapping[str, int]) -> None:
+    """What failed and was survived, by name and times."""
+    for what, times in incidents.items():
+        say(f"survived: {what}, {times} times")
 
 
 def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[str]) -> None:

@@ -107,6 +107,15 @@ def answered(kind: Kind, place: Path, whole: Path) -> Any:
     return said.answer
 
 
+def damaged(kind: Kind, place: Path, whole: Path) -> Said:
+    """What is said where other words stand in every file of a kind."""
+    _restore(whole, place)
+    for path in files_of(kind, place, sys.maxsize):
+        _damage(path, b"something else " * 100)
+    with at(place):
+        return ask(kind.door)  # type: ignore[arg-type]  # not None here
+
+
 def _damage(path: Path, left: bytes | None) -> None:
     if left is None:
         path.unlink()

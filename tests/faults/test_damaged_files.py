@@ -1,12 +1,13 @@
 """Whatever becomes of a file that we wrote: the same answer, or one line that names it, and never another answer."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.faults.damages import answered, tried
+from tests.faults.damages import answered, damaged, tried
 from tests.faults.kinds import KINDS, Kind, unknown_files
 from tests.faults.written_files import at, make
 
@@ -42,3 +43,12 @@ def test_a_damaged_file_is_told_or_made_again(kind: Kind, whole: Path) -> None:
             wrong.append(f"{verdict}: {name}: {said.error or said.text}")
     assert not wrong
     assert tries, "no such file was written"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.told_in is not None], ids=lambda kind: kind.name)
+def test_a_run_counts_the_damage_that_it_went_on_past(kind: Kind, whole: Path) -> None:
+    place = whole.with_name("place")
+    said = damaged(kind, place, whole)
+    assert said.error is None, said.error
+    incidents = json.loads((place / str(kind.told_in) / "summary.json").read_bytes())["incidents"]
+    assert [name for name in incidents if name.startswith("damaged ")], (incidents, said.text)

@@ -284,6 +284,11 @@ def replayed() -> Any:
     return evaluated("measured", "ranked", "pools", "values")
 
 
+def reembedded() -> Any:
+    """A run that finds nothing but its embeddings."""
+    return evaluated("measured", "ranked", "pools", "values", "checkpoints")
+
+
 def _remove(name: str) -> None:
     for path in Path().glob(f"{name}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()

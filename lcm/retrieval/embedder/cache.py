@@ -1,7 +1,6 @@
 """Embed each text once: rows kept on disk, shared by processes, never trusted when damaged."""
 
 import hashlib
-import logging
 import os
 import sqlite3
 import threading
@@ -15,11 +14,10 @@ import numpy as np
 from filelock import FileLock
 
 from lcm.errors import StoreError
-from lcm.faults import told
+from lcm.faults import made_again, told
 from lcm.files import private
 from lcm.protocols.models import Embedder, TextKind, Vectors
 
-_log = logging.getLogger(__name__)
 _LAYOUT = 1
 _WRITE_EVERY = 256  # texts: what an interrupted run loses at most
 _LOOKUP_SIZE = 500  # keys a statement
@@ -133,7 +131,7 @@ class CachedEmbedder:
                     rows[places[key]] = row
                     del missing[key]
         if damaged:
-            _log.warning("%d damaged rows in the embedding cache %s are computed again", damaged, self.path)
+            made_again("embeddings", f"{damaged} damaged rows in the embedding cache {self.path} are computed again")
         return list(missing)
 
     def _read(self, keys: list[bytes]) -> list[tuple[bytes, object]]:
@@ -193,7 +191,7 @@ class CachedEmbedder:
         self.close()
         with self._first():
             if not self._is_sound():
-                _log.warning("the embedding cache %s is damaged; it is begun again", self.path)
+                made_again("embedding cache", f"the embedding cache {self.path} is damaged; it is begun again")
                 for suffix in ("-wal", "-shm", ""):
                     Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ from typing import Literal
 from filelock import FileLock
 
 from lcm.errors import ModelError
+from lcm.faults import made_again
 from lcm.files import cache_dir, open_to, private
 from lcm.retrieval.embedder.onnx import file_sha256
 
@@ -59,7 +60,7 @@ def _whole(directory: Path) -> Path | None:
         return None
     except (ModelError, KeyError, ValueError, AttributeError, TypeError):
         pass
-    _log.warning("the exported model in %s is damaged; it is exported again", directory)
+    made_again("exported model", f"the exported model in {directory} is damaged; it is exported again")
     return None
 
 

@@ -1,5 +1,6 @@
 """Who reads a number learns beside it that nobody asked the questions."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_a_sweep_tells_it_and_of_which_points(run: Path, tmp_path: Path, capsys:
     points = [PointResult(name, f"limit={name}", {"limit": name}, summary) for name in ("1", "2")]
     show_points(points, tmp_path)
     assert f"the system, by point; {LABEL}" in capsys.readouterr().out
-    write_sweep(tmp_path, points, ["recall@10"], [["limit=1"], ["limit=2"]])
+    write_sweep(tmp_path, points, ["recall@10"], [["limit=1"], ["limit=2"]], Counter())
     assert f"**{LABEL}**" in (tmp_path / TABLE).read_text()
     assert entry.tags(read_summary(tmp_path))["generated_questions"] == HOW
     mixed = [*points, PointResult("3", "limit=3", summary=asked), PointResult("4", "limit=4", error="no model")]

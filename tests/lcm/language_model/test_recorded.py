@@ -1,5 +1,6 @@
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import ModelError
+from lcm.faults import counting
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
@@ -175,7 +177,9 @@ def test_a_damaged_file_is_recorded_again_and_refused_in_a_replay(
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ModelError, match=r"^the recorded reply is damaged \w{64} in .*: run once with .*=record$"):
         recorded(tmp_path, model, "replay").reply("s", "p")
-    assert recorded(tmp_path, model).reply("s", "p").startswith("reply 2")
+    with counting(incidents := Counter[str]()):
+        assert recorded(tmp_path, model).reply("s", "p").startswith("reply 2")
+    assert incidents == {"damaged recorded reply": 1}
     assert "is damaged; it is asked for again" in caplog.text
     assert recorded(tmp_path, model, "replay").reply("s", "p").startswith("reply 2")
 

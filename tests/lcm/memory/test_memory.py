@@ -136,6 +136,7 @@ def test_a_damaged_vector_file_is_made_again(tmp_path: Path, damage, caplog: pyt
     file.write_bytes(damage(file.read_bytes()))
     with Memory.open(system(), path) as memory:
         assert memory.rank(queries()).equals(before)
+        assert memory.incidents == {"damaged index": 1}
     assert "made again from the store" in caplog.text
 
 

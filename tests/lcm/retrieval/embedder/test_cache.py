@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from lcm.errors import StoreError
+from lcm.faults import counting
 from lcm.protocols.models import TextKind, Vectors
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
@@ -94,8 +96,9 @@ def test_a_damaged_row_is_computed_again(tmp_path: Path, caplog: pytest.LogCaptu
         connection.execute(f"{damage} WHERE rowid = 1")
     connection.close()
     embedder = Counting()
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), counting(incidents := Counter[str]()):
         rows = CachedEmbedder(embedder, tmp_path).embed(TEXTS[:9], "document")
+    assert incidents == {"damaged embeddings": 1}
     assert rows.tobytes() == Hashing().embed(TEXTS[:9], "document").tobytes()
     assert embedder.asked == TEXTS[:1]
     assert "1 damaged rows in the embedding cache" in caplog.text
@@ -116,8 +119,13 @@ def test_a_damaged_file_is_begun_again(tmp_path: Path, caplog: pytest.LogCapture
     else:
         del content[len(content) // 2 :]
     cached.path.write_bytes(content)
-    with caplog.at_level(logging.WARNING), CachedEmbedder(Hashing(), tmp_path) as cached:
+    with (
+        caplog.at_level(logging.WARNING),
+        counting(incidents := Counter[str]()),
+        CachedEmbedder(Hashing(), tmp_path) as cached,
+    ):
         assert cached.embed(TEXTS, "document").tobytes() == Hashing().embed(TEXTS, "document").tobytes()
+    assert incidents == {"damaged embedding cache": 1}
     assert "is damaged" in caplog.text
     again = Counting()
     CachedEmbedder(again, tmp_path).embed(TEXTS, "document")

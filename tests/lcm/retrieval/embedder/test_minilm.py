@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from lcm.errors import ModelError
+from lcm.faults import counting
 from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import minilm as minilm_module
 from lcm.retrieval.embedder.export import models_dir
@@ -133,8 +135,9 @@ def test_a_damaged_export_is_made_again(
     monkeypatch.setattr(
         export_module, "_export_apart", lambda source, target, precision: fake_export(minilm_cache, target)
     )
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), counting(incidents := Counter[str]()):
         assert MiniLM().name == name
+    assert incidents == {"damaged exported model": 1}
     assert "is damaged; it is exported again" in caplog.text
     assert model.read_bytes() == whole
     assert not torn.exists()
