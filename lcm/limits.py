@@ -42,6 +42,8 @@ class Limit:
 
 UNPACKED_RATIO = Limit("LCM_MAX_UNPACKED_RATIO", 200, "bytes for each of its own")
 """How many bytes each byte of a packed file may become, beyond what any file may: text becomes some ten."""
+WHOLE_FILE_BYTES = Limit("LCM_MAX_WHOLE_FILE_BYTES", 2**28, "bytes")
+"""Of a file that is read at once: questions, judgements, a plugin's settings, a dataset that is one JSON value."""
 QUERY_CHARACTERS = Limit("LCM_MAX_QUERY_CHARACTERS", 100_000, "characters")
 """Of one query that a memory answers."""
 PATTERN_STEPS = Limit("LCM_MAX_PATTERN_STEPS", 10_000, "steps with its repetitions written out")
@@ -50,4 +52,4 @@ PATTERN_TEXT_CHARACTERS = Limit("LCM_MAX_PATTERN_TEXT_CHARACTERS", 2**20, "chara
 """Of one text that a regular expression is tried on, which takes some hundred bytes for each; the rest is not
 searched."""
 
-ALL = (UNPACKED_RATIO, QUERY_CHARACTERS, PATTERN_STEPS, PATTERN_TEXT_CHARACTERS)
+ALL = (UNPACKED_RATIO, WHOLE_FILE_BYTES, QUERY_CHARACTERS, PATTERN_STEPS, PATTERN_TEXT_CHARACTERS)

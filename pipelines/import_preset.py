@@ -22,6 +22,7 @@ from omegaconf import OmegaConf
 
 from eval.experiment.run_folder import SUMMARY, leaves
 from lcm.errors import LcmError
+from lcm.given import read_whole
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.reading import ImportedSettings, read
@@ -189,7 +190,7 @@ def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mappin
 def _document(path: Path) -> Any:
     try:
         document = json.loads(_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LcmError(f"{path} is no JSON: {error}") from error
     for key, value in _numbers("", document):
         if not math.isfinite(value):
@@ -208,6 +209,6 @@ def _numbers(key: str, node: Any) -> Iterator[tuple[str, float]]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path).decode()
     except UnicodeDecodeError as error:
         raise LcmError(f"{path} is no UTF-8 text: {error}") from error

@@ -32,6 +32,7 @@ HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 FLOORS = {
     "lcm": [
         *("redaction", "errors", "faults", "limits", "consent", "checks", "clock", "encoding", "javascript", "files"),
+        *("given", "given_parquet"),
         *("derived", "records", "protocols", "token_estimator"),
         *("language_model", "transcript", "store", "writing", "retrieval", "compaction", "context", "memory"),
         "plugins",

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from lcm.transcript.parquet import READ, ParquetReader, json_value, recorded_row
+from lcm import given_parquet
+from lcm.errors import TranscriptError
+from lcm.transcript.parquet import ParquetReader, json_value, recorded_row
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-
-_BATCH_ROWS, _BATCH_BYTES = 2000, 8 * 2**20
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +31,20 @@ class ParquetPart:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         before = 0
         try:
-            with pq.ParquetFile(file.path, **READ) as table:
-                for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
-                    ids = batch.column("conversation_id").to_pylist()
-                    places = [place for place, conversation in enumerate(ids) if self._is_ours(conversation)]
-                    file.bytes_read += batch.nbytes // self.parts
-                    for place, row in zip(places, batch.take(pa.array(places, pa.int64())).to_pylist(), strict=True):
-                        number = before + place + 1
-                        with file.record(number, f"row {number}: "):
-                            yield recorded_row({key: json_value(value) for key, value in row.items()}, file.name)
-                    before += len(ids)
-        except _UNREADABLE as error:
+            for rows in given_parquet.rows(file.path, TranscriptError):
+                ids = rows.columns.column("conversation_id").to_pylist()
+                places = [place for place, conversation in enumerate(ids) if self._is_ours(conversation)]
+                file.bytes_read += rows.n_bytes // self.parts
+                ours = rows.columns.take(pa.array(places, pa.int64())).to_pylist()
+                for place, row in zip(places, ours, strict=True):
+                    number = before + place + 1
+                    with file.record(number, f"row {number}: "):
+                        yield recorded_row({key: json_value(value) for key, value in row.items()}, file.name)
+                before += len(ids)
+        except given_parquet.UNREADABLE as error:
             file.put_aside(
                 before + 1, f"row {before + 1} and all after it: {' '.join(str(error).split())}", to_end=True
             )
 
     def _is_ours(self, conversation_id: object) -> bool:
         return crc32(str(conversation_id).encode("utf-8", "surrogatepass")) % self.parts == self.part
-
-
-def _batch_rows(metadata: pq.FileMetaData) -> int:
-    """So many rows that long ones do not add up."""
-    total = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    rows: int = max(1, min(_BATCH_ROWS, _BATCH_BYTES * metadata.num_rows // max(1, total)))
-    return rows

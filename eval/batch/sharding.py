@@ -13,6 +13,7 @@ from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.files import private, written_whole
+from lcm.given import opened_as_is
 from lcm.transcript.claude_code import beside
 from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
@@ -108,7 +109,7 @@ def digest_of(path: Path) -> str:
     """The sha256 of a file and of those that are read along with it."""
     whole = hashlib.sha256()
     for one in (path, *beside(path)):
-        with one.open("rb") as stream:
+        with opened_as_is(one) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 whole.update(chunk)
     return whole.hexdigest()

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
 from eval.dataset.card import Card, folder
-from eval.dataset.fields import Record, parsed
+from eval.dataset.fields import Record, json_value, parsed
 from eval.dataset.published import files_of, head, json_records, unpacked_lines
+from lcm import given_parquet
 from lcm.errors import DatasetError
+from lcm.given import is_given
 
 COLUMNS = ("conversation_id", "chat", "probing_questions")
 TRUNCATED = "chat_trunecated.json"  # as the repository spells it
@@ -113,12 +112,16 @@ class Folders:
     """Whether a conversation's truncated chat is read where it has one."""
 
     def names(self) -> list[str]:
-        numbers = sorted(int(chat.parent.name) for chat in self.path.glob("*/chat.json") if chat.parent.name.isdigit())
+        numbers = sorted(
+            int(chat.parent.name)
+            for chat in self.path.glob("*/chat.json")
+            if chat.parent.name.isdigit() and self._is_given(chat)
+        )
         return [f"beam-{self.size}-{number}" for number in numbers]
 
     def files(self, names: Collection[str]) -> list[Path]:
         paths = [path for name in names for path in (self.chat(name), self._folder(name) / _QUESTIONS)]
-        missing = [path for path in paths if not path.is_file()]
+        missing = [path for path in paths if not self._is_given(path)]
         if missing:
             raise DatasetError(f"{missing[0]} is missing; get the conversation again")
         return paths
@@ -126,15 +129,18 @@ class Folders:
     def chat(self, name: str) -> Path:
         """The file that holds the chat of a conversation."""
         truncated = self._folder(name) / TRUNCATED
-        return truncated if self.is_truncated and truncated.is_file() else self._folder(name) / "chat.json"
+        return truncated if self.is_truncated and self._is_given(truncated) else self._folder(name) / "chat.json"
 
     def conversations(self, names: Collection[str]) -> Iterator[Conversation]:
         for name in (one for one in self.names() if one in names):
             chat, questions = self.files([name])
-            asked = Record(str(questions), {"probing_questions": parsed(questions.read_bytes(), str(questions))})
-            told = Record(str(chat), {"chat": parsed(chat.read_bytes(), str(chat))})
+            asked = Record(str(questions), {"probing_questions": json_value(questions)})
+            told = Record(str(chat), {"chat": json_value(chat)})
             record = Record(str(questions), asked.get("probing_questions", dict))
             yield _conversation(name, told.get("chat", list), record, str(chat))
+
+    def _is_given(self, path: Path) -> bool:
+        return is_given(path, self.path)
 
     def _folder(self, name: str) -> Path:
         return self.path / name.rpartition("-")[2]
@@ -159,17 +165,15 @@ class Parquet:
 
     def conversations(self, names: Collection[str]) -> Iterator[Conversation]:
         for path in self.files(names):
-            with _opened(path) as file:
-                for number, row in enumerate(file.iter_batches(batch_size=1, columns=list(COLUMNS)), start=1):
-                    name = self._name(row["conversation_id"][0].as_py())
-                    if name in names:
-                        (fields,) = row.to_pylist()
-                        record = Record(f"{path}: record {number}", _without_nulls(fields))
-                        yield _conversation(name, record.get("chat", list), _literal(record), record.place)
+            for number, row in enumerate(_rows(path, COLUMNS), start=1):
+                name = self._name(row["conversation_id"][0].as_py())
+                if name in names:
+                    (fields,) = row.to_pylist()
+                    record = Record(f"{path}: record {number}", _without_nulls(fields))
+                    yield _conversation(name, record.get("chat", list), _literal(record), record.place)
 
     def _names(self, path: Path) -> list[str]:
-        with _opened(path) as file:
-            return [self._name(one) for one in file.read(["conversation_id"])["conversation_id"].to_pylist()]
+        return [self._name(row["conversation_id"][0].as_py()) for row in _rows(path, ["conversation_id"])]
 
     def _name(self, conversation_id: object) -> str:
         return f"beam-{self.size}-{conversation_id}"
@@ -224,15 +228,17 @@ def _is_of(path: Path, size: str, is_named: bool) -> bool:
     return is_named if said is None else said[0] == size
 
 
-def _opened(path: Path) -> Any:
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """The rows of a table, one at a time."""
     try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as err:
+        there = given_parquet.column_names(path)
+        missing = [column for column in COLUMNS if column not in there]
+        if missing:
+            raise DatasetError(f"{path}: has no column {missing[0]!r}; the file is of another form")
+        for some in given_parquet.rows(path, DatasetError, columns):
+            yield from (some.columns.slice(number, 1) for number in range(some.columns.num_rows))
+    except given_parquet.UNREADABLE as err:
         raise DatasetError(f"{path}: is not Parquet ({err}); get the file again") from err
-    missing = [column for column in COLUMNS if column not in file.schema_arrow.names]
-    if missing:
-        raise DatasetError(f"{path}: has no column {missing[0]!r}; the file is of another form")
-    return file
 
 
 def _without_nulls(value: Any) -> Any:

@@ -16,6 +16,7 @@ from eval.exchange.beir import read_beir
 from eval.exchange.collection import Collection
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
+from lcm.given import opened_as_is
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 
@@ -150,6 +151,6 @@ def _message_id(document_id: str) -> str:
 def _digest(files: Sequence[Path], protocol: str) -> str:
     digests = []
     for path in files:
-        with path.open("rb") as content:
+        with opened_as_is(path) as content:
             digests.append(hashlib.file_digest(content, "sha256").hexdigest())
     return hashlib.sha256("\n".join([*digests, protocol]).encode()).hexdigest()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError
+from lcm.given import opened, read_whole
 
 Value = TypeVar("Value")
 
@@ -61,6 +62,11 @@ class Record:
         return DatasetError(f"{self.place}: {key!r} {what}; the file is damaged, or of another form")
 
 
+def unreadable(path: Path, error: Exception) -> DatasetError:
+    """What is said of a file that cannot be read."""
+    return DatasetError(f"{path}: cannot be read ({error}); get the file again")
+
+
 def parsed(content: bytes, path: str) -> Any:
     """A file that is one JSON value.
 
@@ -73,17 +79,30 @@ def parsed(content: bytes, path: str) -> Any:
         raise DatasetError(f"{path}: is not JSON ({err}); the file is damaged, or of another form") from err
 
 
-def json_array(content: bytes, path: str) -> Iterator[Record]:
-    """The objects of a file that is one JSON array.
+def json_value(path: Path) -> Any:
+    """What a file holds that is one JSON value, plain or packed by gzip.
+
+    Raises:
+        DatasetError: if it is none, or cannot be read.
+    """
+    try:
+        content = read_whole(path, DatasetError)
+    except OSError as err:
+        raise unreadable(path, err) from err
+    return parsed(content, str(path))
+
+
+def json_array(path: Path) -> Iterator[Record]:
+    """The objects of a file that is one JSON array, plain or packed by gzip.
 
     Raises:
         DatasetError: if it is none, holds something else, or nothing.
     """
-    values = parsed(content, path)
+    values = json_value(path)
     if not isinstance(values, list) or not values:
         raise DatasetError(f"{path}: must be an array of records, got {_shown(values)}; the file is of another form")
     for number, value in enumerate(values, start=1):
-        place = f"{path}: record {number}"
+        place = f"{path.name}: record {number}"
         if not isinstance(value, dict):
             raise DatasetError(f"{place}: must be an object, got {_shown(value)}; the file is of another form")
         yield Record(place, value)
@@ -98,9 +117,9 @@ def json_array_stream(path: Path) -> Iterator[Record]:
     import ijson  # needed by files that are too long to be read at once, and by nothing else
 
     number = 0
-    with path.open("rb") as file:
-        if file.read(len(BOM_UTF8)) != BOM_UTF8:
-            file.seek(0)
+    with opened(path, DatasetError) as file:
+        if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+            file.read(len(BOM_UTF8))
         try:
             for number, value in enumerate(ijson.items(file, "item", use_float=True), start=1):
                 place = f"{path.name}: record {number}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from eval.dataset.fields import Record, json_lines
-from eval.dataset.published import Shape, json_records
+from eval.dataset.published import Shape, json_records, unpacked_lines
 from lcm.errors import DatasetError
 
 LEDGER: Shape = json_records("lines", ("question_id",), ("in_doubt",))
@@ -87,8 +87,8 @@ def read_ledger(path: Path) -> Ledger:
     Raises:
         DatasetError: if a line is no correction, or a question has two.
     """
-    with path.open("rb") as lines:
-        return Ledger(tuple(_correction(record) for record in json_lines(lines, str(path))))
+    lines = unpacked_lines(path)
+    return Ledger(tuple(_correction(record) for record in json_lines(lines, str(path))))
 
 
 def ledger_text(corrections: Iterable[Correction]) -> str:

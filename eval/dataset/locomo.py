@@ -105,7 +105,7 @@ class Locomo:
 
     def load(self) -> Dataset:
         found = find_file(self.card, CONVERSATIONS, self.directory, self.file, pinned=self.pinned)
-        records = list(json_array(found.path.read_bytes(), found.path.name))
+        records = list(json_array(found.path))
         samples = [record.get("sample_id", str) for record in records]
         check_part(self.only, samples, found.path.name)
         ledger, pins = (Ledger(()), []) if self.evidence == "original" else self._ledger(found, records)
@@ -153,7 +153,7 @@ class Locomo:
     def evidence_ledger(self) -> Ledger:
         """The corrections that `repaired` goes by, of all conversations of the file."""
         found = find_file(self.card, CONVERSATIONS, self.directory, self.file, pinned=self.pinned)
-        return self._ledger(found, list(json_array(found.path.read_bytes(), found.path.name)))[0]
+        return self._ledger(found, list(json_array(found.path)))[0]
 
     def _ledger(self, found: FoundFile, records: Sequence[Record]) -> tuple[Ledger, list[PinnedFile]]:
         """The corrections, and the files that they come from."""
@@ -174,7 +174,7 @@ class Locomo:
                 "dial481/locomo-audit"
             )
         files = [identified(self.card, path, pinned=self.pinned) for path in (*shaped[FIXES], *shaped[AUDIT])]
-        *fixes, findings = [list(json_array(file.path.read_bytes(), file.path.name)) for file in files]
+        *fixes, findings = [list(json_array(file.path)) for file in files]
         recorded, turns = dict[str, list[str]](), dict[str, set[str]]()
         for record in records:
             sample = record.get("sample_id", str)

@@ -1,6 +1,5 @@
 """LongMemEval's files, as they were published and as the development part has them, read as haystacks."""
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from eval.dataset.card import PinnedFile, Release
 from eval.dataset.fields import Record, json_array_stream, json_lines
-from eval.dataset.published import Shape, json_records
+from eval.dataset.published import Shape, json_records, unpacked_lines
 
 HAYSTACKS: Shape = json_records("lines", ("haystack_id",), ())
 QUESTIONS: Shape = json_records("array", ("question_id",), ("haystack_dates", "haystack_session_ids"))
@@ -126,24 +125,23 @@ class Haystack:
 
 def development_haystacks(path: Path) -> Iterator[Haystack]:
     """Of the development part: one record a haystack, with several questions, each asked at the end of its day."""
-    with gzip.open(path) as lines:
-        for record in json_lines(lines, path.name):
-            haystack_id = record.get("haystack_id", str)
-            sessions = _sessions(record)
-            keys = {session.key for session in sessions}
-            questions = tuple(
-                Asked(
-                    query_id=f"{haystack_id}/{index}",
-                    text=question.get("question", str),
-                    category=question.get("question_type", str),
-                    asked_at=_end_of_day(_time(question, "question_date", question.get("question_date", str))),
-                    evidence=tuple(key for key in question.texts("answer_session_ids") if key in keys),
-                    is_own=question.get("origin", str) == "longmemeval",
-                    is_abstention=False,
-                )
-                for index, question in enumerate(record.each("questions"))
+    for record in json_lines(unpacked_lines(path), path.name):
+        haystack_id = record.get("haystack_id", str)
+        sessions = _sessions(record)
+        keys = {session.key for session in sessions}
+        questions = tuple(
+            Asked(
+                query_id=f"{haystack_id}/{index}",
+                text=question.get("question", str),
+                category=question.get("question_type", str),
+                asked_at=_end_of_day(_time(question, "question_date", question.get("question_date", str))),
+                evidence=tuple(key for key in question.texts("answer_session_ids") if key in keys),
+                is_own=question.get("origin", str) == "longmemeval",
+                is_abstention=False,
             )
-            yield Haystack(haystack_id, sessions, questions, 0, 0, is_asked_early=False)
+            for index, question in enumerate(record.each("questions"))
+        )
+        yield Haystack(haystack_id, sessions, questions, 0, 0, is_asked_early=False)
 
 
 def published_haystacks(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[Haystack]:

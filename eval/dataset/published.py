@@ -4,17 +4,17 @@ A loader asks for a file of a shape: `find_file(card, SHAPE, directory, file, pi
 of a release that the card names, or an unknown one, which is taken too and told in the notes of the run.
 """
 
-import gzip
 import hashlib
 import re
-import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from eval.dataset.card import Card, PinnedFile, Release, folder
+from eval.dataset.fields import unreadable
 from lcm.errors import DatasetError
+from lcm.given import files_below, opened, opened_as_is
 
 PARTIAL = ".part"
 """How the name of a file ends whose download is not done."""
@@ -90,13 +90,9 @@ def any_of(*shapes: Shape) -> Shape:
 def head(path: Path) -> str:
     """How a text file begins, unpacked where it is compressed by gzip; what is no text is told by replacement marks."""
     try:
-        with path.open("rb") as file:
+        with opened(path, DatasetError) as file:
             begun = file.read(_HEAD)
-            if begun[:2] == b"\x1f\x8b":
-                file.seek(0)
-                with gzip.open(file) as unpacked:
-                    begun = unpacked.read(_HEAD)
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         return ""
     return begun.decode("utf-8-sig", errors="replace")
 
@@ -108,16 +104,10 @@ def unpacked_lines(path: Path) -> Iterator[bytes]:
         DatasetError: if it is damaged.
     """
     try:
-        with path.open("rb") as file:
-            is_packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            if is_packed:
-                with gzip.open(file) as unpacked:
-                    yield from unpacked
-            else:
-                yield from file
-    except (OSError, EOFError, zlib.error) as err:
-        raise DatasetError(f"{path}: cannot be read ({err}); get the file again") from err
+        with opened(path, DatasetError) as file:
+            yield from file
+    except OSError as err:
+        raise unreadable(path, err) from err
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -148,9 +138,9 @@ def notes_of(found: Sequence[FoundFile]) -> tuple[str, ...]:
 
 def files_of(directory: Path) -> Iterator[Path]:
     """All files below a folder by path, hidden ones and unfinished downloads left out."""
-    for path in sorted(directory.rglob("*")):
+    for path in files_below(directory):
         is_hidden = any(name.startswith(".") for name in path.relative_to(directory).parts)
-        if not is_hidden and path.suffix != PARTIAL and path.is_file():
+        if not is_hidden and path.suffix != PARTIAL:
             yield path
 
 
@@ -198,7 +188,7 @@ def identified(card: Card, path: Path, *, pinned: bool = False) -> FoundFile:
     Raises:
         DatasetError: if it is of no known release and `pinned` asks for one; the message holds all digests.
     """
-    with path.open("rb") as content:
+    with opened_as_is(path) as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     for release in card.releases:
         for pin in release.files:

@@ -11,6 +11,7 @@ from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.exchange.trec import read_trec_qrels
 from eval.questions.overlap import OF_OVERLAP
 from lcm.errors import DatasetError
+from lcm.given import read_whole
 
 
 def rejudged(dataset: Dataset, path: Path) -> Dataset:
@@ -23,7 +24,7 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
         DatasetError: if a row names what is not in the dataset, or nothing is judged relevant.
     """
     rows_of_file = read_trec_qrels(path)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    sha256 = hashlib.sha256(read_whole(path, DatasetError)).hexdigest()
     judged = f" judgements={sha256[:12]}"
     if dataset.protocol.endswith(judged):
         return dataset

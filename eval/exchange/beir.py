@@ -6,7 +6,6 @@ the name of a subset may stand (`en-corpus`). Written is BEIR's, with top_ranked
 """
 
 import csv
-import gzip
 import io
 import json
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from eval.exchange.collection import (
     CANDIDATES_SCHEMA,
@@ -24,9 +24,11 @@ from eval.exchange.collection import (
     QUERIES_SCHEMA,
     Collection,
 )
+from lcm import given_parquet
 from lcm.encoding import to_json
 from lcm.errors import DatasetError
 from lcm.files import written_whole
+from lcm.given import is_given, opened, opened_as_is
 
 _ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".tsv")
 _QREL = ("query-id", "corpus-id", "score")
@@ -127,7 +129,7 @@ class _Folder:
     def _files(self, name: str) -> list[Path]:
         for place in self._places(name):
             for ending in _ENDINGS:
-                if (file := place.with_name(place.name + ending)).is_file():
+                if is_given(file := place.with_name(place.name + ending), self._directory):
                     return [file]
             if place.is_dir():
                 return self._of_split(place)
@@ -143,7 +145,7 @@ class _Folder:
         """The files of the split that is asked for, or of the only one."""
         splits: dict[str, list[Path]] = {}
         for file in sorted(folder.iterdir()):
-            if file.name.endswith(_ENDINGS):
+            if file.name.endswith(_ENDINGS) and is_given(file, self._directory):
                 stem = re.sub(r"(-\d+-of-\d+)?(\.jsonl\.gz|\.\w+)$", "", file.name)
                 splits.setdefault(stem, []).append(file)
         if self._split in splits:
@@ -168,19 +170,18 @@ def _rows(file: Path) -> Iterator[Row]:
     """The rows of a file, each with its place."""
     try:
         if file.suffix == ".parquet":
-            yield from (
-                (f"{file} row {n}", row) for n, row in enumerate(pl.read_parquet(file).iter_rows(named=True), 1)
-            )
+            rows = (row for some in given_parquet.rows(file, DatasetError) for row in some.columns.to_pylist())
+            yield from ((f"{file} row {n}", row) for n, row in enumerate(rows, 1))
         elif file.suffix == ".tsv":
             yield from _tsv(file)
         else:
             yield from _json_lines(file)
-    except (UnicodeDecodeError, OSError, EOFError, pl.exceptions.PolarsError, csv.Error) as error:
+    except (UnicodeDecodeError, OSError, pa.ArrowException, csv.Error) as error:
         raise DatasetError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _json_lines(file: Path) -> Iterator[Row]:
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
+    with opened(file, DatasetError) as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -195,7 +196,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 def _tsv(file: Path) -> Iterator[Row]:
     """BEIR's qrels: a heading, then query, document and score; three fields that end in a number are no heading."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
+    with io.TextIOWrapper(opened_as_is(file), "utf-8-sig", newline="") as lines:
         for number, row in enumerate(csv.reader(lines, delimiter="\t"), start=1):
             if not row or (number == 1 and not (len(row) == 3 and re.fullmatch(r"-?\d+", row[2].strip()))):
                 continue

@@ -13,6 +13,7 @@ import polars as pl
 from eval.exchange.collection import JUDGED_SCHEMA
 from lcm.errors import DatasetError
 from lcm.files import written_whole
+from lcm.given import read_whole
 
 TREC_RUN_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -144,7 +145,7 @@ def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
 
 def _lines(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_whole(path, DatasetError).decode("utf-8-sig")
     except FileNotFoundError as error:
         raise DatasetError(f"{path}: no such file") from error
     except OSError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from eval.judging.judgement import KEYS, Judgement
 from lcm.encoding import to_json
 from lcm.errors import LcmError
+from lcm.given import read_whole
 
 FILE = "judgements.jsonl"
 
@@ -24,7 +25,7 @@ class JudgementFile:
         self.path = folder / FILE
         folder.mkdir(parents=True, exist_ok=True)
         self._judgements: list[Judgement] = []
-        content = self.path.read_bytes() if self.path.exists() else b""
+        content = read_whole(self.path) if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         if _is_whole(content[len(whole) :]):  # an editor left out the end of the line
             whole = content + b"\n"
@@ -69,13 +70,13 @@ class JudgementFile:
         try:
             record = json.loads(line)
             return Judgement(**{key: record[key] for key in KEYS})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise LcmError(f"{self.path} line {number} is no judgement ({error}): mend it, or take it out") from error
 
 
 def _is_whole(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from eval.questions.line import LISTS, LineError, asks, is_id_made, is_question, question_of
 from eval.questions.question import ENDINGS, Question
+from lcm import given_parquet
 from lcm.encoding import to_json, well_formed
 from lcm.errors import DatasetError
 from lcm.files import written_whole
+from lcm.given import opened_as_is, read_whole
 
 MAX_LINE_BYTES = 2**20
 """A longer line holds no question."""
 
-_NO_PARQUET = (pa.ArrowException, OSError, ValueError, OverflowError)
-"""What Arrow raises where a file is damaged; Polars may end the process."""
 _HEAD_LINES = 50
 _DELIMITERS = ",;\t"
 
@@ -63,10 +61,10 @@ def looks_like_questions(path: Path) -> bool:
         return True  # no session is recorded so
     if path.suffix == ".parquet":
         try:
-            return is_question(pq.read_schema(path).names)
-        except _NO_PARQUET:
+            return is_question(given_parquet.column_names(path))
+        except given_parquet.UNREADABLE:
             return False
-    with path.open("rb") as stream:
+    with opened_as_is(path) as stream:
         head = stream.read(MAX_LINE_BYTES).splitlines()[:_HEAD_LINES]
     return any(is_question(record) for _, record in _of_jsonl(path, b"\n".join(head)) if isinstance(record, Mapping))
 
@@ -102,7 +100,7 @@ def read_file(path: Path) -> QuestionsFile:
     if path.suffix not in ENDINGS:
         raise DatasetError(f"{path}: a questions file ends in one of {', '.join(ENDINGS)}")
     try:
-        content = path.read_bytes()
+        content = read_whole(path, DatasetError)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read: {error.strerror}") from error
     read = {".jsonl": _of_jsonl, ".csv": _of_csv, ".parquet": _of_parquet}[path.suffix]
@@ -255,8 +253,8 @@ def _of_cell(name: str, cell: str) -> Any:
 
 def _of_parquet(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
     try:
-        rows = pq.read_table(io.BytesIO(content)).to_pylist()
-    except _NO_PARQUET as error:
+        rows = [row for some in given_parquet.rows(path, DatasetError) for row in some.columns.to_pylist()]
+    except given_parquet.UNREADABLE as error:
         told = " ".join(str(error).split())
         raise DatasetError(f"{path}: cannot be read as Parquet: {told:.200}") from error
     for line, row in enumerate(rows, 1):

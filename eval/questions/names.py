@@ -9,9 +9,9 @@ from rapidfuzz import fuzz, process
 
 from eval.questions.quotation import NEAREST, Place, places_of
 from eval.questions.sessions import SessionFile, Sessions
+from lcm.given import opened
 from lcm.records.conversation import Message
 from lcm.store.message_numbers import message_ids_by_number
-from lcm.transcript.packed import unpacked
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -141,5 +141,5 @@ def _begin(path: Path, line: int) -> int:
 
 
 def _lines(file: RecordedFile) -> int:
-    with unpacked(file.path) if file.magic.startswith(b"\x1f\x8b") else file.path.open("rb") as content:
+    with opened(file.path) as content:
         return sum(1 for _ in content)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
+from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
@@ -94,7 +95,7 @@ def read_sessions(
         files.append(SessionFile(file.path, file.name, reader.name, workspace, tuple(read), tuple(file.read_along)))
         aside += map(str, file.quarantine)
         for path in (file.path, *file.read_along):
-            with path.open("rb") as content:
+            with opened_as_is(path) as content:
                 digests.append(hashlib.file_digest(content, "sha256").hexdigest())
     notes = (*_notes("put aside", aside), *_notes("passed over", passed_over))
     return Sessions(tuple(files), tuple(digests), notes)

@@ -1,19 +1,16 @@
 """Which files of folders are transcripts: found, called by their paths, or passed over."""
 
-import logging
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lcm.errors import TranscriptError
-from lcm.files import is_below
+from lcm.given import files_below
 from lcm.transcript.claude_code import ClaudeCodeReader, beside
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
-_log = logging.getLogger(__name__)
 _MAYBE_JSON = (b"", b"{", b"[", b"\x1f")
 """How JSON begins, or what is packed, or nothing yet."""
 
@@ -30,12 +27,11 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
         TranscriptError: if there is no such file or folder.
     """
     found: list[RecordedFile] = []
-    roots = [path.resolve() for path in paths]
     for path in paths:
         if path.is_dir():
             found += [
                 RecordedFile(file, strict=strict, name=str(file.relative_to(path).parent / without_ending(file)))
-                for file in _below(path, roots)
+                for file in files_below(path, paths)
             ]
         elif path.is_file():
             found.append(RecordedFile(path, strict=strict))
@@ -73,35 +69,6 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     except TranscriptError:
         return False
     return True
-
-
-def _below(folder: Path, roots: Sequence[Path]) -> list[Path]:
-    """Every file, each folder once: by a path without links where there is one; nothing outside of the roots."""
-    found: list[Path] = []
-    folders, seen, refused = [folder], set[tuple[int, int]](), list[OSError]()
-    for start in folders:
-        for where, inner, names in os.walk(start, onerror=refused.append):
-            status = Path(where).stat()
-            if (status.st_dev, status.st_ino) in seen:
-                inner.clear()
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            inner.sort()
-            links = (link for name in inner if (link := Path(where, name)).is_symlink())
-            folders += [link for link in links if _is_within(link, roots)]
-            files = (file for name in names if (file := Path(where, name)).is_file())
-            found += [file for file in files if not file.is_symlink() or _is_within(file, roots)]
-    return sorted([*found, *(Path(error.filename) for error in refused)])
-
-
-def _is_within(link: Path, roots: Sequence[Path]) -> bool:
-    target = link.resolve()
-    if is_below(target, roots):
-        return True
-    _log.warning(
-        "%s leads out of what was named, to %s, and is not followed: name that too to take it in", link, target
-    )
-    return False
 
 
 def _read_along(paths: Collection[Path]) -> set[Path]:

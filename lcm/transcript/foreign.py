@@ -1,16 +1,14 @@
 """Formats that are known but not read, so that a file can be refused by name."""
 
 import csv
-import gzip
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lcm.errors import TranscriptError
+from lcm.given import opened
 from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
-_UNREADABLE = (OSError, EOFError, zlib.error)
 
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"SQLite format 3\0", "a SQLite database"),
@@ -105,9 +103,9 @@ def _kind(record: Mapping[str, Any]) -> str:
 def _head(file: RecordedFile) -> bytes:
     """How the file begins, unpacked."""
     try:
-        with gzip.open(file.path, "rb") if file.magic.startswith(b"\x1f\x8b") else file.path.open("rb") as stream:
+        with opened(file.path, TranscriptError) as stream:
             return stream.read(_HEAD_BYTES)
-    except _UNREADABLE:
+    except OSError:
         return b""
 
 

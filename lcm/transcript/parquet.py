@@ -27,9 +27,11 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from lcm import given_parquet
 from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.files import written_whole
+from lcm.given_parquet import UNREADABLE
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
@@ -60,10 +62,7 @@ _MAGIC = b"PAR1"
 _REQUIRED = ("role", "content")
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
-READ: dict[str, Any] = {"buffer_size": 2**20, "pre_buffer": False, "page_checksum_verification": True}
-"""How a file is read: in pieces, each page as it was written where the file has checksums."""
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
 _Json = TypeVar("_Json", list[Any], dict[str, Any])
 
@@ -97,10 +96,9 @@ def column_names(file: RecordedFile) -> list[str] | None:
     if file.magic != _MAGIC:
         return None
     try:
-        names: list[str] = pq.read_schema(file.path).names
-    except _UNREADABLE:
+        return given_parquet.column_names(file.path)
+    except UNREADABLE:
         return None
-    return names
 
 
 def write_parquet(pieces: Iterable[Transcript], path: Path) -> FileTotals:
@@ -207,16 +205,14 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
     """Each row's number, from 1, and where it stands in which columns; what cannot be read is put aside."""
     number = 0
     try:
-        with pq.ParquetFile(file.path, **READ) as table:
-            _require_columns(table.schema_arrow.names)
-            for batch in table.iter_batches(_batch_rows(table.metadata), use_threads=False):
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                bytes_per_row = batch.nbytes // max(1, batch.num_rows)
-                for place in range(batch.num_rows):
-                    number += 1
-                    file.bytes_read += bytes_per_row
-                    yield number, columns, place
-    except _UNREADABLE as err:
+        _require_columns(given_parquet.column_names(file.path))
+        for rows in given_parquet.rows(file.path, TranscriptError):
+            columns = dict(zip(rows.columns.schema.names, rows.columns.columns, strict=True))
+            for place in range(rows.columns.num_rows):
+                number += 1
+                file.bytes_read += rows.n_bytes // rows.columns.num_rows
+                yield number, columns, place
+    except UNREADABLE as err:
         file.put_aside(number + 1, f"row {number + 1} and all after it: {_one_line(err)}", to_end=True)
 
 
@@ -229,18 +225,11 @@ def _require_columns(names: list[str]) -> None:
         raise ValueError(f"there are {names.count(repeated[0])} columns {repeated[0]!r}; give each a name of its own")
 
 
-def _batch_rows(metadata: pq.FileMetaData) -> int:
-    """So many rows that long ones do not add up."""
-    total = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    rows: int = max(1, min(_BATCH_ROWS, _BATCH_BYTES * metadata.num_rows // max(1, total)))
-    return rows
-
-
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
     """One row as JSON."""
     try:
         return {name: json_value(column[place].as_py()) for name, column in columns.items()}
-    except _UNREADABLE as err:
+    except UNREADABLE as err:
         raise TranscriptError(_one_line(err)) from err
 
 

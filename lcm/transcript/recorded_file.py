@@ -1,27 +1,23 @@
 """A recorded file as a stream of JSON values. What cannot be read is put aside with its line and the reason."""
 
 import codecs
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
+from lcm.given import opened, opened_as_is
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
-from lcm.transcript.packed import unpacked
 
 MAX_LINE_BYTES = 16 * 2**20
 """A longer line of JSONL is put aside."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_LINES, _HEAD_ELEMENTS = 50, 3
 _HEAD_BYTES = 2**20
 _CHUNK_BYTES = 2**18
-_UNREADABLE = (OSError, EOFError, zlib.error)
 
 Shape = Literal["lines", "document"]
 
@@ -110,7 +106,7 @@ class RecordedFile:
             for member in members(self._text()):
                 line = member.line
                 yield member
-        except (JsonError, UnicodeDecodeError, *_UNREADABLE) as error:
+        except (JsonError, UnicodeDecodeError, OSError) as error:
             told = f"not UTF-8 text: {error.reason}" if isinstance(error, UnicodeDecodeError) else error
             self.put_aside(line, f"after the last value that could be read: {told}", to_end=True)
 
@@ -140,7 +136,7 @@ class RecordedFile:
     @cached_property
     def magic(self) -> bytes:
         """The first four bytes of the file."""
-        with self._reading(), self.path.open("rb") as stream:
+        with self._reading(), opened_as_is(self.path) as stream:
             return stream.read(4)
 
     @cached_property
@@ -152,11 +148,11 @@ class RecordedFile:
     def _head_lines(self) -> list[bytes]:
         """The first lines that are not blank, as many as are soon read."""
         lines: list[bytes] = []
-        with self._reading(), self._open() as stream:
+        with self._reading(), opened(self.path, TranscriptError) as stream:
             while len(lines) < _HEAD_LINES and sum(map(len, lines)) < _HEAD_BYTES:
                 try:
                     line = stream.readline(MAX_LINE_BYTES)
-                except _UNREADABLE:
+                except OSError:
                     if not lines:
                         raise
                     break  # a torn file is read as far as it goes
@@ -181,7 +177,7 @@ class RecordedFile:
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         number = 0
-        with self._reading(), self._open() as stream:
+        with self._reading(), opened(self.path, TranscriptError) as stream:
             while True:
                 number += 1
                 try:
@@ -190,7 +186,7 @@ class RecordedFile:
                     rest = line
                     while is_cut and rest and not rest.endswith(b"\n"):
                         rest = stream.readline(MAX_LINE_BYTES)
-                except _UNREADABLE as error:
+                except OSError as error:
                     self.put_aside(number, f"cannot be read: {error}", to_end=True)
                     return
                 if not line:
@@ -203,7 +199,7 @@ class RecordedFile:
 
     def _text(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        with self._open() as stream:
+        with opened(self.path, TranscriptError) as stream:
             while chunk := stream.read1(_CHUNK_BYTES):  # what was unpacked before a tear comes before the error
                 self.bytes_read += len(chunk)
                 try:
@@ -213,15 +209,11 @@ class RecordedFile:
                     raise
         yield decoder.decode(b"", final=True)
 
-    def _open(self) -> BufferedReader:
-        is_packed = self.magic.startswith(_GZIP_MAGIC)
-        return unpacked(self.path) if is_packed else self.path.open("rb")
-
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except _UNREADABLE as err:
+        except OSError as err:
             raise TranscriptError(f"{self.path}: cannot be read: {err}") from err
 
 
@@ -252,7 +244,7 @@ def _first_members(text: Iterator[str]) -> list[Any] | dict[str, Any]:
                 found[member.key] = member.value
             elif len(found.setdefault(member.key, [])) < _HEAD_ELEMENTS:
                 found[member.key].append(member.value)
-    except (JsonError, UnicodeDecodeError, *_UNREADABLE):
+    except (JsonError, UnicodeDecodeError, OSError):
         pass  # what is wrong is told when the file is read
     return found or elements
 

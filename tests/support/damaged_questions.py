@@ -144,7 +144,7 @@ def _jsonl() -> Iterator[Damaged]:
     for encoding in ("utf-16", "utf-32"):
         yield Damaged(f"whole file in {encoding}", ".jsonl", f"{text}\n".encode(encoding), 1)
     yield Damaged("cut within a character", ".jsonl", lines(GOOD) + text.encode()[: text.index("ù") + 1])
-    yield Damaged("gzip", ".jsonl", b"\x1f\x8b\x08\x00" + bytes(range(256)), 1)
+    yield Damaged("gzip", ".jsonl", b"\x1f\x8b\x08\x00" + bytes(range(256)), 0)
     yield Damaged("an array", ".jsonl", json.dumps([GOOD, ALSO_GOOD], indent=1).encode(), 1)
     for name, content in (("empty", b""), ("blank", b"\n \n\r\n"), ("a byte order mark alone", b"\xef\xbb\xbf")):
         yield Damaged(name, ".jsonl", content, None)

@@ -12,6 +12,7 @@ from lcm.context.authored.front_matter import is_tagged
 from lcm.context.authored.nodes import dangling_hops, in_authored_order, nodes_of
 from lcm.context.authored.selection import SelectedFile, selected_files
 from lcm.errors import LcmError
+from lcm.given import opened_as_is
 from lcm.records.document import AuthoredNode
 from lcm.records.rules import Rules
 
@@ -78,7 +79,7 @@ class AuthoredFiles:
 
     def _text(self, file: SelectedFile) -> str:
         try:
-            with file.path.open("rb") as stream:
+            with opened_as_is(file.path) as stream:
                 raw = stream.read(self.max_file_bytes + 1)
         except OSError as error:
             raise LcmError(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lcm.encoding import to_json
 from lcm.errors import TranscriptError
+from lcm.given import opened_as_is
 from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
@@ -84,7 +85,7 @@ def read_session(path: Path, branches: Branches) -> SessionMessages:
 
 def appended_messages(path: Path, offset: int) -> int | None:
     """Count the messages behind an offset of JSONL; None where anything else stands there too."""
-    with path.open("rb") as stream:
+    with opened_as_is(path) as stream:
         stream.seek(offset)
         chunk = stream.read()
     if chunk.lstrip()[:1] == b"[":

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lcm.errors import StoreError, TranscriptError
 from lcm.records.conversation import Event, Message, Part, Transcript
 from lcm.store.store import Store
-from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, FileTotals, ParquetReader, _chunks, _places, write_parquet
+from lcm.transcript.parquet import _BATCH_BYTES, SCHEMA, FileTotals, ParquetReader, _chunks, write_parquet
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
@@ -351,17 +351,6 @@ def test_ids_may_be_numbers_in_a_column_with_gaps(tmp_path: Path) -> None:
         "13": [("13:1", "8", "c")],
         "12.5": [("12.5:4", "0", "e")],
     }
-
-
-def test_long_rows_come_in_several_batches(tmp_path: Path) -> None:
-    said = tuple(Message(f"t:{i}", "user", f"{i} " + "x" * 40_000, "s") for i in range(_MAX_ROWS))
-    path = tmp_path / "t.parquet"
-    write_parquet([Transcript("t", said)], path)
-    assert pq.ParquetFile(path).metadata.num_row_groups <= 2
-    batches = {id(columns): columns for _, columns, _ in list(_places(RecordedFile(path)))}
-    sizes = [sum(column.nbytes for column in columns.values()) for columns in batches.values()]
-    assert sum(sizes) > 4 * _BATCH_BYTES
-    assert max(sizes) <= 1.1 * _BATCH_BYTES
 
 
 def test_long_rows_are_written_in_several_chunks() -> None:

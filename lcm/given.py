@@ -1,0 +1,167 @@
+"""What others give: files and folders that are opened for what they are, and unpacked no further than text is packed.
+
+A plain file is read; a device, a pipe or a socket is not even waited for. Of a folder no link is followed that leads
+out of what was named.
+"""
+
+import errno
+import gzip
+import io
+import logging
+import os
+import stat
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lcm.errors import LcmError, LimitError
+from lcm.faults import naming
+from lcm.files import is_below
+from lcm.limits import UNPACKED_RATIO, WHOLE_FILE_BYTES
+
+_log = logging.getLogger(__name__)
+_ANY_BYTES = 64 * 2**20
+"""What any file may become."""
+_CHUNK_BYTES = 2**18
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def opened(path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReader:
+    """What a plain file holds, as a stream; what is packed by gzip is unpacked.
+
+    Args:
+        refusal: what is raised, when it is read, where the file becomes more than `UNPACKED_RATIO` allows.
+
+    Raises:
+        OSError: naming the path, if it cannot be opened, or is no plain file. When it is read: `gzip.BadGzipFile`
+            where what is packed is torn.
+    """
+    stream = opened_as_is(path)
+    is_packed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return io.BufferedReader(_Unpacked(stream, Bound(path, refusal)), _CHUNK_BYTES) if is_packed else stream
+
+
+def opened_as_is(path: Path) -> io.BufferedReader:
+    """The bytes of a plain file, as a stream.
+
+    Raises:
+        OSError: naming the path, if it cannot be opened, or is no plain file: a pipe may never have an end.
+    """
+    return os.fdopen(_plain(path), "rb")
+
+
+def read_whole(path: Path, refusal: type[LcmError] = LimitError) -> bytes:
+    """What a plain file holds that is read at once; what is packed by gzip is unpacked.
+
+    Raises:
+        LcmError: of the class that is named, if there are more than `WHOLE_FILE_BYTES` allows, or it is torn.
+        OSError: as `opened`.
+    """
+    try:
+        with naming(path), opened(path, refusal) as stream:
+            content = stream.read(WHOLE_FILE_BYTES.value + 1)
+    except gzip.BadGzipFile as error:
+        raise refusal(f"{path}: cannot be read: {error}; get the file again") from error
+    if len(content) > WHOLE_FILE_BYTES.value:
+        raise refusal(f"{path}: is too large to be read at once: {WHOLE_FILE_BYTES.remedy}")
+    return content
+
+
+class Bound:
+    """How much a file may become when it is unpacked: so many bytes for each of its own, and for any file some."""
+
+    def __init__(self, path: Path, refusal: type[LcmError] = LimitError) -> None:
+        self._path, self._refusal = path, refusal
+        self._most = max(_ANY_BYTES, path.stat().st_size * UNPACKED_RATIO.value)
+        self._taken = 0
+
+    def take(self, n_bytes: int) -> None:
+        """Count what was unpacked.
+
+        Raises:
+            LcmError: of the class that was named, if that is more in all than is allowed.
+        """
+        self._taken += n_bytes
+        if self._taken > self._most:
+            raise self._refusal(
+                f"{self._path}: becomes more than {self._most:,} bytes when it is unpacked, {UNPACKED_RATIO.value} for "
+                f"each of its own, as no recorded text does; {UNPACKED_RATIO.variable} raises the limit"
+            )
+
+
+def files_below(folder: Path, roots: Iterable[Path] | None = None) -> list[Path]:
+    """Every plain file below a folder, in the order of their paths, each folder once.
+
+    Links are followed as far as they stay below the roots, and one that leads elsewhere is told; devices and pipes are
+    passed over; a folder that cannot be listed stands for its files, so that reading it says why.
+
+    Args:
+        roots: what was named; None = the folder alone.
+    """
+    named = [root.resolve() for root in ((folder,) if roots is None else roots)]
+    found: list[Path] = []
+    folders, seen, refused = [folder], set[tuple[int, int]](), list[OSError]()
+    for start in folders:
+        for where, inner, names in os.walk(start, onerror=refused.append):
+            status = Path(where).stat()
+            if (status.st_dev, status.st_ino) in seen:
+                inner.clear()
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            inner.sort()
+            links = (link for name in inner if (link := Path(where, name)).is_symlink())
+            folders += [link for link in links if _is_within(link, named)]
+            files = (file for name in names if (file := Path(where, name)).is_file())
+            found += [file for file in files if not file.is_symlink() or _is_within(file, named)]
+    return sorted([*found, *(Path(error.filename) for error in refused)])
+
+
+def is_given(path: Path, folder: Path) -> bool:
+    """Whether a path that a folder was named for is a plain file, and no link leads from it out of the folder."""
+    return path.is_file() and _is_within(path, [folder.resolve()])
+
+
+def _is_within(path: Path, roots: Iterable[Path]) -> bool:
+    target = path.resolve()
+    if is_below(target, roots):
+        return True
+    _log.warning(
+        "%s leads out of what was named, to %s, and is not followed: name that too to take it in", path, target
+    )
+    return False
+
+
+def _plain(path: Path) -> int:
+    mode = path.stat().st_mode  # a device may act when it is opened
+    if stat.S_ISREG(mode):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # it may have been replaced by a pipe
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "No plain file", str(path))
+
+
+class _Unpacked(io.RawIOBase):
+    def __init__(self, packed: io.BufferedReader, bound: Bound) -> None:
+        self._packed, self._bound = packed, bound
+        self._stream = gzip.GzipFile(fileobj=packed)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            found = self._stream.read1(min(len(buffer), _CHUNK_BYTES))
+        except (EOFError, zlib.error) as error:
+            raise gzip.BadGzipFile(str(error)) from error
+        self._bound.take(len(found))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._stream.close()
+        self._packed.close()
+        super().close()

@@ -1,0 +1,102 @@
+"""Packed files: as much of them as text could have been."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eval.dataset.beir import Beir
+from eval.dataset.fields import json_array, json_array_stream
+from eval.dataset.ledger import read_ledger
+from eval.dataset.longmemeval_files import development_haystacks
+from eval.dataset.published import unpacked_lines
+from eval.exchange.trec import read_trec_qrels
+from eval.judging.judgement_file import JudgementFile
+from eval.questions.files import read_questions
+from lcm import given
+from lcm.errors import DatasetError, LcmError, TranscriptError
+from lcm.limits import UNPACKED_RATIO
+from lcm.transcript.foreign import foreign_name
+from lcm.transcript.reading import read_transcripts
+from lcm.transcript.recorded_file import RecordedFile
+from pipelines import import_preset
+
+LINE = json.dumps({"role": "user", "content": "a" * 900}) + "\n"
+
+
+@pytest.mark.parametrize("begin", ["", "[\n"])
+def test_a_small_file_that_becomes_a_huge_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress((begin + LINE * 5_000).encode()))
+    assert path.stat().st_size * 200 < 5_000 * len(LINE)
+    refused = (
+        r"bomb.jsonl.gz: becomes more than [\d,]+ bytes when it is unpacked, 200 for each of its own.*_RATIO raises"
+    )
+    with pytest.raises(TranscriptError, match=refused):
+        list(RecordedFile(path).values())
+    monkeypatch.setenv(UNPACKED_RATIO.variable, "2000")
+    if not begin:
+        (read,) = read_transcripts(path)
+        assert len(read.messages) == 5_000
+
+
+def packed(path: Path) -> Path:
+    """A line of JSON, packed, that is longer than any file of its size may become."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(b'{"haystack_id": "' + b"a" * 2**20 + b'"}\n' * 2))
+    return path
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(lambda path: list(unpacked_lines(path)), id="published lines"),
+        pytest.param(lambda path: list(json_array(path)), id="a published array"),
+        pytest.param(lambda path: list(json_array_stream(path)), id="a published array as a stream"),
+        pytest.param(lambda path: list(development_haystacks(path)), id="longmemeval"),
+        pytest.param(lambda path: read_ledger(path), id="a ledger"),
+        pytest.param(lambda path: Beir(directory=str(path.parent)).load(), id="beir"),
+        pytest.param(lambda path: read_trec_qrels(path), id="judgements of TREC"),
+        pytest.param(lambda path: JudgementFile(path.parent), id="judgements"),
+        pytest.param(lambda path: read_questions(path.rename(path.with_name("q.jsonl"))), id="questions"),
+        pytest.param(lambda path: import_preset.main([str(path)]), id="a plugin's settings"),
+    ],
+)
+def test_no_door_unpacks_more_than_text_could_have_been(
+    door: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
+    path = packed(tmp_path / "corpus.jsonl.gz")
+    path.with_name("judgements.jsonl").write_bytes(path.read_bytes())
+    with pytest.raises(LcmError, match=r"becomes more than 262,144 bytes when it is .* LCM_MAX_UNPACKED_RATIO raises"):
+        door(path)
+
+
+def test_a_file_that_is_read_at_once_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(b"\n" * 1001)
+    monkeypatch.setenv("LCM_MAX_WHOLE_FILE_BYTES", "1000")
+    refused = r"q.jsonl: is too large to be read at once: the limit is 1,000, and .* LCM_MAX_WHOLE_FILE_BYTES raises it"
+    with pytest.raises(DatasetError, match=refused):
+        read_questions(path)
+    monkeypatch.setenv("LCM_MAX_WHOLE_FILE_BYTES", "1001")
+    assert len(given.read_whole(path)) == 1001
+
+
+def test_the_head_of_a_packed_file_is_all_that_is_unpacked_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "zeros.gz"
+    path.write_bytes(gzip.compress(bytes(2**26)))
+    file = RecordedFile(path)
+    assert foreign_name(file) == "a binary file"
+
+
+def test_what_is_packed_and_torn_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(gzip.compress(b"[1, 2, 3]" * 100)[:-20])
+    with pytest.raises(LcmError, match=r"a.json: cannot be read: .*; get the file again"):
+        given.read_whole(path)
