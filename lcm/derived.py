@@ -13,6 +13,7 @@ from typing import Any
 
 from lcm.faults import DamagedError, naming
 from lcm.files import written_whole
+from lcm.given import opened_as_is, plain_bytes
 
 SUMS = "SHA256SUMS"
 _MAGIC = b"lcm derived 1\n"
@@ -40,7 +41,7 @@ def read_derived(path: Path) -> memoryview:
         OSError: if it cannot be read, for instance because it is not there.
     """
     with naming(path):
-        data = path.read_bytes()
+        data = plain_bytes(path)
     body = memoryview(data)[_START:]
     if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : _START]:
         raise DamagedError(f"{path} is damaged")
@@ -67,7 +68,7 @@ def unsealed(record: object, keys: Iterable[str]) -> dict[str, Any] | None:
 
 
 def sum_of(path: Path) -> str:
-    with naming(path), path.open("rb") as file:
+    with naming(path), opened_as_is(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -115,9 +116,12 @@ def checked(path: Path, remedy: str) -> Path:
     Raises:
         DamagedError: if it is not, or the list is damaged.
     """
-    if not (path.parent / SUMS).exists() or not path.exists():  # written before there were lists, or copied by itself
+    if not path.exists():
         return path
     try:
+        if not (path.parent / SUMS).exists():  # written before there were lists, or copied by itself
+            opened_as_is(path).close()
+            return path
         if _sums(path.parent).get(path.name) == sum_of(path):
             return path
     except OSError as error:
@@ -132,7 +136,7 @@ def _sum(record: Mapping[str, Any]) -> str:
 def _sums(folder: Path) -> dict[str, str]:
     path = folder / SUMS
     with naming(path):
-        content = path.read_bytes()
+        content = plain_bytes(path)
     lines = content.split(b"\n")
     try:
         sums = dict(line.decode().split("  ", 1)[::-1] for line in lines[:-1])

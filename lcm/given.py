@@ -51,6 +51,16 @@ def opened_as_is(path: Path) -> io.BufferedReader:
     return os.fdopen(_plain(path), "rb")
 
 
+def plain_bytes(path: Path) -> bytes:
+    """The bytes of a plain file, as they are.
+
+    Raises:
+        OSError: as `opened_as_is`.
+    """
+    with opened_as_is(path) as stream:
+        return stream.read()
+
+
 def read_whole(path: Path, refusal: type[LcmError] = LimitError) -> bytes:
     """What a plain file holds that is read at once; what is packed by gzip is unpacked.
 
@@ -118,8 +128,13 @@ def files_below(folder: Path, roots: Iterable[Path] | None = None) -> list[Path]
 
 
 def is_given(path: Path, folder: Path) -> bool:
-    """Whether a path that a folder was named for is a plain file, and no link leads from it out of the folder."""
-    return path.is_file() and _is_within(path, [folder.resolve()])
+    """Whether a path below a folder that was named is a plain file, and no link leads out of the folder."""
+    return path.is_file() and is_within(path, folder)
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether no link leads from a path below a folder that was named out of it; one that does is told."""
+    return _is_within(path, [folder.resolve()])
 
 
 def _is_within(path: Path, roots: Iterable[Path]) -> bool:
@@ -141,7 +156,7 @@ def _plain(path: Path) -> int:
         os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "No plain file", str(path))
+    raise OSError(errno.EINVAL, "No plain file but a device, a pipe or a socket", str(path))
 
 
 class _Unpacked(io.RawIOBase):

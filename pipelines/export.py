@@ -30,6 +30,7 @@ from eval.experiment.run_folder import CONFIG, commit, read_config, read_summary
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.given import plain_bytes
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
 from lcm.plugins.settings.differences import differences, reachable
 from lcm.plugins.settings.environment import rendered, variables
@@ -262,7 +263,7 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Expo
 
 def _provenance(path: Path) -> dict[str, Any]:
     try:
-        kept: dict[str, Any] = json.loads(path.read_bytes())
+        kept: dict[str, Any] = json.loads(plain_bytes(path))
         return {key: kept[key] for key in ("commit", "dataset", "measures", "interval")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LcmError(f"{path} is damaged ({error}); export the preset again") from error

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from lcm.encoding import to_json
 from lcm.faults import naming
 from lcm.files import private, written_whole
+from lcm.given import plain_bytes
 
 
 class LedgerContent(NamedTuple):
@@ -57,7 +58,7 @@ class Ledger:
         """All that is as it was written; nothing where there is no file."""
         try:
             with naming(self.path):
-                content = self.path.read_bytes()
+                content = plain_bytes(self.path)
         except FileNotFoundError:
             content = b""
         rows: list[dict[str, Any]] = []

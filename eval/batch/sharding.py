@@ -13,7 +13,7 @@ from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.files import private, written_whole
-from lcm.given import opened_as_is
+from lcm.given import opened_as_is, plain_bytes
 from lcm.transcript.claude_code import beside
 from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
@@ -120,7 +120,7 @@ def _plan(into: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        plan = unsealed(json.loads(path.read_bytes()), _PLAN_KEYS)
+        plan = unsealed(json.loads(plain_bytes(path)), _PLAN_KEYS)
     except ValueError:
         plan = None
     if plan is None:

@@ -20,7 +20,7 @@ from eval.dataset.fields import Record, json_value, parsed
 from eval.dataset.published import files_of, head, json_records, unpacked_lines
 from lcm import given_parquet
 from lcm.errors import DatasetError
-from lcm.given import is_given
+from lcm.given import is_given, is_within
 
 COLUMNS = ("conversation_id", "chat", "probing_questions")
 TRUNCATED = "chat_trunecated.json"  # as the repository spells it
@@ -197,7 +197,7 @@ def find_form(
     place = path if path is not None and path.is_absolute() else folder(card, directory) / (path or "")
     if not place.exists():
         raise DatasetError(f"dataset.file={file} means {place}, which is not there")
-    candidates = [place] if path is not None or place.name == size else [*files_of(place), *place.glob(f"**/{size}")]
+    candidates = [place] if path is not None or place.name == size else [*files_of(place), *_sizes(place, size)]
     tables = tuple(one for one in candidates if one.suffix == ".parquet" and _is_of(one, size, path is not None))
     found: list[Form] = [Parquet(tables, size)] if tables else []
     for one in candidates:
@@ -220,6 +220,11 @@ def find_form(
             f"dataset.chats=truncated: {found[0].path} holds no truncated chats, the repository's folders do"
         )
     return found[0]
+
+
+def _sizes(place: Path, size: str) -> Iterator[Path]:
+    """The folders of a size."""
+    return (path for path in place.glob(f"**/{size}") if path.is_dir() and is_within(path, place))
 
 
 def _is_of(path: Path, size: str, is_named: bool) -> bool:

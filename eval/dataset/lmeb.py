@@ -23,6 +23,7 @@ from eval.dataset.published import (
 )
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
+from lcm.given import is_given
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 
@@ -133,7 +134,7 @@ class Lmeb:
 
     def _subsets(self) -> list[_Subset]:
         place = folder(self.card, self.directory)
-        homes = {path.parent.parent for path in place.rglob(_QUERIES) if path.parent != place}
+        homes = {path.parent.parent for path in place.rglob(_QUERIES) if path.parent != place and is_given(path, place)}
         found = sorted(home for home in homes if home.name == self.task)
         if not found and place.name == self.task:
             found = [place]
@@ -141,18 +142,18 @@ class Lmeb:
             others = ", ".join(sorted(home.name for home in homes)) or f"no folder with <subset>/{_QUERIES}"
             raise DatasetError(f"{place} holds {len(found)} folders of task {self.task!r}; there is {others}")
         (home,) = found
-        names = sorted(path.parent.name for path in home.glob(f"*/{_QUERIES}"))
+        names = sorted(path.parent.name for path in home.glob(f"*/{_QUERIES}") if is_given(path, place))
         unknown = [name for name in self.subsets or () if name not in names]
         if unknown or not names:
             named = f"no subset {unknown[0]!r}" if unknown else f"no <subset>/{_QUERIES}"
             raise DatasetError(f"{home} holds {named}; choose from: {', '.join(names)}")
-        return [_subset(home, name) for name in names if self.subsets is None or name in self.subsets]
+        return [_subset(place, home, name) for name in names if self.subsets is None or name in self.subsets]
 
 
-def _subset(home: Path, name: str) -> _Subset:
+def _subset(place: Path, home: Path, name: str) -> _Subset:
     """Documents and candidates lie beside the queries of a subset, or above for all subsets."""
     own = home / name
-    has_own = (own / _CORPUS).is_file()
+    has_own = is_given(own / _CORPUS, place)
     around = own if has_own else home
     candidates = around / _CANDIDATES
     subset = _Subset(
@@ -160,10 +161,10 @@ def _subset(home: Path, name: str) -> _Subset:
         queries=own / _QUERIES,
         qrels=own / _QRELS,
         corpus=around / _CORPUS,
-        candidates=candidates if candidates.is_file() else None,
+        candidates=candidates if is_given(candidates, place) else None,
         prefix=f"{name}/" if has_own else "",
     )
-    missing = [path for path in subset.files() if not path.is_file()]
+    missing = [path for path in subset.files() if not is_given(path, place)]
     if missing:
         raise DatasetError(f"{missing[0]} is missing; get the task's folder whole")
     return subset

@@ -16,6 +16,7 @@ from typing import Any
 from eval.dataset.fields import Record, csv_rows, json_lines, whole_number
 from eval.dataset.published import any_of, csv_table, json_records, text_lines, unpacked_lines
 from lcm.errors import DatasetError
+from lcm.given import is_given
 from lcm.records.conversation import Role
 
 COLUMNS = (
@@ -72,7 +73,7 @@ def contexts_beside(questions: Path) -> Path:
         path = questions.with_name(name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
     else:
         path = questions.with_name(name.replace("queries", "documents"))
-    if path == questions or not path.is_file():
+    if path == questions or not is_given(path, questions.parent):
         told = "as questions_32k.csv beside shared_contexts_32k.jsonl"
         raise DatasetError(f"{path} is missing: the contexts lie beside their questions, {told}")
     return path

@@ -23,6 +23,7 @@ from eval.measures.names import SYSTEM_ARM
 from lcm.derived import checked, seal
 from lcm.errors import LcmError
 from lcm.files import private, write_text, written_whole
+from lcm.given import plain_bytes
 from lcm.records.document import ACTIONS
 from lcm.redaction import redacted_record
 
@@ -155,7 +156,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
     try:
-        summary = json.loads(path.read_bytes())
+        summary = json.loads(plain_bytes(path))
     except (ValueError, OSError) as error:
         raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
     sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}

@@ -12,6 +12,7 @@ from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.given import plain_bytes
 from lcm.redaction import redacted_record
 
 POINT = "point.json"
@@ -61,7 +62,7 @@ class PointFolder:
         """The first file of a complete run that is not as it was written."""
         try:
             read_summary(self.path)
-            told = unsealed(json.loads((self.path / POINT).read_bytes()), _POINT_KEYS)
+            told = unsealed(json.loads(plain_bytes(self.path / POINT)), _POINT_KEYS)
         except LcmError:
             return self.path / SUMMARY
         except (OSError, ValueError):
@@ -72,13 +73,13 @@ class PointFolder:
         """What of a complete run of this lcm, which has sums of all, lost its own: one line that names it."""
         if not (self.path / SUMS).exists():
             return f"{self.path / SUMS} is missing"
-        unsummed = [name for name in (SUMMARY, POINT) if SUM not in json.loads((self.path / name).read_bytes())]
+        unsummed = [name for name in (SUMMARY, POINT) if SUM not in json.loads(plain_bytes(self.path / name))]
         return f"{self.path / unsummed[0]} lost its sum" if unsummed else None
 
     def is_of(self, origin: Origin) -> bool:
         """Whether what it holds has this origin."""
         try:
-            told = json.loads((self.path / POINT).read_bytes())
+            told = json.loads(plain_bytes(self.path / POINT))
         except (OSError, ValueError):
             return False
         return isinstance(told, dict) and bool(asdict(origin).items() <= told.items())
@@ -93,7 +94,7 @@ class PointFolder:
         if self.is_complete() or not path.is_file():
             return None
         try:
-            return str(json.loads(path.read_bytes())["error"])
+            return str(json.loads(plain_bytes(path))["error"])
         except (ValueError, KeyError, TypeError):
             return f"{path} is damaged: nobody knows why it failed; the same command tries it again"
 

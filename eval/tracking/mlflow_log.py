@@ -26,6 +26,7 @@ from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
 
 _REASON_LENGTH = 160
@@ -216,7 +217,7 @@ class Mlflow:
 
 
 def _summary_digest(folder: Path) -> str:
-    return hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()
+    return hashlib.sha256(plain_bytes(folder / SUMMARY)).hexdigest()
 
 
 def _is_ours(path: Path) -> bool:
@@ -244,7 +245,7 @@ def receipts_of(folder: Path) -> list[dict[str, str | None]]:
     if not path.exists():
         return []
     try:
-        receipts = [unsealed(one, _RECEIPT_KEYS) for one in json.loads(path.read_bytes())]
+        receipts = [unsealed(one, _RECEIPT_KEYS) for one in json.loads(plain_bytes(path))]
         whole = [one for one in receipts if one is not None]
     except (ValueError, TypeError, OSError):
         receipts, whole = [None], []

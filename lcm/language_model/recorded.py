@@ -13,6 +13,7 @@ from lcm.encoding import to_json
 from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.faults import made_again
 from lcm.files import cache_dir, written_whole
+from lcm.given import plain_bytes
 from lcm.protocols.models import Usable
 from lcm.redaction import redacted
 
@@ -92,7 +93,7 @@ class Recorded:
         key = _digest(to_json(dict(sorted(asked.items()))))
         path = self._folder() / f"{key}.json"
         try:
-            kept = path.read_bytes()
+            kept = plain_bytes(path)
         except FileNotFoundError:
             kept = None
         except OSError as error:

@@ -2,26 +2,36 @@
 
 import gzip
 import json
+import os
+import socket
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from eval.batch.sharding import digest_of
 from eval.dataset.beir import Beir
 from eval.dataset.fields import json_array, json_array_stream
 from eval.dataset.ledger import read_ledger
 from eval.dataset.longmemeval_files import development_haystacks
 from eval.dataset.published import unpacked_lines
 from eval.exchange.trec import read_trec_qrels
+from eval.experiment.run_folder import read_config, read_summary, read_table
 from eval.judging.judgement_file import JudgementFile
 from eval.questions.files import read_questions
 from lcm import given
+from lcm.compaction.guidance.scanner import ByteScanner
+from lcm.context.authored.files import AuthoredFiles
+from lcm.derived import read_derived
 from lcm.errors import DatasetError, LcmError, TranscriptError
+from lcm.given_parquet import rows
 from lcm.limits import UNPACKED_RATIO
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.reading import read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines import import_preset
+from tests.support.interrupting import within
 
 LINE = json.dumps({"role": "user", "content": "a" * 900}) + "\n"
 
@@ -100,3 +110,46 @@ def test_what_is_packed_and_torn_cannot_be_read(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"[1, 2, 3]" * 100)[:-20])
     with pytest.raises(LcmError, match=r"a.json: cannot be read: .*; get the file again"):
         given.read_whole(path)
+
+
+def authored(folder: Path) -> AuthoredFiles:
+    return AuthoredFiles(ByteScanner(), [f"{folder}/*.md"])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a pipe", "socket"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(lambda path: read_questions(path), id="questions"),
+        pytest.param(lambda path: JudgementFile(path.parent), id="judgements"),
+        pytest.param(lambda path: read_trec_qrels(path), id="judgements of TREC"),
+        pytest.param(lambda path: list(unpacked_lines(path)), id="a dataset"),
+        pytest.param(lambda path: import_preset.main([str(path)]), id="a plugin's settings"),
+        pytest.param(lambda path: read_transcripts(path), id="a transcript"),
+        pytest.param(lambda path: digest_of(path), id="a transcript's digest"),
+        pytest.param(lambda path: list(rows(path)), id="Parquet"),
+        pytest.param(
+            lambda path: AuthoredFiles(ByteScanner(), [f"{path.parent}/*.md"]).nodes(incidents=Counter()),
+            id="authored text",
+        ),
+        pytest.param(lambda path: read_summary(path.parent), id="a run's summary"),
+        pytest.param(lambda path: read_config(path.parent), id="a run's configuration"),
+        pytest.param(lambda path: read_table(path), id="a run's table"),
+        pytest.param(lambda path: read_derived(path), id="a derived file"),
+    ],
+)
+def test_no_door_waits_for_a_pipe_or_a_device(door: Callable[[Path], object], kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "judgements.jsonl"
+    os.mkfifo(tmp_path / "pipe")
+    for name in (path.name, "summary.json", "config.yaml", "a.md"):
+        match kind:
+            case "pipe":
+                os.mkfifo(tmp_path / name)
+            case "socket":
+                with socket.socket(socket.AF_UNIX) as made:
+                    made.bind(os.path.relpath(tmp_path / name))
+            case _:
+                (tmp_path / name).symlink_to(tmp_path / "pipe" if "pipe" in kind else "/dev/zero")
+    with within(20), pytest.raises((LcmError, OSError), match=r"[Nn]o plain file|neither a file nor a folder"):
+        door(path)

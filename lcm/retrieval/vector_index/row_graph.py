@@ -11,6 +11,7 @@ import hnswlib
 import numpy as np
 import numpy.typing as npt
 
+from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, GraphBuildSettings, add_rows
 from lcm.retrieval.vector_index.row_order import Rows, VisibleRows
@@ -98,7 +99,7 @@ class RowGraph:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "graph"
             self._graph.save_index(str(path))
-            return path.read_bytes()
+            return plain_bytes(path)
 
     def rows_bytes(self) -> bytes:
         return self._rows.astype("<i8").tobytes()
