@@ -6,11 +6,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from lcm.errors import LcmError
@@ -111,9 +114,8 @@ def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
     named = [_parsed_once(override) for override in overrides]
     searched = [override.value() for override in named if override.key_or_group == trust.SEARCH_PATH]
-    for places in searched:
-        trust.check_searched(places)
-    whole = _composed_whole(overrides, pipeline)
+    folders = [folder for places in searched for folder in trust.searched_folders(places)]
+    whole = _composed_whole(overrides, pipeline, folders)
     usual = None
     if searched:
         usual = _hydra_alone(tuple(str(one.input_line) for one in named if _is_hydras(one)), pipeline)
@@ -121,9 +123,13 @@ def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
     return whole
 
 
-def _composed_whole(overrides: Sequence[str], pipeline: str) -> DictConfig:
+def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[Path] = ()) -> DictConfig:
     trust.guard_resolvers()
     with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+        if folders:
+            loader = GlobalHydra.instance().config_loader()
+            found = loader.compute_defaults_list(config_name(pipeline), list(overrides), RunMode.RUN).defaults
+            trust.check_inside(folders, [str(one.config_path) for one in found])
         whole = compose(config_name(pipeline), list(overrides), return_hydra_config=True)
     return _without_settings_of_no_measure(whole, overrides)
 

@@ -11,7 +11,9 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -22,8 +24,13 @@ from pipelines.config.conf_folder import conf_dir, groups
 
 TARGET = "_target_"
 SEARCH_PATH = "hydra.searchpath"
-_USERS: dict[str, Any] = {"executor.address": None, "executor.runtime_env": {}}
-"""Settings that bring code or take work elsewhere, with what leaves both out: a searched YAML holds nothing else."""
+_USERS: dict[str, tuple[Any, ...]] = {
+    "executor.address": (None,),
+    "executor.runtime_env": (None, {}),
+    "tracking.uri": (None, "sqlite:///mlflow.db"),
+}
+"""Settings that bring code, take work elsewhere or write outside the current folder, with what does none of that: a
+searched YAML holds nothing else. Of MLflow's servers the host is asked for besides: see `Mlflow`."""
 _OF_A_RUN = ("runtime", "overrides", "searchpath", "sweeper.params", "job.override_dirname")
 """What of Hydra's own may differ between a configuration with searched YAML and one without."""
 _VARIABLE = re.compile(r"LCM_(?!.*(KEY|TOKEN|SECRET|PASSWORD))\w+")
@@ -97,17 +104,35 @@ def _refused(target: Any, key: str) -> Iterator[tuple[str, str]]:
         yield f"{key}.{TARGET}", f"{target!r} is no choice of {group}: choose one of {', '.join(groups()[group])}"
 
 
-def check_searched(places: Any) -> None:
-    """Refuse places to search whose mere reading would import a module.
+def searched_folders(places: Any) -> list[Path]:
+    """The folders among the places to search.
 
     Raises:
-        LcmError: naming the place.
+        LcmError: naming a place whose mere reading would import a module.
     """
-    for place in places if isinstance(places, list) else [places]:
+    places = places if isinstance(places, list) else [places]
+    for place in places:
         scheme, separator, path = str(place).partition("://")
         package = re.split(r"[./]", path)[0]
         if separator and scheme != "file" and not (scheme == "pkg" and consent.is_trusted(f"{package}.")):
             raise LcmError(f"{SEARCH_PATH}: {place!r} would be imported: name a folder, file://FOLDER")
+    return [Path(str(place).removeprefix("file://")) for place in places if not str(place).startswith("pkg://")]
+
+
+def check_inside(folders: Sequence[Path], choices: Sequence[str]) -> None:
+    """Refuse a choice whose YAML lies in no folder that is searched, as `../name` and links lead out of it.
+
+    Args:
+        folders: that are searched.
+        choices: their paths there, without the suffix.
+    Raises:
+        LcmError: naming the choice.
+    """
+    for choice in choices:
+        for folder in folders:
+            path = (folder / f"{choice}.yaml").resolve()
+            if ".." in choice.split("/") or (path.is_file() and not path.is_relative_to(folder.resolve())):
+                raise LcmError(f"defaults: {choice} lies outside of {folder}: copy its YAML in there")
 
 
 def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str]) -> None:
@@ -135,10 +160,12 @@ def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str
             f"{key}: no searched YAML sets what is Hydra's own, got {_shown(value)}: take it out, or say it on the "
             "command line"
         )
-    for key, left_out in _USERS.items():
+    for key, harmless in _USERS.items():
         value = OmegaConf.select(whole, key, throw_on_missing=False)
         value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        if value not in (None, left_out) and not any(one == key or one.startswith(f"{key}.") for one in named):
+        is_server = key == "tracking.uri" and bool(urlsplit(str(value)).hostname)
+        is_said = any(one == key or one.startswith(f"{key}.") for one in named)
+        if value not in harmless and not is_server and not is_said:
             raise LcmError(f"{key}: no searched YAML says so, got {_shown(value)}: say {key}=VALUE on the command line")
 
 

@@ -54,6 +54,18 @@ def hostile_presets() -> Iterator[HostilePreset]:
         yield HostilePreset("a tag of YAML", {"decay/evil.yaml": text}, ("decay=evil",), "evil.yaml")
     for target in _NO_PATHS:
         yield _decay_text("a target that is no path", f"_target_: {target}\ncommand: {_TOUCH}\n", "decay")
+    for header, names in _HEADERS:
+        text = f"# @package {header}\n_target_: os.system\ncommand: {_TOUCH}\n"
+        yield _decay_text("a header that puts it elsewhere", text, names)
+    for params, names in _SWEPT_VALUES:
+        swept = "".join(f"      {line}\n" for line in params)
+        text = f"{_GLOBAL}hydra:\n  sweeper:\n    params:\n{swept}      decay: none,weibull\n"
+        yield HostilePreset("values of a sweep", {"sweep/evil.yaml": text}, ("-m", "sweep=evil"), names)
+    for defaults in _OUTSIDE:
+        text = f"defaults:\n  - {defaults}\n"
+        yield _experiment("a choice outside of its folder", text, "defaults: ", (), {"../outside.yaml": _CALL})
+    for uri in _PLACES_OF_MLFLOW:
+        yield _experiment("a place to write to", f"tracking:\n  uri: {uri}\n", "tracking.uri", _LOGGING_TO_MLFLOW)
 
 
 def _decay(family: str, target: str, settings: str, files: dict[str, str] | None = None) -> HostilePreset:
@@ -188,3 +200,18 @@ _NO_PATHS = [
     "lcm.retrieval.decay", "lcm.retrieval.decay.none", "lcm.retrieval.decay.none.NoDecay.__init__",
     "lcm.retrieval.decay.none.NoDecay.__class__", "eval.tracking.mlflow_log.Mlflow", "lcm.retrieval.decay.none.nodecay",
 ]  # fmt: skip
+_HEADERS = [
+    ("hydra.launcher", "hydra.launcher.command"), ("hydra.callbacks.evil", "hydra.callbacks.evil"), ("trust", "trust"),
+    ("executor", "executor"), ("memory.decay", "decay"),
+]  # fmt: skip
+_SWEPT_VALUES = [
+    (["decay._target_: os.system,os.popen"], "decay._target_"),
+    ([f"+measures.evil: \"{{_target_: os.system, command: 'touch {CANARY}'}}\""], "measures.evil._target_"),
+    ([f"hydra.sweep.dir: {CANARY}"], "hydra.sweep.dir"),
+    (["hydra.searchpath: '[pkg://evil]'"], "hydra.searchpath"),
+    (["executor: ray", "executor.address: ray://203.0.113.1:1"], "executor.address"),
+    ([f"tracking.uri: sqlite:///{CANARY}"], "tracking.uri"),
+]
+_OUTSIDE = ["/../outside@evil", "../../outside@evil", f"/{FOLDER}/../outside@evil", "override /decay: ../outside"]
+_PLACES_OF_MLFLOW = [f"sqlite:///{CANARY}", f"file://{CANARY}", CANARY, "sqlite:///../mlflow.db"]
+_LOGGING_TO_MLFLOW = ("tracking=mlflow",)

@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pytest
 
 from lcm import consent
 from pipelines import cli
+from pipelines.config.trust import offered
+from tests.support.hostile_doors import QUICK, READ_ONLY, hostile_commands, prepared
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset, hostile_presets
 
-QUICK = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
 PRESETS = list(hostile_presets())
 FAMILIES = Counter(preset.family for preset in PRESETS)
 
@@ -57,7 +59,10 @@ def _wrong(
         is_searching = any("searchpath" in argument for argument in preset.arguments)
         search = () if is_searching else (f"hydra.searchpath=[file://{folder}]",)
         capsys.readouterr()
-        code = cli.run(["evaluate", *preset.arguments, *search, *QUICK])
+        quick = [
+            one for one in QUICK if one.partition("=")[0] not in {asked.partition("=")[0] for asked in preset.arguments}
+        ]
+        code = cli.run(["evaluate", *preset.arguments, *search, *quick])
         said = capsys.readouterr().err
         told = f"{preset.family}: {preset.files} {preset.arguments}: exit code {code}, {said}"
         if canary.exists():
@@ -66,26 +71,63 @@ def _wrong(
             yield f"not refused in one line that names {preset.names}: {told}"
 
 
-def test_what_is_only_read_is_never_built(
+def test_the_first_of_each_family_runs_at_no_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By import, export and log: what they look up are the components of their own command, and no name of the file."""
-    target = "lcm.retrieval.embedder.export.os.system"
+    first = {preset.family: preset for preset in reversed(PRESETS)}
+    tried, wrong = tried_at_each_door(list(first.values())[:2], tmp_path, monkeypatch, capsys)
+    assert "\n".join(wrong) == ""
+    assert len(tried) >= 16
+
+
+@pytest.mark.full
+def test_none_runs_at_any_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried, wrong = tried_at_each_door(PRESETS, tmp_path, monkeypatch, capsys)
+    assert "\n".join(wrong) == ""
+    assert sum(tried.values()) > 10 * len(PRESETS)
+
+
+def tried_at_each_door(
+    presets: Sequence[HostilePreset],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> tuple[Counter[str], list[str]]:
+    """Door -> how many presets came in there; and what went wrong.
+
+    What a command looks up are components alone, and at a door that only reads those of its own configuration.
+    """
+    tried: Counter[str] = Counter()
+    wrong: list[str] = []
     looked_up: list[str] = []
     real = consent.defined
     monkeypatch.setattr(consent, "defined", lambda name: looked_up.append(name) or real(name))  # type: ignore[func-returns-value]
-    run = tmp_path / "run"
-    (run / "system").mkdir(parents=True)
-    hostile = f"decay:\n  _target_: {target}\n  command: touch {tmp_path}/canary\n"
-    (run / "system" / "evil.yaml").write_text(f"# @package _global_\n{hostile}")
-    (run / "config.yaml").write_text(hostile)
-    (run / "summary.json").write_text('{"kind": "run", "config_hash": "0", "commit": null, "measures": {}}')
-    for command in (
-        ["import", str(run)],
-        ["log", str(run), "tracking=none"],
-        ["export", str(run), "to=out", "tracking=none"],
-    ):
-        cli.run(command)
-    capsys.readouterr()
-    assert not (tmp_path / "canary").exists()
-    assert not [name for name in looked_up if "os" in name.split(".")]
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.chdir(kept)
+    for command in prepared():
+        assert cli.run(list(command)) == 0, capsys.readouterr().err
+    for i, preset in enumerate(presets):
+        here, canary = copytree(kept, tmp_path / f"doors-{i}" / "here"), tmp_path / f"doors-{i}" / "canary"
+        monkeypatch.chdir(here)
+        (here / "evil.py").write_text(preset.files.get("evil.py", "").replace(CANARY, str(canary)))
+        monkeypatch.syspath_prepend(str(here))
+        for door, command in hostile_commands(preset, here, canary):
+            capsys.readouterr()
+            looked_up.clear()
+            code = cli.run(list(command))
+            said = capsys.readouterr().err
+            tried[door] += 1
+            own = READ_ONLY.get(door, offered()[""])
+            told = f"{door}: {preset.family}: {preset.files}: exit code {code}, {said}"
+            if canary.exists():
+                canary.unlink()
+                wrong.append(f"RAN: {told}")
+            if strange := {name for name in looked_up if name not in own and not name.startswith("eval.measures.")}:
+                wrong.append(f"LOOKED UP {strange}: {told}")
+            if code not in (0, 1, cli.BAD_INPUT) or (code == cli.BAD_INPUT and len(said.splitlines()) > 1):
+                wrong.append(f"NOT IN ONE LINE: {told}")
+        rmtree(here)
+    return tried, wrong
