@@ -86,7 +86,7 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
             raise
         from pipelines.config.refusal import with_other_reasons  # it builds, and so imports what is heavy
 
-        raise with_other_reasons(error, pipeline) from error
+        raise with_other_reasons(error) from error
     with explained(asked.overrides, pipeline):
         if sweep := whole.hydra.runtime.choices.get("sweep"):
             raise LcmError(f"sweep={sweep} asks for many runs: `lcm evaluate -m sweep={sweep}` makes them")

@@ -29,10 +29,14 @@ _SPECIAL, _MARKED = re.compile(r"""([\\()\[\]{}:=,\s"'])"""), r"\\\1"
 class CompositionError(LcmError):
     """Overrides that cannot be composed: the text has a reason for each of them."""
 
-    def __init__(self, reasons: Sequence[str], others: Sequence[str], groups: Collection[str]) -> None:
+    def __init__(
+        self, reasons: Sequence[str], others: Sequence[str], groups: Collection[str], cache: "CompositionCache"
+    ) -> None:
         super().__init__("; ".join(dict.fromkeys(reasons)))
         self.others = tuple(others)
         """The overrides that can be composed."""
+        self.cache = cache
+        """Composes them without reading their files again."""
         self.groups = frozenset(groups)
         """Of which no choice is known: what is said of their settings is said of another choice."""
 
@@ -60,16 +64,20 @@ def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> C
     or that a refused preset may choose of, are passed over."""
     cache, groups_refused, reasons = CompositionCache(pipeline), set[str](), dict[str, str]()
 
+    def halves(others: list[str], more: Sequence[str]) -> list[str]:
+        return added(added(others, more[: len(more) // 2]), more[len(more) // 2 :])
+
     def added(others: list[str], more: Sequence[str]) -> list[str]:
         more = [one for one in more if _is_choosing(one) or _group(one) not in groups_refused]
         asked = [*others, *more]
         try:
-            if more:
-                cache.laid_over(asked) or _composed_plainly(asked, pipeline)
+            if more and not cache.laid_over(asked):
+                if len(more) > 1 and not any(map(_is_choosing, more)):
+                    return halves(others, more)  # which costs less than to compose what is likely refused
+                _composed_plainly(asked, pipeline)
         except (*CONFIGURATION_ERRORS, LcmError) as error:
             if len(more) > 1:
-                half = len(more) // 2
-                return added(added(others, more[:half]), more[half:])
+                return halves(others, more)
             reasons[more[0]] = _reason(error, asked, pipeline)
             if _is_choosing(more[0]):
                 groups_refused.update(groups() if _group(more[0]) in _PRESETS else (_group(more[0]),))
@@ -77,9 +85,9 @@ def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> C
         return asked
 
     in_order = sorted(overrides, key=lambda one: (not one.startswith("hydra."), not _is_choosing(one)))
-    others = added([], in_order) if len(overrides) > 1 else []
+    others = halves([], in_order) if len(overrides) > 1 else []
     told = [reasons[override] for override in overrides if override in reasons]
-    return CompositionError(told or [_reason(first, overrides, pipeline)], others, groups_refused)
+    return CompositionError(told or [_reason(first, overrides, pipeline)], others, groups_refused, cache)
 
 
 def _reason(error: Exception, overrides: Sequence[str], pipeline: str) -> str:
@@ -247,7 +255,7 @@ class CompositionCache:
                 return None
             for override in settings:
                 OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-        except CONFIGURATION_ERRORS:
+        except (*CONFIGURATION_ERRORS, LcmError):
             return None
         return config
 

@@ -7,14 +7,14 @@ from omegaconf import DictConfig
 
 from lcm.errors import LcmError
 from pipelines.config import building, unused
-from pipelines.config.composition import CompositionError, composed
-from pipelines.config.conf_folder import EVALUATE, REFERENCE, slots
+from pipelines.config.composition import CompositionError
+from pipelines.config.conf_folder import REFERENCE, slots
 
 
-def with_other_reasons(error: CompositionError, pipeline: str = EVALUATE) -> LcmError:
+def with_other_reasons(error: CompositionError) -> LcmError:
     """The refusal of overrides that cannot be composed, with what is wrong with those that can: values that a part
     refuses, settings that nothing takes up."""
-    config = composed(error.others, pipeline)
+    config = error.cache.composed(error.others)
     about_unknown = re.compile(rf"\b({'|'.join(error.groups)})\b") if error.groups else None
     told = [one for one in _idle(config, error.others) if about_unknown is None or not about_unknown.search(one)]
     return LcmError("; ".join(dict.fromkeys([str(error), *told, *_refused(config)])))
