@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TRUST, KEYS, HOSTS = "LCM_TRUST", "LCM_ALLOWED_KEYS", "LCM_ALLOWED_HOSTS"
-"""Variables of names with commas between: packages whose code may be called; variables and files that hold keys;
-hosts, or HOST:PORT, that may be shown keys."""
+"""Variables of names with commas between: packages whose code may be called, and folders of models whose pickles may be
+read; variables and files that hold keys; hosts, or HOST:PORT, that may be shown keys."""
 OWN = ("lcm", "eval", "pipelines")
 """The packages of this project, whose code is called as far as `conf` offers it, and no further."""
 PROVIDERS = {
@@ -59,6 +59,15 @@ def defined(target: str) -> Any:
     if not (inspect.isclass(found) or inspect.isfunction(found)) or found.__module__ != module:
         raise ValueError(f"{target!r} names no class: the module {module} defines no {name}")
     return found
+
+
+def refused_pickle(path: Path) -> str | None:
+    """Why a model's file may not be unpickled, which can run code, and what allows it; None where it may."""
+    folder = path.parent.resolve()
+    if any(folder.is_relative_to(Path(name).expanduser().resolve()) for name in allowed(TRUST) if "/" in name):
+        return None
+    remedy = f"save it as model.safetensors, or, if you trust it, say trust=[{folder}] on the command line"
+    return f"{path} is a pickle, which may run code: {remedy}"
 
 
 def refused_key(variable: str, url: str) -> str | None:

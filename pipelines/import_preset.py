@@ -40,6 +40,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import PROVENANCE, check_name
+from pipelines.config.trust import check_settable
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import say
 
@@ -129,6 +130,7 @@ def imported_preset(path: Path) -> ImportedPreset:
     choice = f"experiment={name}" if (folder / "experiment" / f"{name}.yaml").is_file() else f"system={name}"
     was = json.loads(_text(folder / PROVENANCE)) if (folder / PROVENANCE).is_file() else None
     beside = was["overrides_beside"] if was is not None and choice.startswith("experiment=") else []
+    check_settable([str(one).partition("=")[0] for one in beside], f"{folder / PROVENANCE}: overrides_beside")
     config = composed_of(folder, choice, *beside)
     told = {}
     if was is not None and (now := hash_of(config)) != was["config_hash"]:

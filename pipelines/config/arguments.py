@@ -82,8 +82,9 @@ def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_config
 def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
     """Take what a command line allows into the environment, for this command and its workers; gives the rest of it.
 
-    `trust=[mypkg]` is a word of its own. An address that stands in an argument names a host, and what is named as
-    `api_key_env`, `api_key_file` or `profiles` a key: a configuration that asks for others is refused.
+    `trust=[mypkg]` is a word of its own, and so is `trust=[FOLDER]` of a model. An address that stands in an argument
+    names a host, and what is named as `api_key_env`, `api_key_file` or `profiles` a key: a configuration that asks for
+    others is refused.
 
     Raises:
         LcmError: naming what is no name of a package.
@@ -94,7 +95,8 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():
-            if wrong := [name for name in names if not name.isidentifier() or name in consent.OWN]:
+            folders = {name for name in names if "/" in name and Path(name).expanduser().is_dir()}
+            if wrong := [name for name in names if name not in folders and not _is_theirs(name)]:
                 raise LcmError(f"trust={value}: {wrong[0]!r} is no package of yours; write trust=[PACKAGE]")
             said[consent.TRUST].update(names)
             continue
@@ -112,3 +114,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value_before
+
+
+def _is_theirs(package: str) -> bool:
+    return package.isidentifier() and package not in consent.OWN

@@ -25,7 +25,7 @@ from pipelines.config.composition import (
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.plugin_environment import environment_overrides
 from pipelines.config.short_form import written_out
-from pipelines.config.trust import SEARCH_PATH, check_swept
+from pipelines.config.trust import SEARCH_PATH, check_settable
 
 _RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
@@ -225,7 +225,7 @@ def multirun(asked: Command) -> Multirun:
         hydra = composed_whole(error.others, asked.pipeline).hydra
     with explained(shared, asked.pipeline):
         params = hydra.sweeper.get("params") or {}
-        check_swept(list(params))
+        check_settable(list(params), "hydra.sweeper.params")
         swept = [f"{key}={values}" for key, values in params.items()]
         read = parsed([*swept, *asked.overrides])
     for override in read:

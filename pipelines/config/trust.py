@@ -185,16 +185,18 @@ def check_called(own: dict[str, Any]) -> None:
             raise LcmError(f"{key}: {_shown(target)} is no plugin of Hydra's: take it out")
 
 
-def check_swept(keys: Sequence[str]) -> None:
-    """Refuse values of a sweep, which a YAML may hold, that set what is Hydra's or the user's own.
+def check_settable(keys: Sequence[str], where: str) -> None:
+    """Refuse keys that set what is Hydra's or the user's own, of overrides that a file holds.
 
+    Args:
+        where: the file, or the key there.
     Raises:
         LcmError: naming the key.
     """
     for key in keys:
         bare = key.lstrip("+~")
         if bare == "trust" or bare.startswith(("hydra.", "hydra/", *_USERS)):
-            raise LcmError(f"hydra.sweeper.params: {key} is yours to say: take it out, or say it on the command line")
+            raise LcmError(f"{where}: {key} is yours to say: take it out, or say it on the command line")
 
 
 def _targets(node: Any, key: str) -> Iterator[tuple[str, Any]]:

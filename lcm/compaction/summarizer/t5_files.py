@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from lcm.consent import refused_pickle
 from lcm.errors import ModelError
-from lcm.retrieval.embedder.export import Precision, export, find_export
+from lcm.retrieval.embedder.export import Precision, export, find_export, with_these_alone
 from lcm.retrieval.embedder.onnx import file_sha256
 
 _PROGRAM = "lcm.compaction.summarizer.t5_files"
@@ -116,11 +117,23 @@ def _sources(folder: Path, precision: Precision) -> list[Path]:
     if precision == "int8" and (graphs := _graphs(folder, "fp32")):
         return [*descriptions, *(path for graph in graphs for path in _with_data(graph))]
     if weights := next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None):
-        shards = sorted(set(read_json(weights)["weight_map"].values())) if weights.suffix == ".json" else []
-        return [*descriptions, weights, *(folder / shard for shard in shards)]
+        files = [weights, *(_shards(weights) if weights.suffix == ".json" else [])]
+        for file in files:
+            if file.suffix not in (".safetensors", ".json") and (why := refused_pickle(file)):
+                raise ModelError(why)
+        return [*descriptions, *files]
     if _graphs(folder, "int8"):
         raise ModelError(f"{folder} holds int8 graphs only; set summarizer.precision to int8")
     raise ModelError(f"{folder} holds neither {_WEIGHTS[0]} nor {', '.join(f'{graph}.onnx' for graph in _GRAPHS)}")
+
+
+def _shards(index: Path) -> list[Path]:
+    """The files of weights beside their index."""
+    named = read_json(index).get("weight_map")
+    shards = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
+    if not shards or any(Path(name).name != name for name in shards):
+        raise ModelError(f"{index} names no files beside it: its weight_map must")
+    return [index.parent / name for name in shards]
 
 
 def _converted(folder: Path, precision: Precision) -> Path:
@@ -163,7 +176,7 @@ def _export(source: Path, target: Path) -> tuple[Path, Path, Path]:
     from optimum.exporters.onnx import main_export
 
     main_export(
-        str(source),
+        str(with_these_alone(source, [path.name for path in _sources(source, "fp32")], target)),
         target,
         task="text2text-generation-with-past",
         library_name="transformers",

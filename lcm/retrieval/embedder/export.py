@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,10 @@ Precision = Literal["int8", "fp32"]
 
 _log = logging.getLogger(__name__)
 _RECORD = "export.json"
+_TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "spiece.model",
+    "vocab.txt",
+)  # fmt: skip
 _TOOLS = ("onnx", "onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -160,13 +165,24 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def with_these_alone(source: Path, names: Iterable[str], beside: Path) -> Path:
+    """A folder of links to some files of a model's, with those that describe its tokenizer: what else lies there, as
+    weights of another kind, adapters and code, is loaded by nothing."""
+    folder = beside / "source"
+    folder.mkdir()
+    for name in {*names, *_TOKENIZER_FILES}:
+        if (source / name).is_file():
+            (folder / name).symlink_to((source / name).resolve())
+    return folder
+
+
 def _convert(source: Path, target: Path, precision: Precision) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from optimum.exporters.onnx import main_export
 
     with tempfile.TemporaryDirectory(dir=target) as scratch:
         main_export(
-            str(source),
+            str(with_these_alone(source, ("config.json", "model.safetensors"), Path(scratch))),
             scratch,
             task="feature-extraction",
             library_name="transformers",

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hydra.utils import instantiate
 from hypothesis import HealthCheck, given, settings
@@ -294,3 +295,20 @@ def test_the_documented_commands_cut_the_vectors_of_a_model_to_unit_length(
         cut = truncate(rows, tier.width)
         np.testing.assert_allclose(np.linalg.norm(cut, axis=1), 1, atol=1e-6)
         np.testing.assert_allclose(tier.rows, cut, atol=2**-12)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_weights_outside_of_the_models_folder_are_not_read(
+    is_link: bool, build_model: BuildModel, tmp_path: Path
+) -> None:
+    directory = build_model()
+    model = onnx.load(directory / "model.onnx")
+    (table,) = (tensor for tensor in model.graph.initializer if tensor.name == "table")
+    (tmp_path / "private").write_bytes(table.raw_data)
+    (directory / "link").symlink_to(tmp_path / "private")
+    table.ClearField("raw_data")
+    table.data_location = onnx.TensorProto.EXTERNAL
+    table.external_data.add(key="location", value="link" if is_link else "../private")
+    (directory / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"is no model that onnxruntime can open: .*escapes model directory"):
+        Onnx(str(directory)).embed(["a"], "query")
