@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from lcm.errors import LcmError, StoreError
@@ -36,6 +36,10 @@ _SQLITE = {
     sqlite3.SQLITE_NOTADB: ("it is damaged, or no database", _RESTORE),
 }
 """What of SQLite's errors is no defect of a statement -> what is wrong, and the remedy."""
+_UNEXPLAINED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+_IN_MEMORY = ("", ":memory:")
+_FILES_OF_A_DATABASE = 4
+"""Itself, its log with its index, and the folder."""
 _SQLITE_OF_MACHINE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM)
 _counting: list[Counter[str]] = []
 """Those of each `counting` that is open, in whatever thread: what is damaged is so for all."""
@@ -43,6 +47,10 @@ _counting: list[Counter[str]] = []
 
 class DamagedError(LcmError):
     """A file is not as it was written."""
+
+
+class MachineFaultError(LcmError):
+    """The machine refuses, as a full disk does: what another process told of it, with path and remedy."""
 
 
 class StoreFaultError(StoreError, sqlite3.DatabaseError):
@@ -55,7 +63,7 @@ def told(error: BaseException, path: Path | str | None = None) -> str | None:
     Args:
         path: of the file, where the error does not name it.
     """
-    if isinstance(error, StoreFaultError):
+    if isinstance(error, StoreFaultError | MachineFaultError):
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         where = path if error.filename is None else error.filename
@@ -68,18 +76,36 @@ def told(error: BaseException, path: Path | str | None = None) -> str | None:
         if wrong is not None:
             reason = " ".join(str(error).split())
             return f"{'the database' if path is None else path}: {wrong} ({reason[:200]}); {remedy}"
-    return None
+    cause = getattr(error, "orig", None)  # SQLAlchemy wraps SQLite's
+    if cause is None and not isinstance(error, LcmError) and is_of_machine(error.__cause__):
+        cause = error.__cause__
+    return None if cause is None else told(cause, path)
 
 
 def is_of_machine(error: BaseException | None) -> bool:
     """Whether the machine, rather than what was asked of it, is the reason: a full disk and the like."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in _OF_MACHINE:
+        if isinstance(error, MachineFaultError) or (isinstance(error, OSError) and error.errno in _OF_MACHINE):
             return True
         if isinstance(error, sqlite3.Error) and _code(error) in _SQLITE_OF_MACHINE:
             return True
         error = error.__cause__ or getattr(error, "orig", None)
     return False
+
+
+def reason_of(error: Exception, path: Path | str) -> Exception:
+    """What the system says itself, where SQLite says no more of a file than that it cannot be opened or written."""
+    if not isinstance(error, sqlite3.Error) or _code(error) not in _UNEXPLAINED or str(path) in _IN_MEMORY:
+        return error
+    try:
+        there = Path(path) if Path(path).exists() else Path(path).parent
+        is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY
+        with ExitStack() as opened:
+            for _ in range(_FILES_OF_A_DATABASE):
+                opened.callback(os.close, os.open(there, os.O_RDONLY))
+    except OSError as refused:
+        return refused if refused.errno in _OF_MACHINE else error
+    return OSError(errno.EROFS, os.strerror(errno.EROFS), str(path)) if is_read_only else error
 
 
 @contextmanager

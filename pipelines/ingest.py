@@ -26,6 +26,7 @@ from rich.table import Table
 from eval.experiment.experiment import Progress
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
+from lcm.faults import is_of_machine
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
@@ -172,6 +173,8 @@ def _to_store(
                     with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
                         one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
+                    if is_of_machine(error):
+                        raise
                     one.refused = str(error)
     return taken
 

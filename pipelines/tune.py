@@ -40,6 +40,7 @@ from eval.tuning.objective import unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import Study
 from lcm.errors import LcmError
+from lcm.faults import MachineFaultError, is_of_machine, told
 from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
@@ -120,6 +121,8 @@ def _checked(
 
 
 def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
+    from optuna.exceptions import StorageInternalError
+
     from eval.tuning.sampling import quieten
     from eval.tuning.trial_queue import TrialQueue
     from eval.tuning.worker import Worker
@@ -149,6 +152,10 @@ def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
                 is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
             with FileLock(folder / _LOCK):
                 return _finish(queue, search, log, is_tracked)
+        except StorageInternalError as error:
+            if not is_of_machine(error):
+                raise
+            raise MachineFaultError(str(told(error, storage.removeprefix("sqlite:///")))) from error
         finally:
             queue.close()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from eval.batch.parquet_part import ParquetPart
 from eval.batch.sharding import TranscriptSource
 from lcm.errors import TranscriptError
+from lcm.faults import is_of_machine
 from lcm.records.conversation import Transcript
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import PIECE_BYTES, PIECE_ITEMS, READERS, read_pieces, reader_of
@@ -64,6 +65,8 @@ class SourceReader:
         except StopIteration:
             self.is_read = True
         except (OSError, TranscriptError) as error:
+            if is_of_machine(error):
+                raise
             self.refuse(str(error))
         return taken
 
@@ -76,5 +79,7 @@ def opened(source: TranscriptSource, name: str, readers: Sequence[TranscriptRead
         reader = ParquetPart(source.part, source.parts) if source.parts > 1 else reader_of(file, name, readers)
         reading.pieces = read_pieces(file, reader)
     except (OSError, TranscriptError) as error:
+        if is_of_machine(error):
+            raise
         reading.refuse(str(error))
     return reading

@@ -13,6 +13,7 @@ from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError
+from lcm.faults import is_of_machine
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.protocols.compaction import Compaction, Work
 from lcm.records.conversation import Message, Transcript
@@ -103,6 +104,8 @@ class Replay:
                 try:
                     report = yield from self._take_in(reading, piece)
                 except LcmError as error:
+                    if is_of_machine(error):
+                        raise
                     reading.refuse(str(error))
                     self._conversations.pop(conversation_id, None)
         return report
@@ -117,6 +120,8 @@ class Replay:
                 report = yield from self._compact(stored)
                 read.failure = report.failure
         except LcmError as error:
+            if is_of_machine(error):
+                raise
             reading.refuse(str(error))
         if self._triggers == "at_end":
             self._conversations.pop(conversation_id, None)

@@ -9,6 +9,7 @@ from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import IngestPeak
 from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import environment, write_json
+from lcm.files import written_whole
 
 FIGURES = "benchmark.json"
 PICTURE = "benchmark.png"
@@ -62,4 +63,5 @@ def draw_curves(path: Path, curves: Sequence[Curve]) -> None:
         sizes = shown[0].sizes
         axes.plot(sizes, [least * size / sizes[0] for size in sizes], ":", color="grey", label="linear")
         axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    with written_whole(path) as file:
+        figure.savefig(file, dpi=120)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from lcm.errors import LcmError
+from lcm.faults import MachineFaultError, is_of_machine, told
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -28,14 +29,22 @@ class WorkerEnd(NamedTuple):
     """The last message of a worker: why it failed, or None where it did not."""
 
     failure: str | None
+    is_of_machine: bool = False
+    """Whether the machine is the reason, as a full disk is, rather than the item."""
+
+    def raise_of_machine(self) -> None:
+        """Raises MachineFaultError where the machine is the reason: the other items would meet it too."""
+        if self.is_of_machine:
+            raise MachineFaultError(self.failure)
 
 
 class Executor(Protocol):
     """An `executor` choice: works on items, each in one place from its beginning to its end.
 
     Laws: every result of every item is given, those of one item in order; an item that fails gives one `FailedItem` and
-    stops no other; relative paths mean the same to a worker as to the caller, where it has the caller's folder; closing
-    what `map` gives, or an error in it, ends every worker.
+    stops no other, but a fault of the machine, such as a full disk, ends all with a `MachineFaultError`; relative paths
+    mean the same to a worker as to the caller, where it has the caller's folder; closing what `map` gives, or an error
+    in it, ends every worker.
     """
 
     def map(
@@ -50,6 +59,11 @@ class Executor(Protocol):
         ...
 
 
+def end_of(error: BaseException, where: str = "") -> WorkerEnd:
+    """The last message of a worker that an error ended."""
+    return WorkerEnd(reason_of(error) + where, is_of_machine(error))
+
+
 def reason_of(error: BaseException) -> str:
     """What an error says, in one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join((told(error) or str(error)).split()) or type(error).__name__

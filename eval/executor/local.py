@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, reason_of
+from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, end_of
 from eval.worker_process import end_with
 from lcm.checks import check_range
 
@@ -54,6 +54,7 @@ class Local:
                     del at_work[connection]
                     connection.close()
                     process.join()
+                    said.raise_of_machine()
                     failure = said.failure
                     if failure == _NO_WORD:
                         failure = f"its process ended with exit code {process.exitcode}"
@@ -87,7 +88,7 @@ def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], it
     except BrokenPipeError:
         return
     except EXPECTED as error:
-        connection.send(WorkerEnd(reason_of(error)))
+        connection.send(end_of(error))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from eval.executor.executor import EXPECTED, FailedItem, reason_of
+from eval.executor.executor import EXPECTED, FailedItem, end_of
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -21,4 +21,6 @@ class NoExecutor:
             try:
                 yield from task(item)
             except EXPECTED as error:
-                yield FailedItem(number, reason_of(error))
+                ended = end_of(error)
+                ended.raise_of_machine()
+                yield FailedItem(number, str(ended.failure))

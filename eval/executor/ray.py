@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, reason_of
+from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, end_of, reason_of
 from lcm.checks import check_range
 from lcm.errors import LcmError
 
@@ -71,6 +71,7 @@ class Ray:
                         yield said
                         continue
                     ray.kill(actor)
+                    said.raise_of_machine()
                     if said.failure is not None:
                         yield FailedItem(number, said.failure)
             finally:
@@ -153,7 +154,7 @@ class _Worker:
         try:
             return next(self._results, WorkerEnd(None))
         except EXPECTED as error:
-            return WorkerEnd(reason_of(error) + self._elsewhere)
+            return end_of(error, self._elsewhere)
 
 
 def _given(task: Callable[[_Item], Iterable[_Result]], item: _Item) -> Iterator[_Result]:

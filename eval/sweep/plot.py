@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.sweep.results import HAYSTACK, PointResult, generated_labels, numbers
+from lcm.files import written_whole
 
 _MOST_LINES = 8
 
@@ -40,7 +41,8 @@ def plot(results: Sequence[PointResult], measures: Sequence[str], path: Path) ->
         _lines(axes, finished, values[varied[0]], varied[0], [key for key in swept if key != varied[0]], measures)
     if label := generated_labels(finished):
         figure.suptitle(label, fontsize="small")
-    figure.savefig(path, dpi=120)
+    with written_whole(path) as file:
+        figure.savefig(file, dpi=120)
     return True
 
 

@@ -23,6 +23,7 @@ from eval.tuning.sampling import NumberedSampler, pruner
 from eval.tuning.study import Study
 from eval.tuning.worker import Worker, is_gone
 from lcm.errors import LcmError
+from lcm.faults import MachineFaultError, is_of_machine, told
 
 WORKER, ERROR, SETUP = "worker", "error", "setup"
 """Attributes: who runs a trial; why it failed; what the study is a study of."""
@@ -62,6 +63,8 @@ class TrialQueue:
                     load_if_exists=True,
                 )
         except (SQLAlchemyError, ImportError, OSError, optuna.exceptions.OptunaError, RuntimeError) as error:
+            if is_of_machine(error):
+                raise MachineFaultError(str(told(error, _shown(storage)))) from error
             reason = " ".join(str(error).split()).partition(" (Background on")[0]
             raise LcmError(f"study.storage={_shown(storage)} cannot be used ({reason}); name another") from error
 

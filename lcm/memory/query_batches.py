@@ -9,6 +9,7 @@ import polars as pl
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.limits import QUERY_CHARACTERS
 from lcm.memory.live_documents import DocumentView, LiveDocuments
 from lcm.memory.scopes.scopes import Scopes, parse_agent_id
@@ -106,6 +107,8 @@ def _embedded(
         try:
             return embedder.embed([well_formed(query.text) for query in queries], "query"), None
         except LcmError as cause:
+            if is_of_machine(cause):
+                raise
             error = cause
     return np.empty((len(queries), 0), dtype=np.float32), error
 

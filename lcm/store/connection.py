@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from lcm.errors import StoreError
-from lcm.faults import StoreFaultError, told
+from lcm.faults import StoreFaultError, reason_of, told
 from lcm.files import private
 from lcm.javascript import utf16_length
 
@@ -76,12 +76,14 @@ class StoreCursor(sqlite3.Cursor):
             self._tell(error)
 
     def _tell(self, error: sqlite3.DatabaseError) -> NoReturn:
-        line = told(error, getattr(self.connection, "path", None) or "the temporary store")
+        path = getattr(self.connection, "path", None) or TEMPORARY
+        reason = reason_of(error, path)
+        line = told(reason, path or "the temporary store")
         if line is None:
             raise error
         fault = StoreFaultError(line)
         fault.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
-        raise fault from error
+        raise fault from reason
 
 
 @private()
@@ -101,7 +103,8 @@ def connect(path: Path | str) -> sqlite3.Connection:
         )
         connection.path = path
     except (OSError, sqlite3.Error) as err:
-        raise StoreError(f"cannot open the store {told(err, path) or f'{path}: {err}'}") from err
+        reason = reason_of(err, path)
+        raise StoreError(f"cannot open the store {told(reason, path) or f'{path}: {err}'}") from reason
     try:
         if is_temporary:
             spill(connection)

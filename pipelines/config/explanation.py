@@ -46,7 +46,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
         return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
-    if (line := faults.told(getattr(error, "orig", None) or error)) is not None:  # SQLAlchemy wraps SQLite's
+    if (line := faults.told(error)) is not None:
         return line
     if isinstance(error, yaml.YAMLError):
         return f"{flat(error)}; write it as plain YAML, without tags"

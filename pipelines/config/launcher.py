@@ -19,6 +19,7 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 
 from eval.worker_process import end_with
+from lcm.faults import MachineFaultError
 from pipelines.config.composition import explained, quoted
 from pipelines.config.conf_folder import conf_dir, config_name
 from pipelines.config.trust import check_called
@@ -32,10 +33,15 @@ class _Job:
     caller: int | None
     """The process that waits for it, where workers are its children."""
 
-    def __call__(self, config: DictConfig) -> None:
+    def __call__(self, config: DictConfig) -> str | None:
+        """Returns what the machine refuses, which is no error of the job that Hydra need tell."""
         if self.caller not in (None, os.getpid()):
             end_with(self.caller)
-        self.task(config, Path(HydraConfig.get().runtime.output_dir))
+        try:
+            self.task(config, Path(HydraConfig.get().runtime.output_dir))
+        except MachineFaultError as fault:
+            return str(fault)
+        return None
 
 
 def launch(
@@ -48,7 +54,7 @@ def launch(
         settings: overrides of Hydra's own, `hydra/launcher` among them, and of what all jobs choose.
         jobs: folder -> overrides; all folders lie in one.
     Raises:
-        The first error that is the launcher's own, or a job's.
+        The first error that is the launcher's own, or a job's; MachineFaultError where the machine refuses.
     """
     (place,) = {folder.parent.resolve() for folder in jobs}
     beside = [*settings, f"hydra.sweep.dir={quoted(str(place))}"]
@@ -61,4 +67,5 @@ def launch(
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=job, config=config)
         each = [[*own, f"hydra.sweep.subdir={quoted(folder.name)}"] for folder, own in jobs.items()]
         for returned in launcher.launch(each, initial_job_idx=0):
-            _ = returned.return_value  # raises what the job raised
+            if (refusal := returned.return_value) is not None:  # raises what the job raised
+                raise MachineFaultError(refusal)

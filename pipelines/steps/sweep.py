@@ -20,7 +20,7 @@ from eval.sweep.results import PointResult
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from lcm.faults import counting, made_again
+from lcm.faults import MachineFaultError, counting, is_of_machine, made_again
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
@@ -253,7 +253,14 @@ def _run_launched(
 
 
 def _failed(kept: PointFolder, error: Exception) -> str:
+    """Keep why a point failed; returns that.
+
+    Raises:
+        MachineFaultError: where a full disk and the like is the reason, which the other points would meet too.
+    """
     reason = explain(error)
+    if is_of_machine(error):
+        raise MachineFaultError(reason) from error
     if not isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
     if not kept.is_complete():

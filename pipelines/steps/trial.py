@@ -18,6 +18,7 @@ from eval.tuning.objective import overall
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from pipelines.config import building
 from pipelines.config.building import identity
 from pipelines.steps.point import experiment_of
@@ -52,12 +53,10 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
         queue.prune(trial)
         _say(trial.number, "pruned", trial.params)
         return
-    except (OSError, MemoryError):  # of the machine, not of the configuration
-        queue.give_back(trial.number)
-        raise
     except Exception as error:  # it is recorded, and the other trials may be sound
         is_defect = not isinstance(error, LcmError)
-        if is_defect and not queue.trials(TrialState.COMPLETE):
+        is_outside = isinstance(error, (OSError, MemoryError)) or is_of_machine(error)  # not of the configuration
+        if is_outside or (is_defect and not queue.trials(TrialState.COMPLETE)):
             queue.give_back(trial.number)
             raise
         reason = f"{type(error).__name__}: {error} (a defect)" if is_defect else str(error)

@@ -24,11 +24,13 @@ from tests.faults.written_files import (
     COMPACT,
     EVALUATE,
     SWEEP,
+    TUNE,
     at,
     compacted,
     lcm,
     numbers,
     swept,
+    tuned,
     write_talks,
 )
 
@@ -36,6 +38,8 @@ SEED = 20260110
 _ROOM_KIB = 256 * 1024
 _LEAST_KIB = 64
 RUN = (*EVALUATE, "hydra.run.dir=runs/base")
+IN_WORKERS = ("executor=local", "executor.workers=2")
+COMPACT_IN_WORKERS = (*(part for part in COMPACT if part not in ("shards=1", "executor=none")), "shards=2", *IN_WORKERS)
 
 
 def said_of_store() -> Any:
@@ -48,6 +52,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
     "compact": (COMPACT, compacted),
     "evaluate": (RUN, lambda: numbers("runs/base")),
     "sweep": (SWEEP, swept),
+    "tune": (TUNE, tuned),
+    "compact in workers": (COMPACT_IN_WORKERS, lambda: compacted(COMPACT_IN_WORKERS)),
+    "evaluate in workers": ((*RUN, *IN_WORKERS), lambda: numbers("runs/base")),
 }
 
 
@@ -91,7 +98,7 @@ def _tried(place: Path, inputs: Path, name: str, whole: str, how: str, size: int
         text = said.getvalue()
         _mount("-o", f"remount,rw,size={_ROOM_KIB}k", str(place))
         second = lcm(*command)
-        if first == 0 and name == "evaluate":  # it is complete, and not run again
+        if first == 0 and name.startswith("evaluate"):  # it is complete, and not run again
             second = 0
         found = repr(answer()) if second == 0 else None
     _unmounted(place)

@@ -217,8 +217,8 @@ def _points() -> list[Path]:
     return sorted(Path("sweep").glob("*/summary.json"))
 
 
-def compacted() -> Any:
-    lcm_or_raise(*COMPACT)
+def compacted(command: tuple[str, ...] = COMPACT) -> Any:
+    lcm_or_raise(*command)
     report = pl.read_parquet("out/report.parquet").drop("seconds").sort("conversation_id")
     with Store("out/shard-000.db") as store:
         found = [

@@ -14,7 +14,7 @@ import numpy as np
 from filelock import FileLock
 
 from lcm.errors import StoreError
-from lcm.faults import made_again, told
+from lcm.faults import made_again, reason_of, told
 from lcm.files import private
 from lcm.protocols.models import Embedder, TextKind, Vectors
 
@@ -161,7 +161,8 @@ class CachedEmbedder:
                     return work(self._open())
             except (sqlite3.Error, OSError) as err:
                 self.close()
-                raise StoreError(f"the embedding cache cannot be used: {told(err, self.path) or err}") from err
+                reason = reason_of(err, self.path)
+                raise StoreError(f"the embedding cache cannot be used: {told(reason, self.path) or err}") from reason
 
     def _open(self) -> sqlite3.Connection:
         # A connection must not be carried into a forked child.

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.protocols.retrieval import INDEXES, Batch
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
@@ -60,6 +61,8 @@ def tried(
     try:
         return search(), None
     except FAILURES as error:
+        if is_of_machine(error):
+            raise
         _log.warning("the %s branch failed, %s: %s", name, others, error)
         batch.incidents[f"{name} branch failed"] += len(batch.queries)
         return None, error

@@ -10,6 +10,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.protocols.retrieval import Batch, Raw, TextIndexChoice
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.own_indexes import with_words_in
@@ -65,6 +66,8 @@ def lexical_branch(
     try:
         answers = batch.text_index.search(texts, pool_size, batch.allowed)
     except FAILURES as error:
+        if is_of_machine(error):
+            raise
         if not containment:
             raise LcmError(f"the text index failed: {error}") from error
         _log.warning("the text index failed, substrings answer for it: %s", error)

@@ -1,5 +1,6 @@
 """The laws of executors: every result, in order; one failure stops nobody; nobody is left behind."""
 
+import errno
 import os
 import socket
 import sys
@@ -13,6 +14,7 @@ from eval.executor.local import Local
 from eval.executor.none import NoExecutor
 from eval.executor.ray import Ray
 from lcm.errors import LcmError
+from lcm.faults import MachineFaultError
 from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
 
 EXECUTORS = [
@@ -45,6 +47,11 @@ def defective(item: int) -> Iterator[int]:
     raise TypeError(f"no {item}")
 
 
+def without_room(item: int) -> Iterator[int]:
+    yield item
+    raise OSError(errno.ENOSPC, "No space left on device", "a.db")
+
+
 @pytest.fixture(autouse=True)
 def started(request: pytest.FixtureRequest) -> None:
     if isinstance(request.node.callspec.params.get("executor") if hasattr(request.node, "callspec") else None, Ray):
@@ -66,6 +73,13 @@ def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_othe
     failed = sorted(one for one in found if isinstance(one, FailedItem))
     assert failed == [FailedItem(1, "-1 is wrong"), FailedItem(2, "this one is refused")]
     assert len(found) == 2 + 1 + 3 + len(failed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_full_disk_ends_all_with_path_and_remedy(executor: Executor) -> None:
+    with pytest.raises(MachineFaultError, match=r"^a\.db: No space left on device; make room and give the same"):
+        list(executor.map(without_room, [1, 2, 3]))
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
@@ -71,6 +72,8 @@ def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, N
     try:
         vectors = embedder.embed([haystack.without_names(texts[row]) for row in rows], "query")
     except LcmError as error:
+        if is_of_machine(error):
+            raise
         _log.warning("queries without names could not be embedded, other evidence ranks alone: %s", error)
         batch.incidents["vector evidence failed"] += len(rows)
         return None

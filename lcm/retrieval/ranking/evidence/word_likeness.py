@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import on_grid, share_of_best, standardised, with_evidence
@@ -50,6 +51,8 @@ class WordLikeness:
             words = _words(haystack, self.embedder)
             words.learn({word for of_one in asked.values() for word in of_one}, self.embedder)
         except LcmError as error:
+            if is_of_machine(error):
+                raise
             _log.warning("single words could not be embedded, other evidence ranks alone: %s", error)
             batch.incidents["word likeness failed"] += len(asked)
             return frame.with_columns(pl.lit(0.0).alias(name) for name in COLUMNS)
