@@ -101,7 +101,10 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
     for path in files:
         if path.suffix == ".env":
             by_variable |= settings(table, _text(path), str(path))
-    found = read(table, document, by_variable)
+    try:
+        found = read(table, document, by_variable)
+    except (LcmError, ValueError) as error:
+        raise LcmError(f"{', '.join(map(str, files))}: {error}") from error
     config, overrides = plugin_default(table, found)
     searching = _changed(found, [f"{RECALL}={table.name}"], config, RECALL) if RECALL in config else ()
     config.pop(RECALL, None)

@@ -6,13 +6,14 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 import yaml
 
 from eval.dataset.dataset import Dataset
@@ -165,16 +166,28 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Sequence[str] = ()) -> pl.DataFrame:
     """A table of a complete run.
 
+    Args:
+        columns: to be read; None = all.
+        where_there: columns that older runs may not have, read beside those.
     Raises:
         LcmError: if it is not there, or not as it was written.
     """
-    try:
-        return pl.read_parquet(checked(path, _AGAIN), columns=columns)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); {_AGAIN}") from error
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # here, because importing it takes half a second
+
+    try:  # by Arrow, for a folder may have no sums: damage that has none to show it may make Polars abort
+        with pq.ParquetFile(checked(path, _AGAIN)) as file:
+            there = file.schema_arrow.names
+            if missing := [name for name in columns or () if name not in there]:
+                raise LcmError(f"{path} is damaged (it has no {', '.join(missing)}); {_AGAIN}")
+            wanted = None if columns is None else [*columns, *(name for name in where_there if name in there)]
+            table = file.read(wanted)
+        table.validate(full=True)
+        return pl.DataFrame(table.replace_schema_metadata(None))  # which may be no text
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
+        raise LcmError(f"{path} is damaged ({' '.join(str(error).split()):.200}); {_AGAIN}") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -199,14 +212,8 @@ def directions(folder: Path) -> dict[str, Direction]:
     Raises:
         LcmError: if its file is damaged.
     """
-    path = folder / "per_query.parquet"
-    try:
-        values = pl.scan_parquet(checked(path, _AGAIN))
-        if "direction" not in values.collect_schema():
-            return {}
-        return dict(values.select("measure", "direction").unique().collect().iter_rows())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}); {_AGAIN}") from error
+    values = read_table(folder / "per_query.parquet", ["measure"], ["direction"])
+    return dict(values.unique().iter_rows()) if "direction" in values.columns else {}
 
 
 def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

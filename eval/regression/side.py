@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary
+from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary, read_table
 from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
-from lcm.derived import checked
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -105,8 +104,4 @@ def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
 def _read(path: Path, name: str, columns: tuple[str, ...], *where_there: str) -> pl.DataFrame:
     if not path.exists():
         raise LcmError(f"{name} has no {path.name} beside its summary: copy it there, or {_AGAIN}")
-    try:
-        there = pl.read_parquet_schema(checked(path, _AGAIN))
-        return pl.read_parquet(path, columns=[*columns, *(one for one in where_there if one in there)])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
+    return read_table(path, columns, where_there)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import random
 import re
 import subprocess
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from eval.experiment.run_folder import (
     read_config,
     read_summary,
     read_table,
+    write_frame,
     write_run,
     write_summary,
     write_text,
@@ -222,6 +224,26 @@ def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, 
     (folder / "SHA256SUMS").write_bytes(b"")
     with pytest.raises(LcmError, match=r"SHA256SUMS is damaged"):
         read_config(folder)
+
+
+def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read(tmp_path: Path) -> None:
+    rng, path = random.Random(20260112), tmp_path / "queries.parquet"
+    rows = [(f"query {i}", [f"message {i}", f"message {i + 1}"], i / 3) for i in range(300)]
+    write_frame(path, pl.DataFrame(rows, schema=["query_id", "evidence", "value"], orient="row"))
+    whole, refused = path.read_bytes(), 0
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for _ in range(rng.randrange(1, 5)):
+            damaged[rng.choice((rng.randrange(len(whole)), rng.randrange(len(whole) - 600, len(whole))))] = (
+                rng.randrange(256)
+            )
+        path.write_bytes(damaged)
+        try:
+            read_table(path, ["query_id", "evidence"]).rows()
+        except LcmError as error:
+            refused += 1
+            assert re.match(rf"{path} is damaged \(.*\); run `lcm evaluate` again$", str(error)), error
+    assert refused > 100
 
 
 def test_the_summary_comes_last(

@@ -84,7 +84,7 @@ def test_a_folder_that_cannot_be_compared_says_why(tmp_path: Path, changed: dict
 def test_a_missing_or_damaged_file_is_one_line(tmp_path: Path, name: str) -> None:
     folder = write_run_folder(tmp_path / "run", **SAME)
     (folder / name).write_text("no parquet")
-    with pytest.raises(LcmError, match=f"{name} is damaged .*: run `lcm evaluate` again") as caught:
+    with pytest.raises(LcmError, match=f"{name} is damaged .*; run `lcm evaluate` again") as caught:
         read_side(folder, "run")
     assert "\n" not in str(caught.value)
     (folder / name).unlink()
