@@ -25,7 +25,7 @@ _OF_MACHINE = {
 }
 """What no other input would mend -> the remedy."""
 _ELSEWHERE = "name a path that can be used"
-_RESTORE = "restore a copy of it, or make it again; `lcm doctor` tells what can be read"
+_RESTORE = "restore a copy of it, or move it away and make it again with the command that made it"
 _SQLITE = {
     sqlite3.SQLITE_FULL: ("the disk is full", _ROOM),
     sqlite3.SQLITE_IOERR: ("the disk refuses", f"look after the disk and its limits, or {_ROOM}"),

@@ -10,6 +10,7 @@ parts of messages say, and the totals of summaries, these two unless what they a
 the words of summaries are never touched.
 Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
+import glob
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lcm.errors import LcmError, StoreError
+from lcm.faults import StoreFaultError
 from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
 from lcm.store.doctor import DoctorCheck, broken_lineage, scan
@@ -42,13 +44,17 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
     """Check one store; returns the exit code that it alone would give."""
     if is_named:
         say(f"{path}:")
-    with closing(_opened(path)) as connection:
-        checks = scan(connection)
-        if is_repair and any(check.status == "fail" and check.is_derived for check in checks):
-            copy = back_up(connection, path, datetime.now(UTC))
-            say(f"Copied first: {copy}")
-            repair(connection, checks)
+    try:
+        with closing(_opened(path)) as connection:
             checks = scan(connection)
+            if is_repair and any(check.status == "fail" and check.is_derived for check in checks):
+                copy = back_up(connection, path, datetime.now(UTC))
+                say(f"Copied first: {copy}")
+                repair(connection, checks)
+                checks = scan(connection)
+    except StoreFaultError as error:
+        copies = sorted(path.parent.glob(f"{glob.escape(path.name)}.*.backup"))
+        raise LcmError(f"{error}; the last copy beside it: {copies[-1]}" if copies else str(error)) from error
     show_table(("check", "outcome", "found", "such as"), map(_row, checks), numbers=("found",))
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):

@@ -1,5 +1,6 @@
 """Damages: what may become of a file, and what is answered afterwards. As a program: the table of all of them."""
 
+import json
 import random
 import re
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lcm.derived import SUM
 from tests.faults.kinds import KINDS, Kind, unknown_files
 from tests.faults.written_files import Said, ask, at, make
 
@@ -35,9 +37,22 @@ def damages(content: bytes, older: bytes | None, rng: random.Random) -> Iterator
     yield "first 16 bytes zeroed", b"\0" * min(16, len(content)) + content[16:]
     yield "garbage", rng.randbytes(max(64, len(content)))
     yield "not UTF-8", content[: len(content) // 2] + b"\xff\xfe\xfa" + content[len(content) // 2 :]
+    if (unsummed := _without_sum(content)) is not None:
+        yield "without its sum", unsummed
     if older is not None and older != content:
         yield "an older version", older
     yield "a folder", None
+
+
+def _without_sum(content: bytes) -> bytes | None:
+    """A record of JSON without the key that is its sum; None where it has none."""
+    try:
+        record = json.loads(content)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or SUM not in record:
+        return None
+    return json.dumps({key: value for key, value in record.items() if key != SUM}, indent=2).encode()
 
 
 def files_of(kind: Kind, place: Path, most: int = 2) -> list[Path]:

@@ -236,15 +236,30 @@ def tuned() -> Any:
 
 def logged() -> Any:
     """What lies in MLflow after a run was logged that was logged before."""
+    _forget_mlflow()
+    lcm_or_raise(*LOG)
+    return _in_mlflow("run_uuid, status")
+
+
+def _forget_mlflow() -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from mlflow.tracking._tracking_service.utils import _tracking_store_registry as stores
 
     stores._get_store_with_resolved_uri.cache_clear()  # which have the file open that lay here before
     SqlAlchemyStore._engine_map.clear()
-    lcm_or_raise(*LOG)
+
+
+def logged_anew() -> Any:
+    """What lies in MLflow after another run was logged."""
+    _forget_mlflow()
+    lcm_or_raise("log", "runs/other", *LOG[2:])
+    return _in_mlflow("status")
+
+
+def _in_mlflow(columns: str) -> Any:
     with contextlib.closing(sqlite3.connect("mlflow.db")) as database:
         return [
-            database.execute("SELECT run_uuid, status FROM runs ORDER BY run_uuid").fetchall(),
+            database.execute(f"SELECT {columns} FROM runs ORDER BY {columns}").fetchall(),  # ours
             database.execute("SELECT key, value FROM latest_metrics ORDER BY key, value").fetchall(),
         ]
 

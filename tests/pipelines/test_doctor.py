@@ -137,3 +137,14 @@ def test_wrong_arguments_are_one_line(lcm: Lcm, arguments: list[str], said: str)
 def test_what_is_no_store_cannot_be_checked(lcm: Lcm, tmp_path: Path) -> None:
     (tmp_path / "words.db").write_text("these are words, and more of them than a header would have " * 20)
     assert lcm("doctor", str(tmp_path / "words.db")).code == BAD_INPUT
+
+
+def test_a_store_that_was_cut_names_what_can_be_restored(lcm: Lcm, path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    refused = lcm("doctor", str(path))
+    assert refused.code == BAD_INPUT
+    assert "restore a copy of it, or move it away and make it again" in refused.stderr
+    assert "lcm doctor" not in refused.stderr
+    copy = path.with_name(f"{path.name}.20260101T000000.backup")
+    copy.write_bytes(b"")
+    assert f"the last copy beside it: {copy}" in lcm("doctor", str(path)).stderr

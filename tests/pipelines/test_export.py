@@ -280,3 +280,10 @@ def test_a_preset_that_is_logged_later_is_whole(tmp_path: Path) -> None:
     got = {str(path.relative_to(fetched)) for path in fetched.rglob("*") if path.is_file()}
     assert got == kept - {"mlflow.json"}
     assert {"system/turned.yaml", "experiment/turned.yaml", "decay/turned.yaml"} < got
+
+
+def test_a_misspelt_key_is_told_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "lancedb_pro.json"
+    path.write_text('{"retrieval": {"vectorWeigth": 0.5}}')
+    with pytest.raises(LcmError, match=rf"^{path}: .*retrieval\.vectorWeigth: no such setting: is vectorWeight meant"):
+        import_preset.imported_plugin([path])
