@@ -1,5 +1,6 @@
 """Files: written whole or not at all; for whom; and where derived ones are kept between runs."""
 
+import hashlib
 import os
 import re
 import secrets
@@ -17,6 +18,9 @@ from lcm.redaction import redacted
 
 _UMASK = "LCM_UMASK"
 _OWNER_ALONE = "077"
+_PLAIN_NAME = re.compile("[a-z0-9_][a-z0-9_.-]{0,63}")
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
+"""What Windows opens as devices."""
 _private = threading.Lock()
 _inside: list[int] = []
 """The process's own umask, once for each `private` that is open."""
@@ -79,6 +83,14 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 def is_below(path: Path, roots: Iterable[Path]) -> bool:
     """Whether a path is one of the roots or lies below one; all are resolved already."""
     return any(path.is_relative_to(root) for root in roots)
+
+
+def file_name(text: str) -> str:
+    """A name for a file from a text of data: no path, of no system's own, and another for another text, in case too."""
+    if _PLAIN_NAME.fullmatch(text) and text.partition(".")[0] not in _RESERVED and not text.endswith("."):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{re.sub('[^a-z0-9_-]', '_', text.lower())[:64]}-{digest}"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,7 +1,8 @@
 """What a summary says, in the form that MLflow takes: metrics, parameters and tags."""
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ _PREFIXES = {
 }  # fmt: skip
 _SECTION_PREFIXES = {"summary_quality": "summary/"}  # others have their own names
 _LONGEST = 6000  # letters of a parameter
+_LONGEST_NAME = 64  # of a part of a metric's name: MLflow takes 250 in all
 
 
 def metric_name(measure: str) -> str:
@@ -49,9 +51,10 @@ def dataset_tags(identity: Mapping[str, str]) -> dict[str, str]:
 
 def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Every number of a summary. Of a run these are its measures; other kinds name theirs under `metrics`."""
+    names = _names(summary.get("metrics", {}))
     for name, value in summary.get("metrics", {}).items():
         if value is not None:
-            yield _UNNAMEABLE.sub("_", metric_name(name)), float(value)
+            yield names[name], float(value)
     for key, prefix in _PREFIXES.items():
         yield from _numbers(prefix, summary.get(key, {}))
     for name, section in sections(summary).items():
@@ -72,8 +75,9 @@ def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """The numbers below a node by their path; of a mean its value under its own name, and its interval beside that."""
+    names = _names(node)
     for key, child in node.items():
-        name = prefix + _UNNAMEABLE.sub("_", metric_name(key))
+        name = prefix + names[key]
         if not isinstance(child, Mapping):
             if child is not None:
                 yield name, float(child)
@@ -83,3 +87,16 @@ def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]
                     yield f"{name}{suffix}", float(child[part])
         else:
             yield from _numbers(f"{name}/", child)
+
+
+def _names(keys: Iterable[str]) -> dict[str, str]:
+    """Key -> its name in MLflow, which is a path there; keys may be words of data, as categories are."""
+    names: dict[str, str] = {}
+    for key in keys:
+        name = _UNNAMEABLE.sub("_", metric_name(key))
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            name = re.sub(r"/|\.\.|^\.$|^$", "_", name)
+        if len(name) > _LONGEST_NAME or name in names.values():
+            name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        names[key] = name
+    return names

@@ -10,6 +10,7 @@ from eval.dataset.dataset import Dataset
 from eval.exchange.beir import write_beir
 from eval.exchange.trec import check_ids, write_trec_qrels, write_trec_run
 from lcm.errors import LcmError
+from lcm.files import file_name
 from pipelines.config import composition
 from pipelines.config.arguments import told_apart
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
@@ -61,6 +62,6 @@ def _write_run(run: KeptRun, dataset: Dataset, to: Path) -> None:
     for (arm,), ranked in run.ranked.group_by("arm", maintain_order=True):
         places = ranked.select("workspace_id", "message_id").iter_rows()
         named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
-        path = to / f"{run.name}.{arm}.trec"
+        path = to / f"{run.name}.{file_name(arm)}.trec"
         if not write_trec_run(path, named, tag=f"{run.name}.{arm}".replace(" ", "_")):
             say(f"note: {path.name}: its own scores do not fall with its ranks, so 1 / rank stands in their place")

@@ -1,14 +1,17 @@
 """Files that are written whole or not at all, for their owner."""
 
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.errors import LcmError
-from lcm.files import private, written_whole
+from lcm.files import file_name, private, written_whole
 from lcm.records.conversation import Message
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
@@ -89,3 +92,41 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     with pytest.raises(RuntimeError):
         broken()
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "before")]
+
+
+hostile = st.sampled_from(
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "a\0b",
+        "A",
+        "a",
+        "con",
+        "CON.txt",
+        "nul.",
+        "x" * 300,
+        "é",
+        "\ud800",
+    ]
+) | st.text(max_size=80)
+
+
+@given(st.sets(hostile, max_size=6))
+def test_names_of_files_from_data_are_one_part_of_a_path_and_differ(texts: set[str]) -> None:
+    names = [file_name(text) for text in sorted(texts, key=repr)]
+    for name in names:
+        assert re.fullmatch(r"[a-z0-9_.-]{1,90}", name)
+        assert name.strip(".") == name
+        assert Path(name).name == name
+        assert name.partition(".")[0] not in ("con", "nul")
+    assert len({name.casefold() for name in names}) == len(texts)
+
+
+def test_plain_names_stay() -> None:
+    for name in ("system", "bm25", "last_n", "2026-11-21.a"):
+        assert file_name(name) == name
