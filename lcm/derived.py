@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcm.faults import DamagedError, naming
+from lcm.faults import DamagedError, is_of_machine, naming
 from lcm.files import written_whole
 from lcm.given import opened_as_is, plain_bytes
 
@@ -88,7 +88,9 @@ def is_sealed_whole(folder: Path) -> bool:
     """Whether a folder holds the files of its list, all of them as they were written, and no other."""
     try:
         return _sums(folder).keys() == {one.name for one in folder.iterdir()} - {SUMS} and changed_in(folder) is None
-    except (OSError, DamagedError):
+    except (OSError, DamagedError) as error:
+        if is_of_machine(error):
+            raise
         return False
 
 
@@ -103,7 +105,9 @@ def changed_in(folder: Path) -> Path | None:
             path = folder / name
             if sum_of(path) != digest:
                 return path
-    except (OSError, DamagedError):
+    except (OSError, DamagedError) as error:
+        if is_of_machine(error):
+            raise
         return path
     return None
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lcm.checks import check_range
 from lcm.derived import is_sealed_whole, read_derived, seal, write_derived
-from lcm.faults import DamagedError, made_again
+from lcm.faults import DamagedError, is_of_machine, made_again
 from lcm.files import cache_dir, private
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,9 @@ class StageCache:
             content = read_derived(path)
         except FileNotFoundError:
             return None
-        except (OSError, DamagedError):
+        except (OSError, DamagedError) as error:
+            if is_of_machine(error):
+                raise
             content = memoryview(b"")
         if content[: len(key)] != key.encode():
             _remove_damaged(path)

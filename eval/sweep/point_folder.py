@@ -11,6 +11,7 @@ from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
+from lcm.faults import is_of_machine
 from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted_record
@@ -60,14 +61,16 @@ class PointFolder:
 
     def damaged(self) -> Path | None:
         """The first file of a complete run that is not as it was written."""
+        path = self.path / SUMMARY
         try:
             read_summary(self.path)
-            told = unsealed(json.loads(plain_bytes(self.path / POINT)), _POINT_KEYS)
-        except LcmError:
-            return self.path / SUMMARY
-        except (OSError, ValueError):
-            told = None
-        return self.path / POINT if told is None else changed_in(self.path)
+            path = self.path / POINT
+            told = unsealed(json.loads(plain_bytes(path)), _POINT_KEYS)
+        except (LcmError, OSError, ValueError) as error:
+            if is_of_machine(error):
+                raise
+            return path
+        return path if told is None else changed_in(self.path)
 
     def without_sum(self) -> str | None:
         """What of a complete run of this lcm, which has sums of all, lost its own: one line that names it."""

@@ -1,9 +1,14 @@
-"""A record of JSON with its sum: whatever one byte of it becomes, it is as it was written or none."""
+"""Derived files: whatever one byte of a record becomes, it is as it was written or none; what cannot be read is neither."""
 
+import errno
 import json
+from pathlib import Path
 from typing import Any
 
-from lcm.derived import sealed, unsealed
+import pytest
+
+from lcm import derived
+from lcm.derived import changed_in, is_sealed_whole, seal, sealed, unsealed
 
 RECORD: dict[str, Any] = {"shards": 3, "files": {"a": -1, "é": 2}, "settings": None}
 
@@ -33,3 +38,17 @@ def test_a_record_without_a_sum_is_one_from_before_if_it_has_no_other_key() -> N
     assert unsealed(RECORD, RECORD) == RECORD
     assert unsealed({**RECORD, "sha257": "0"}, RECORD) is None
     assert unsealed([RECORD], RECORD) is None
+
+
+def test_what_the_machine_refuses_to_read_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(b"whole")
+    seal(tmp_path)
+    assert is_sealed_whole(tmp_path)
+
+    def refused(path: Path) -> str:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    monkeypatch.setattr(derived, "sum_of", refused)
+    for look in (is_sealed_whole, changed_in):
+        with pytest.raises(OSError, match="Too many open files"):
+            look(tmp_path)
