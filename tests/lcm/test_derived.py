@@ -1,4 +1,4 @@
-"""Derived files: whatever one byte of a record becomes, it is as it was written or none; what cannot be read is neither."""
+"""Derived files: whatever becomes of a byte, it is as it was written or none; what cannot be read is neither."""
 
 import errno
 import json
