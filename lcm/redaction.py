@@ -5,6 +5,7 @@ Recorded transcripts are the user's own data: a store keeps them letter by lette
 """
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -60,6 +61,29 @@ def redacted_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record of JSON, all that it holds `redacted`: as a file of it will be read."""
     told: dict[str, Any] = json.loads(redacted(json.dumps(record, ensure_ascii=False)))
     return told
+
+
+class RedactedFormatter(logging.Formatter):
+    """Writes a log `redacted`, tracebacks too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+
+def redact_logs() -> None:
+    """Have what is logged in this process say nothing of keys, whoever logs it and wherever it is shown."""
+    logging.setLogRecordFactory(_redacted_log_record)
+
+
+def _redacted_log_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+    record = logging.LogRecord(*args, **kwargs)
+    try:
+        said = record.getMessage()
+    except (TypeError, ValueError):  # of arguments that do not fit, which logging itself tells
+        return record
+    if (told := redacted(said)) != said:
+        record.msg, record.args = told, ()
+    return record
 
 
 def _of_the_environment() -> list[str]:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lcm.encoding import well_formed
 from lcm.files import private
-from lcm.redaction import redacted
+from lcm.redaction import RedactedFormatter, redact_logs, redacted
 from pipelines.views.pipe import PipeSafeConsole
 
 if TYPE_CHECKING:
@@ -73,9 +73,10 @@ def run(arguments: list[str]) -> int:
     """Run one pipeline; returns the exit code."""
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
+    redact_logs()
     told = logging.StreamHandler()
     told.addFilter(_OncePerReason())
-    told.setFormatter(_WithoutKeys("lcm: %(message)s"))
+    told.setFormatter(RedactedFormatter("lcm: %(message)s"))
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, handlers=[told])
     logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
@@ -121,13 +122,6 @@ def _run(name: str, arguments: list[str]) -> int:
             return tell(shown(command).rstrip("\n"))
     code: int = importlib.import_module(f"pipelines.{module}").main(command)
     return code
-
-
-class _WithoutKeys(logging.Formatter):
-    """Writes no key into a log."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
 
 
 class _OncePerReason(logging.Filter):

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, end_of
-from eval.worker_process import end_with
+from eval.worker_process import begin_worker
 from lcm.checks import check_range
 
 _Item = TypeVar("_Item")
@@ -80,7 +80,7 @@ def _heard(connection: Connection) -> Any:
 def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], item: _Item, caller: int) -> None:
     """One item, in a process of its own. Where nobody listens any more, sending fails and the process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends us
-    end_with(caller)
+    begin_worker(caller)
     try:
         for result in task(item):
             connection.send(result)

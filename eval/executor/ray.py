@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, end_of, reason_of
+from eval.worker_process import begin_worker
 from lcm.checks import check_range
 from lcm.errors import LcmError
 
@@ -145,6 +146,7 @@ class _Worker:
     """Works on one item, a result a call: whoever calls says how fast, and Ray's client can."""
 
     def __init__(self, task: Callable[[_Item], Iterable[_Result]], item: _Item, folder: str, caller: str) -> None:
+        begin_worker(None)
         if Path(folder).is_dir():
             os.chdir(folder)
         self._results = _given(task, item)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import leaves, read_config, sections
+from lcm.redaction import redacted, redacted_record
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
 _PREFIXES = {
@@ -31,7 +32,7 @@ def run_name(summary: Mapping[str, Any], folder: Path) -> str:
     """What it is called where runs are listed."""
     place = folder.resolve()
     what = summary["dataset"]["name"] if "dataset" in summary else summary["name"]
-    return f"{what} {place.parent.name} {place.name}"
+    return redacted(f"{what} {place.parent.name} {place.name}")
 
 
 def tags(summary: Mapping[str, Any]) -> dict[str, str]:
@@ -40,7 +41,7 @@ def tags(summary: Mapping[str, Any]) -> dict[str, str]:
         told["config_hash"] = summary["config_hash"]
     if "dataset" in summary:
         told |= dataset_tags(summary["dataset"])
-    return {**told, "commit": summary.get("commit") or "unknown"}
+    return redacted_record({**told, "commit": summary.get("commit") or "unknown"})
 
 
 def dataset_tags(identity: Mapping[str, str]) -> dict[str, str]:
@@ -70,7 +71,7 @@ def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The resolved configuration, one parameter a leaf, or what another kind names under `params`."""
     told = summary["params"].items() if "params" in summary else leaves(read_config(folder))
-    return ((key, str(value)[:_LONGEST]) for key, value in told)
+    return ((redacted(key), redacted(str(value))[:_LONGEST]) for key, value in told)
 
 
 def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -20,7 +20,7 @@ from filelock import FileLock
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
-from eval.worker_process import end_with
+from eval.worker_process import begin_worker
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
@@ -53,6 +53,8 @@ class Mlflow:
             if not getattr(self, name):
                 raise ValueError(f"{name} must not be empty")
         check_range(self, "timeout_s", ge=1)
+        if redacted(self.experiment) != self.experiment:
+            raise ValueError("experiment holds what looks like a key: give it another name")
         address = urlsplit(self.uri)
         is_users = self.uri == os.environ.get("MLFLOW_TRACKING_URI")
         if address.hostname and not is_users and (why := refused_host(self.uri)):  # it is shown MLFLOW_TRACKING_TOKEN
@@ -173,12 +175,13 @@ class Mlflow:
             for known in receipts:
                 if self._here().items() <= known.items():
                     return str(known["run_id"])
-            place = str(folder.resolve()).replace("'", "_")
+            place = redacted(str(folder.resolve())).replace("'", "_")
             begun = client.search_runs([experiment_id], f"tags.folder = '{place}'", max_results=1)
             if begun:  # and was killed before it could write the receipt
                 run_id = str(begun[0].info.run_id)
             else:
-                run = client.create_run(experiment_id, run_name=folder.resolve().name, tags={"folder": place})
+                name = redacted(folder.resolve().name)
+                run = client.create_run(experiment_id, run_name=name, tags={"folder": place})
                 run_id = str(run.info.run_id)
             _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
@@ -261,7 +264,7 @@ def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -
 def _live_with(caller: int) -> None:
     """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(caller)
+    begin_worker(caller)
 
 
 def _make_whole(local: Path) -> None:

@@ -24,6 +24,7 @@ from eval.tuning.study import Study
 from eval.tuning.worker import Worker, is_gone
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine, told
+from lcm.redaction import redacted
 
 WORKER, ERROR, SETUP = "worker", "error", "setup"
 """Attributes: who runs a trial; why it failed; what the study is a study of."""
@@ -114,7 +115,7 @@ class TrialQueue:
         self.study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
 
     def fail(self, trial: Trial, reason: str) -> None:
-        trial.set_user_attr(ERROR, reason)
+        trial.set_user_attr(ERROR, redacted(reason))
         self.study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:

@@ -18,7 +18,7 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 
-from eval.worker_process import end_with
+from eval.worker_process import begin_worker
 from lcm.faults import MachineFaultError
 from pipelines.config.composition import explained, quoted
 from pipelines.config.conf_folder import conf_dir, config_name
@@ -35,8 +35,8 @@ class _Job:
 
     def __call__(self, config: DictConfig) -> str | None:
         """Returns what the machine refuses, which is no error of the job that Hydra need tell."""
-        if self.caller not in (None, os.getpid()):
-            end_with(self.caller)
+        if self.caller != os.getpid():
+            begin_worker(self.caller)
         try:
             self.task(config, Path(HydraConfig.get().runtime.output_dir))
         except MachineFaultError as fault:

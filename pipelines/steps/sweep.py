@@ -21,6 +21,7 @@ from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, counting, is_of_machine, made_again
+from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
@@ -278,16 +279,17 @@ def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> l
         if summary is None and error is None:
             error = "it was not finished"
         pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
-        settings = {key: value for key, _, value in pairs}
+        settings = {redacted(key): redacted(value) for key, _, value in pairs}
         told = {} if summary is None else directions(kept.path)
-        results.append(PointResult(point.name, point.label, settings, summary, error, told))
+        results.append(PointResult(point.name, redacted(point.label), settings, summary, error, told))
     return results
 
 
 def _made(multirun: Multirun, points: Sequence[Point]) -> Path:
     """The folder of the sweep: the one that is named, else one that the same points find again."""
     swept = dict.fromkeys(part.partition("=")[0] for point in points for part in point.label.split(" "))
-    title = re.sub(r"[^\w.+-]", "_", multirun.sweep or "+".join(list(swept)[:2]) or "sweep")[:60]
+    title = redacted(multirun.sweep or "+".join(list(swept)[:2]) or "sweep")
+    title = re.sub(r"[^\w.+-]", "_", title)[:60]
     same = config_hash({"points": sorted(point.name for point in points)})[:8]
     folder = multirun.folder or Path("runs") / "sweeps" / f"{title}-{same}"
     if (folder / SUMMARY).is_file() and read_summary(folder)["kind"] != "sweep":

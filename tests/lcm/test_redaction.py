@@ -1,12 +1,14 @@
 """What looks like a key leaves no trace in what is written down; ordinary words stay."""
 
+import io
 import json
+import logging
 
 import pytest
 import yaml
 
 from lcm.errors import ModelError
-from lcm.redaction import redacted
+from lcm.redaction import REDACTED, redact_logs, redacted
 from tests.support.secrets import SECRETS
 
 
@@ -61,3 +63,19 @@ def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: p
 def test_an_error_shows_no_key() -> None:
     error = ModelError("answered sk-abcdefgh", 7)
     assert error.args == ("answered REDACTED", 7)
+
+
+def test_what_is_logged_by_whomever_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments, and handlers that others have set up."""
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.LogRecord)
+    written = io.StringIO()
+    logger = logging.Logger("of a library")
+    logger.addHandler(logging.StreamHandler(written))
+    redact_logs()
+    for text, _ in SECRETS.values():
+        logger.warning("it said: %s (%d %%)", text, 7)
+    assert written.getvalue().count(REDACTED) >= len(SECRETS)
+    assert written.getvalue().count("(7 %)") == len(SECRETS)
+    assert not [secret for _, secret in SECRETS.values() if secret in written.getvalue()]
+    logger.warning("nothing %s", "hidden")
+    assert written.getvalue().endswith("nothing hidden\n")

@@ -1,10 +1,14 @@
 """Keys go where the user says and leave no trace: in no file of a run, no database, no cache, no log."""
 
+import sqlite3
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
+from lcm.redaction import REDACTED, redacted
+from pipelines.config.composition import quoted
 from tests.lcm.retrieval.reranker.loopback import Answer, serving
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_compact import chat
@@ -55,6 +59,26 @@ def test_what_is_planted_in_a_configuration_is_written_nowhere(lcm: Lcm, searche
     assert not found(done.place, tmp_path / "cache")
     assert not [secret for secret in PLANTED if secret in done.stdout + done.stderr]
     assert yaml.safe_load((receipt.parent / "config.yaml").read_text())["notes"]["password"] == "password=REDACTED"
+
+
+@pytest.mark.full
+def test_what_is_planted_in_a_sweep_is_in_no_label_file_or_run_of_mlflow(lcm: Lcm, tmp_path: Path) -> None:
+    said = quoted(" ".join(text for text, _ in SECRETS.values()))
+    access = f"+scopes.agent_access.a=[{said}],[b]"
+    folder = "sk-or-v1-0123456789abcdef0123456789abcdef"
+    done = lcm("evaluate", "-m", access, f"hydra.sweep.dir={folder}/sweep", *SHORT)
+    assert done.code == 0, done.stderr
+    points = done.place / folder / "sweep" / "points.parquet"
+    assert REDACTED in str(pl.read_parquet(points).rows())
+    tables = " ".join(str(pl.read_parquet(path).rows()) for path in done.place.rglob("*.parquet"))
+    planted = [secret for _, secret in SECRETS.values()]
+    assert not [secret for secret in planted if secret in done.stdout + done.stderr + tables]
+    inside = [place for place in done.place.iterdir() if not place.name.startswith("sk-")]
+    assert not found(*inside, points.parent, tmp_path / "cache")
+    with sqlite3.connect(done.place / "mlflow.db") as database:
+        named = [name for (name,) in database.execute("SELECT name FROM runs")]
+    assert named
+    assert not [name for name in named if redacted(name) != name]
 
 
 @pytest.mark.full

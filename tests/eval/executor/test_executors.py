@@ -1,6 +1,7 @@
 """The laws of executors: every result, in order; one failure stops nobody; nobody is left behind."""
 
 import errno
+import logging
 import os
 import socket
 import sys
@@ -15,7 +16,9 @@ from eval.executor.none import NoExecutor
 from eval.executor.ray import Ray
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError
+from lcm.redaction import redacted
 from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.secrets import SECRETS
 
 EXECUTORS = [
     pytest.param(NoExecutor(), id="none"),
@@ -33,6 +36,11 @@ def told(item: int) -> Iterator[tuple[int, int, str]]:
         raise OSError(f"{item} is wrong")
     for i in range(item):
         yield (item, i, str(Path.cwd()))
+
+
+def logging_a_key(item: str) -> Iterator[str]:
+    record = logging.getLogger().makeRecord("a library", logging.WARNING, "", 0, "the key is %s", (item,), None)
+    yield record.getMessage()
 
 
 def dying(item: int) -> Iterator[int]:
@@ -56,6 +64,15 @@ def without_room(item: int) -> Iterator[int]:
 def started(request: pytest.FixtureRequest) -> None:
     if isinstance(request.node.callspec.params.get("executor") if hasattr(request.node, "callspec") else None, Ray):
         request.getfixturevalue("ray_of_two")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("executor", EXECUTORS[1:])
+def test_workers_log_no_key(executor: Executor) -> None:
+    texts = [text for text, _ in SECRETS.values()]
+    assert "\n".join(executor.map(logging_a_key, ["\n".join(texts)])) == redacted(
+        "\n".join(["the key is " + texts[0], *texts[1:]])
+    )
 
 
 @pytest.mark.full
