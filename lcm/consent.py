@@ -70,23 +70,30 @@ def refused_pickle(path: Path) -> str | None:
     return f"{path} is a pickle, which may run code: {remedy}"
 
 
-def refused_key(variable: str, url: str) -> str | None:
-    """Why the key in an environment variable may not be sent to a URL, and what allows it; None where it may."""
+def refused_key(variable: str, url: str) -> list[str]:
+    """Why the key in an environment variable may not be sent to a URL: all of it, each with what allows it."""
     address = urlsplit(url)
     if address.scheme == "https" and address.hostname in PROVIDERS.get(variable, ()):
-        return None
+        return []
+    told = []
     if variable not in PROVIDERS and variable not in allowed(KEYS):
-        return f"{variable} may not be read for a key: say {KEYS}={variable} if it is meant to be one"
-    return refused_host(url)
+        told = [f"api_key_env: {variable} may not be read for a key: say {KEYS}={variable} if it is meant to be one"]
+    return [*told, *filter(None, [refused_host(url)])]
 
 
-def refused_file(path: str, url: str) -> str | None:
-    """Why a key in a file may not be sent to a URL, and what allows it; None where it may."""
+def refused_file(path: str, url: str, named_by: str) -> list[str]:
+    """Why a key in a file may not be sent to a URL: all of it, each with what allows it.
+
+    Args:
+        named_by: the setting that names the file.
+    """
     asked = Path(path).expanduser().resolve()
+    told = []
     if not any(asked.is_relative_to(Path(name).expanduser().resolve()) for name in allowed(KEYS)):
         # Never the path, in whose place somebody may have written a key.
-        return f"it may not be read for a key: name it, or its folder, in {KEYS} if it is meant to hold one"
-    return refused_host(url)
+        remedy = f"name it, or its folder, in {KEYS} if it is meant to hold one"
+        told = [f"{named_by}: it may not be read for a key: {remedy}"]
+    return [*told, *filter(None, [refused_host(url)])]
 
 
 def refused_data(url: str) -> str | None:

@@ -48,7 +48,7 @@ from pipelines.config import building, command_line
 from pipelines.ingest import FORMATS
 from pipelines.views.compaction_table import show_batch
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, show_config, warn
+from pipelines.views.terminal import log_and_report, say, show_config, warn
 
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
@@ -116,6 +116,8 @@ def main(arguments: Sequence[str]) -> int:
             if incidents or not tells_of(folder, whole) or not all(one.was_done for one in outcome.reports):
                 write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
             is_all_done = _tell(outcome, files, paths)
+            if is_all_done and all(one.was_done for one in outcome.reports):
+                say(f"Nothing is left to do: all of it is compacted in {into} already")
             show_batch(rows, incidents_of(folder), into, len(shards))
             log_and_report(log, folder)
     except Timeout as error:

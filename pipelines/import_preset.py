@@ -125,7 +125,11 @@ def imported_preset(path: Path) -> ImportedPreset:
     Raises:
         LcmError: if its choices are not there.
     """
+    if not path.exists():
+        raise LcmError(f"{path}: no such file; name the folder of a preset, or a plugin's JSON file")
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "system" else path.parent
+    if path.is_file() and not (folder / "system").is_dir():
+        raise LcmError(f"{path} is of no preset: name the folder that `lcm export` wrote, or its system/NAME.yaml")
     systems = [path] if path.parent.name == "system" else sorted((folder / "system").glob("*.yaml"))
     if len(systems) != 1:
         raise LcmError(f"{folder} holds {len(systems)} files system/*.yaml: export it with target=yaml, or name one")

@@ -44,11 +44,11 @@ def credentials(
     """
     if profiles is None and api_key_env is None and api_key_file is None:
         return [Credential("no place", None)]
-    places = {"profiles": profiles, "api_key_env": api_key_env, "api_key_file": api_key_file}
-    for name, place in places.items():
-        refused = refused_key if name == "api_key_env" else refused_file
-        if place is not None and (why := refused(place, url)):
-            raise AuthError(f"{name}: {why}")
+    refused = [] if api_key_env is None else refused_key(api_key_env, url)
+    for name, place in {"profiles": profiles, "api_key_file": api_key_file}.items():
+        refused += [] if place is None else refused_file(place, url, name)
+    if refused:
+        raise AuthError("; ".join(dict.fromkeys(refused)))
     found = [] if profiles is None else list(_of_profiles(profiles, profile))
     if api_key_env is not None:
         found.append(Credential(f"the environment variable {api_key_env}", os.environ.get(api_key_env, "").strip()))

@@ -36,7 +36,7 @@ _OF_A_RUN = ("runtime", "overrides", "searchpath", "sweeper.params", "job.overri
 _VARIABLE = re.compile(r"LCM_(?!.*(KEY|TOKEN|SECRET|PASSWORD))\w+")
 _RESOLVERS = ("oc.create", "oc.decode", "oc.deprecated", "oc.dict.keys", "oc.dict.values")
 _REMEDY = "name one that conf/ offers"
-_OF_OTHERS = "if you trust the package {0} to run code, say trust=[{0}] on the command line"
+_OF_OTHERS = "if you trust the package {0} to run code, say trust=[{0}] on the command line or LCM_TRUST={0}"
 
 
 @cache

@@ -29,7 +29,7 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
     show_table(("conversation", *numbers), _shown(kept), numbers)
     show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
-    say(f"Kept: {into} ({shards} stores, {REPORT})")
+    say(f"Kept: {into} ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
 
 
 def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:

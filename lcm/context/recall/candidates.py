@@ -57,7 +57,7 @@ def candidates(
     for item in items:
         number = item.file.message if item.file else item.number
         if number is None:
-            raise StoreError(f"the store does not hold the message of {item.item_id!r}; lcm_grep finds ids")
+            raise StoreError(f"the store does not hold the message of {item.item_id!r}; grep finds ids")
         conversations.append(item.conversation)
         if item.kind == "summary":
             found.append(item.item_id)

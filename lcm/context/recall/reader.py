@@ -320,4 +320,4 @@ class Reader:
         if self.lease is not None:
             return GrantError(f"the grant does not cover {item_id!r}")
         where = "the store" if conversation is None else f"conversation {conversation}"
-        return StoreError(f"there is no {item_id!r} in {where}; lcm_grep finds the ids of summaries and messages")
+        return StoreError(f"there is no {item_id!r} in {where}; grep finds the ids of summaries and messages")

@@ -117,8 +117,8 @@ class Remote:
 
     def _ask_all(self, asked: pl.DataFrame) -> list[list[RerankItem] | _Failure]:
         """The outcome of each query, in order."""
-        if why := refused_key(self.api_key_env, self.endpoint):
-            return [_Failure("missing_key", why)] * len(asked)
+        if refused := refused_key(self.api_key_env, self.endpoint):
+            return [_Failure("missing_key", "; ".join(refused))] * len(asked)
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
             return [_Failure("missing_key", f"set the environment variable {self.api_key_env}")] * len(asked)
