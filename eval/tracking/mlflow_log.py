@@ -109,13 +109,13 @@ class Mlflow:
 
         if self._database() is not None:  # a server that is away would keep the run waiting twice
             with self._alone():
-                MlflowClient(tracking_uri=self.uri).get_experiment_by_name(self.experiment)
+                MlflowClient(tracking_uri=whole_uri(self.uri)).get_experiment_by_name(self.experiment)
 
     def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, parent: Path | None) -> str:
         from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
         from mlflow.tracking import MlflowClient
 
-        client = MlflowClient(tracking_uri=self.uri)
+        client = MlflowClient(tracking_uri=whole_uri(self.uri))
         found = client.get_experiment_by_name(self.experiment)
         experiment_id = found.experiment_id if found else self._create(client)
         tags = {**entry.tags(summary), "summary_sha256": digest}
@@ -238,9 +238,15 @@ def quieten(timeout_s: int = 10) -> None:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
 
+def whole_uri(uri: str) -> str:
+    """The URI, with the whole path where it names a file of the current folder: MLflow keeps what it has opened by the
+    URI, whichever folder is the current one by then."""
+    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else uri
+
+
 def place_of(uri: str) -> str:
-    """The URI, with the whole path where it names a file of the current folder."""
-    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else redacted(uri)
+    """The whole URI, without what is secret in it."""
+    return whole_uri(uri) if uri.startswith(SQLITE) else redacted(uri)
 
 
 def receipts_of(folder: Path) -> list[dict[str, str | None]]:

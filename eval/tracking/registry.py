@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import SUMMARY
-from eval.tracking.mlflow_log import SQLITE, place_of, quieten, receipts_of
+from eval.tracking.mlflow_log import SQLITE, place_of, quieten, receipts_of, whole_uri
 from lcm.errors import LcmError
 
 _REASON_LENGTH = 160
@@ -153,7 +153,7 @@ def _client(uri: str, wanted: str) -> Iterator[Any]:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        yield MlflowClient(tracking_uri=uri, registry_uri=uri)
+        yield MlflowClient(tracking_uri=whole_uri(uri), registry_uri=whole_uri(uri))
     except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
         reason = " ".join(str(error).split())
         reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."

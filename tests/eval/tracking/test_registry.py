@@ -64,6 +64,19 @@ def test_what_is_not_there_is_told_of_in_one_line(uri: str, tmp_path: Path) -> N
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.full
+@pytest.mark.xdist_group("mlflow")
+def test_a_relative_place_is_that_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.tracking import MlflowClient
+
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        client = MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+        run_id = str(client.create_run("0").info.run_id)
+        monkeypatch.chdir(folder)
+        assert register("sqlite:///mlflow.db", "memory", run_id) == "1"
+
+
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(LcmError, match="no such file"):
         fetch_run(f"sqlite:///{tmp_path}/none.db", NO_RUN, tmp_path / "got")
