@@ -13,6 +13,7 @@ from eval.sweep.paired import PAIRED, paired
 from eval.sweep.paired import markdown as paired_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
+from lcm.derived import seal
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
 from lcm.files import private, write_text
@@ -50,6 +51,7 @@ def write_sweep(
     write_frame(folder / POINTS, table)
     pairs = paired(folder, results, measures)
     write_frame(folder / PAIRED, pairs)
+    seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     equal = why_equal(results)
@@ -96,9 +98,10 @@ def _holds(
     folder: Path, before: Mapping[str, Any], told: Sequence[Mapping[str, str | None]], table: pl.DataFrame
 ) -> bool:
     """Whether this is what the folder says already."""
-    if before.get("points") != told or not (folder / POINTS).exists():
+    if before.get("points") != told or not all((folder / name).exists() for name in (POINTS, PAIRED)):
         return False
     try:
+        read_table(folder / PAIRED)
         return read_table(folder / POINTS).equals(table)
     except LcmError as error:
         made_again("table of a sweep", f"{error}; written again")

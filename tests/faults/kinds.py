@@ -89,7 +89,7 @@ KINDS = (
     Kind("sweep, origin of a point", r"sweep/\w+/point\.json", swept, told_in="sweep"),
     Kind("sweep, other files of a point",
          r"sweep/\w+/(config\.yaml|SHA256SUMS|(queries|run|documents)\..*)", swept, told_in="sweep"),
-    Kind("sweep, table", r"sweep/(points|paired)\.parquet", swept, told_in="sweep"),
+    Kind("sweep, table", r"sweep/((points|paired)\.parquet|SHA256SUMS)", swept, told_in="sweep"),
     Kind("sweep, summary", r"sweep/summary\.json", swept),
     Kind("sweep, lock", r"sweep/sweep\.lock", swept),
     Kind("sweep, page", r"sweep/sweep\.(md|png)", None),
