@@ -32,6 +32,8 @@ from lcm.redaction import redacted, redacted_record
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
 _LOCK = "mlflow.lock"
+_RUNS = "mlruns"
+"""The folder of the files of runs, beside a local database."""
 RECEIPT = "mlflow.json"
 """Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
 """
@@ -196,7 +198,7 @@ class Mlflow:
 
     def _create(self, client: Any) -> str:
         local = self._database()
-        location = None if local is None else (local.parent / "mlruns").absolute().as_uri()
+        location = None if local is None else (local.parent / _RUNS).absolute().as_uri()
         return str(client.create_experiment(self.experiment, artifact_location=location))
 
     @contextmanager
@@ -209,6 +211,7 @@ class Mlflow:
         local.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{local}.lock"):
             if not local.exists() or not local.stat().st_size:
+                _refuse_emptied(local)
                 _make_whole(local)
             yield
 
@@ -271,6 +274,14 @@ def _live_with(caller: int) -> None:
     """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     begin_worker(caller)
+
+
+def _refuse_emptied(local: Path) -> None:
+    if local.exists() and (local.parent / _RUNS).is_dir():
+        raise TrackingError(
+            f"{local} is empty, but files of runs that were logged to it lie in {local.parent / _RUNS}: restore a "
+            "copy, or remove it to begin anew; then `lcm log` logs what is whole on disk"
+        )
 
 
 def _make_whole(local: Path) -> None:

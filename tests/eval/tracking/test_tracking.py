@@ -243,3 +243,12 @@ def test_no_two_measures_share_a_metric() -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Mlflow(**settings)
+
+
+def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:
+    (tmp_path / "mlruns").mkdir()
+    database = tmp_path / "mlflow.db"
+    database.touch()
+    told = rf"^{database} is empty, but .* restore a copy, or remove it"
+    with pytest.raises(TrackingError, match=told), Mlflow(f"sqlite:///{database}")._alone():
+        pass
