@@ -212,6 +212,6 @@ _SWEPT_VALUES = [
     (["executor: ray", "executor.address: ray://203.0.113.1:1"], "executor.address"),
     ([f"tracking.uri: sqlite:///{CANARY}"], "tracking.uri"),
 ]
-_OUTSIDE = ["/../outside@evil", "../../outside@evil", f"/{FOLDER}/../outside@evil", "override /decay: ../outside"]
+_OUTSIDE = ["/../outside@evil", "../../outside@evil", f"/{FOLDER}/../outside@evil", "override /decay: ../../outside"]
 _PLACES_OF_MLFLOW = [f"sqlite:///{CANARY}", f"file://{CANARY}", CANARY, "sqlite:///../mlflow.db"]
 _LOGGING_TO_MLFLOW = ("tracking=mlflow",)
