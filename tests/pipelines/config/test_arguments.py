@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from lcm import consent
 from lcm.errors import LcmError
-from pipelines.config.arguments import told_apart
+from pipelines.config.arguments import consented, told_apart
 
 
 def test_words_settings_and_overrides_are_told_apart(tmp_path: Path) -> None:
@@ -27,3 +28,15 @@ def test_words_settings_and_overrides_are_told_apart(tmp_path: Path) -> None:
 def test_a_key_that_a_command_does_not_have_is_refused(argument: str, problem: str) -> None:
     with pytest.raises(LcmError, match=problem.replace("?", r"\?")):
         told_apart([argument], ("repair",), is_configured=False)
+
+
+def test_a_folder_of_a_model_is_trusted_as_a_package_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(consent.TRUST, raising=False)
+    pickled = tmp_path / "model" / "pytorch_model.bin"
+    with consented([f"trust=[{tmp_path}]", "arms=none"]) as rest:
+        assert rest == ["arms=none"]
+        assert consent.refused_pickle(pickled) is None
+        assert not consent.is_trusted("os.system")
+    assert consent.refused_pickle(pickled) is not None
+    with pytest.raises(LcmError, match="is no package of yours"), consented([f"trust=[{tmp_path / 'none'}]"]):
+        pass
