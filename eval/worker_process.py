@@ -11,28 +11,39 @@ from lcm.redaction import redact_logs
 _LOOK_EVERY_S = 0.5
 
 
-def begin_worker(caller: int | None) -> None:
+def begin_worker(caller: int | None, is_parent: bool = True) -> None:
     """What every worker process begins with.
 
     Args:
-        caller: the process that started it; None = something else ends the worker, as Ray does.
+        caller: the process that it works for; None = something else ends the worker, as Ray does on other machines.
+        is_parent: False = another process of this machine has started it, and the caller is asked for by its id.
     """
     redact_logs()
     if caller is not None:
-        _end_with(caller)
+        _end_with(caller, is_parent)
 
 
 @cache  # a worker that does several works for one caller has one watch
-def _end_with(caller: int) -> None:
-    """End this process, a child of the process `caller`, soon after that one, however it ended.
+def _end_with(caller: int, is_parent: bool) -> None:
+    """End this process soon after the process `caller`, however that one ended.
 
-    A process that has lost its parent is given another: that is seen on every POSIX system, from whichever thread the
+    A child that has lost its parent is given another: that is seen on every POSIX system, from whichever thread the
     parent had made it, and also where the parent was gone before this was called.
     """
-    threading.Thread(target=_watch, args=(caller,), daemon=True).start()
+    threading.Thread(target=_watch, args=(caller, is_parent), daemon=True).start()
 
 
-def _watch(caller: int) -> None:
-    while os.getppid() == caller:
+def _watch(caller: int, is_parent: bool) -> None:
+    while os.getppid() == caller if is_parent else _is_there(caller):
         time.sleep(_LOOK_EVERY_S)
     os._exit(1)
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # asks, and does nothing to it
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

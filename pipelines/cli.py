@@ -14,6 +14,7 @@ from rich.console import Console
 from lcm.encoding import well_formed
 from lcm.files import private
 from lcm.redaction import RedactedFormatter, redact_logs, redacted
+from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
 from pipelines.views.pipe import PipeSafeConsole
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ _NEEDS_ARGUMENTS = (
     *("grep", "describe", "expand", "expand-query"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
-BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT, INTERRUPTED = 2, 70, 74, 130
+BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT = 2, 70, 74
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `lcm` and exit with its code."""
+    """Run `lcm` and exit with its code; asked to end (SIGTERM), it clears up as after Ctrl-C."""
+    end_as_interrupted()
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
@@ -96,11 +98,11 @@ def run(arguments: list[str]) -> int:
 
         with consented(rest) as asked:
             return _run(name, asked)
-    except KeyboardInterrupt:
-        return fail("interrupted", INTERRUPTED)
-    except Exception as error:
-        if _was_interrupted(error):
-            return fail("interrupted", INTERRUPTED)
+    except (KeyboardInterrupt, Exception) as error:
+        if ended := interruption(error):
+            code = exit_code(ended)
+            return fail("interrupted" if code == INTERRUPTED else "terminated", code)
+        assert isinstance(error, Exception)
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
         return _explained(error)
@@ -165,13 +167,6 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
     Console(stderr=True, soft_wrap=True).print(well_formed(redacted(f"lcm: {message}")), highlight=False, markup=False)
     return code
-
-
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether this went wrong in the clearing up after Ctrl-C, as Hydra's may."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None
 
 
 def _explained(error: Exception) -> int:

@@ -40,7 +40,7 @@ class Local:
                     number, item = waiting.pop()
                     ours, theirs = spawn.Pipe(duplex=False)
                     process: BaseProcess = spawn.Process(target=_work, args=(theirs, task, item, os.getpid()))
-                    with _one_thread_each():
+                    with _one_thread_each(), _uninterrupted():
                         process.start()
                     theirs.close()  # else no end is seen when the process dies
                     at_work[ours] = (number, process)
@@ -89,6 +89,19 @@ def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], it
         return
     except EXPECTED as error:
         connection.send(end_of(error))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let no Ctrl-C reach a process that is started here, from its first moment on; ours waits for the end of this."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -59,7 +59,8 @@ class Ray:
                 while waiting or at_work:
                     while waiting and len(at_work) < self.workers:
                         number, item = waiting.popleft()
-                        actor = worker.remote(task, item, os.getcwd(), socket.gethostname())  # noqa: PTH109  # a str is sent
+                        caller = (socket.gethostname(), os.getpid())
+                        actor = worker.remote(task, item, os.getcwd(), caller)  # noqa: PTH109  # a str is sent
                         at_work[actor.next.remote()] = (number, actor)
                     (ready,), _ = ray.wait(list(at_work), num_returns=1)
                     number, actor = at_work.pop(ready)
@@ -145,12 +146,16 @@ class Ray:
 class _Worker:
     """Works on one item, a result a call: whoever calls says how fast, and Ray's client can."""
 
-    def __init__(self, task: Callable[[_Item], Iterable[_Result]], item: _Item, folder: str, caller: str) -> None:
-        begin_worker(None)
+    def __init__(
+        self, task: Callable[[_Item], Iterable[_Result]], item: _Item, folder: str, caller: tuple[str, int]
+    ) -> None:
+        host, process = caller
+        is_here = socket.gethostname() == host and os.name == "posix"
+        begin_worker(process if is_here else None, is_parent=False)
         if Path(folder).is_dir():
             os.chdir(folder)
         self._results = _given(task, item)
-        self._elsewhere = "" if socket.gethostname() == caller else f" (on {socket.gethostname()})"
+        self._elsewhere = "" if socket.gethostname() == host else f" (on {socket.gethostname()})"
 
     def next(self) -> Any:
         try:

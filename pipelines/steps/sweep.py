@@ -28,6 +28,7 @@ from pipelines.config.composition import CompositionCache, CompositionError
 from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
+from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress
@@ -36,7 +37,6 @@ from pipelines.views.terminal import compared_by, say, show_incidents, show_poin
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ def sweep(command: Command) -> int:
                     failed = _run_here(todo, len(points), folder, checked, origins, logs, show)
                 elif todo:
                     failed = _run_launched(command, todo, len(points), folder, origins, logs, show)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
             logs.cancel()
             warn(
                 f"interrupted: {kept} of {len(points)} points are kept in {folder}; the same command goes on from there"
             )
-            return _INTERRUPTED
+            return exit_code(error)
         results = _results(points, folder, failed)
         compared = compared_by(results)
         write_sweep(folder, results, compared, multirun.points, incidents)

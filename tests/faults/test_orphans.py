@@ -1,6 +1,7 @@
 """kill -9 of a command: its workers end within two seconds, and ask no model any more."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,8 @@ SWEEP = (
     *("fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
 )
 
+RAY = tuple(one.replace("executor=local", "executor=ray") for one in COMPACT)
+
 
 def slowly(_: Asked) -> Answer:
     time.sleep(0.05)
@@ -45,7 +48,12 @@ def slowly(_: Asked) -> Answer:
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(COMPACT, id="compact"), pytest.param(SWEEP, id="sweep", marks=pytest.mark.full)]
+    "command",
+    [
+        pytest.param(COMPACT, id="compact"),
+        pytest.param(SWEEP, id="sweep", marks=pytest.mark.full),
+        pytest.param(RAY, id="ray", marks=pytest.mark.full),
+    ],
 )
 def test_workers_of_a_killed_command_end_and_ask_nothing_more(
     command: tuple[str, ...], tmp_path: Path, root: Path
@@ -63,7 +71,7 @@ def test_workers_of_a_killed_command_end_and_ask_nothing_more(
         )
         try:
             wait_for_calls(server, caller)
-            workers = below(caller.pid)
+            workers = [pid for pid in below(caller.pid) if command is not RAY or is_of_ray(pid)]
         finally:
             caller.kill()
         caller.wait()
@@ -92,6 +100,11 @@ def below(parent: int) -> list[int]:
     return [pid for child in children for pid in (child, *below(child)) if is_alive(pid)]
 
 
+def is_of_ray(pid: int) -> bool:
+    """Whether a process is one of Ray's workers, which it calls by their work, and none of its services."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_Worker")
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process runs; one that nobody has asked how it ended does not."""
     try:
@@ -99,3 +112,36 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("asked", "code", "told"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+@pytest.mark.parametrize("after_s", [0.0, 0.2, 0.5, 1.0])
+def test_a_command_that_is_asked_to_end_as_its_workers_start_says_so_in_one_line(
+    after_s: float, asked: signal.Signals, code: int, told: str, tmp_path: Path, root: Path
+) -> None:
+    for name in "abcd":
+        chat(tmp_path / "in" / f"{name}.jsonl", 800, units=200)
+    command = ("compact", "in", "into=out", "shards=4", "executor=local", "embedder=hashing", "tracking=none")
+    caller = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root), "LCM_CACHE_DIR": str(tmp_path / "cache")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    until = time.monotonic() + START_S
+    while len(below(caller.pid)) < 3 and time.monotonic() < until:  # two workers, and what keeps account of semaphores
+        time.sleep(0.02)
+    time.sleep(after_s)
+    workers = below(caller.pid)
+    (os.killpg if asked == signal.SIGINT else os.kill)(caller.pid, asked)
+    said = caller.communicate(timeout=60)[1]
+    assert (caller.returncode, said) == (code, f"lcm: {told}\n")
+    time.sleep(WITHIN_S)
+    assert not [pid for pid in workers if is_alive(pid)]

@@ -21,8 +21,9 @@ from eval.dataset.sample import Sample, bundled_directory
 from lcm.errors import LcmError
 from lcm.writing.admission.amac import FEATURES
 from pipelines import cli
-from pipelines.cli import BAD_INPUT, INTERRUPTED, _OncePerReason
+from pipelines.cli import BAD_INPUT, _OncePerReason
 from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.steps.interruption import INTERRUPTED, TERMINATED
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 MISTAKES = {
@@ -305,7 +306,11 @@ def test_version_is_that_of_the_installed_distribution(lcm: Lcm) -> None:
     assert lcm("--version").stdout == f"lcm {version('lcm')}\n"
 
 
-def test_ctrl_c_exits_130_with_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "code", "told"),
+    [(signal.SIGINT, INTERRUPTED, "interrupted"), (signal.SIGTERM, TERMINATED, "terminated")],
+)
+def test_what_is_asked_to_end_says_so_in_one_line(asked: signal.Signals, code: int, told: str, tmp_path: Path) -> None:
     endless = ("means.resamples=100000000", f"hydra.run.dir={tmp_path}/run")
     process = subprocess.Popen(
         [sys.executable, "-m", "pipelines.cli", "evaluate", *QUICK, *endless],
@@ -317,12 +322,12 @@ def test_ctrl_c_exits_130_with_one_line(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for(tmp_path / "cache" / "embeddings")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(asked)
     try:
         stdout, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, stdout, stderr) == (INTERRUPTED, "", "lcm: interrupted\n")
+    assert (process.returncode, stdout, stderr) == (code, "", f"lcm: {told}\n")
 
 
 def test_an_interruption_hidden_by_the_clearing_up_is_still_one(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ from eval.dataset.sample import Sample, bundled_directory
 from eval.sweep.point_folder import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines import cli
-from pipelines.cli import BAD_INPUT, INTERRUPTED
+from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.composition import CompositionCache
 from pipelines.steps import sweep
+from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.point import PARTS
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import assert_refused, wait_for
