@@ -127,7 +127,7 @@ _NESTED = [
     (f"assembly:\n  evil: {_CALL}\n", "assembly.evil._target_"),
     (f"source:\n  evil: {{more: {_ALIAS}}}\n", "source.evil.more._target_"),
     (f"replay:\n  evil: {_ALIAS}\n", "replay.evil._target_"),
-    (f"tracking: {{_target_: eval.tracking.none.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri.0.0._target_"),
+    (f"tracking: {{_target_: eval.tracking.none.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri"),
 ]
 _SPECIAL = [
     f"_target_: os.system\n_args_: ['{_TOUCH}']\n",
