@@ -218,6 +218,9 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
         notes=[note.replace("point", "trial") for note in why_equal(list(points.values()))],
     )
     if report is None:
+        if running := sum(not trial.state.is_finished() for trial in trials):
+            _say_running(running)
+            return 0
         reason = first_error(trials)
         raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
     best = search.configs.overrides(report.picked.assignment)
@@ -228,12 +231,15 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
     say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
     say(f"Kept: {folder}")
-    running = report.counts()["running"]
-    if running:
-        say(f"{running} trials are still at work elsewhere; who is last tells of all")
+    if running := report.counts()["running"]:
+        _say_running(running)
     if is_tracked:
         _logged(log, folder, None)
     return 2 if report.counts()["failed"] else 0
+
+
+def _say_running(n: int) -> None:
+    say(f"{n} trials are still at work elsewhere; who is last tells of all")
 
 
 def _points(trials: Sequence["FrozenTrial"], folder: Path) -> dict[int, PointResult]:
