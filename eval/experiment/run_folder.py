@@ -163,6 +163,9 @@ def read_summary(folder: Path) -> dict[str, Any]:
     sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}
     if not isinstance(summary, dict) or (sums and sums != _sums(summary)):
         raise LcmError(f"{path} is damaged: it is not as it was written; run `lcm evaluate` again")
+    about = summary.get("dataset")
+    if not (isinstance(about, Mapping) and about.keys() >= {"name", "digest"}) and "name" not in summary:
+        raise LcmError(f"{path} says neither its dataset nor its name: name a folder that `lcm evaluate` wrote")
     return summary
 
 

@@ -99,6 +99,13 @@ def test_a_damaged_summary_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("summary", ['{"a": 1}', '{"dataset": "sample"}'])
+def test_a_summary_of_nothing_is_refused(tmp_path: Path, summary: str) -> None:
+    (tmp_path / "summary.json").write_text(summary)
+    with pytest.raises(LcmError, match=r"summary\.json says neither its dataset nor its name"):
+        read_summary(tmp_path)
+
+
 def test_the_hash_ignores_the_order_of_keys() -> None:
     assert config_hash({"a": 1, "b": {"c": 2, "d": 3}}) == config_hash({"b": {"d": 3, "c": 2}, "a": 1})
 
@@ -274,6 +281,6 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_summary_that_held_a_key_is_read_again_without_it(tmp_path: Path) -> None:
-    write_summary(tmp_path, {"notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}})
+    write_summary(tmp_path, {"name": "one", "notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}})
 
     assert read_summary(tmp_path)["notes"] == ["the model said REDACTED"]
