@@ -99,6 +99,10 @@ class ComparisonSet:
             self._documents[document_id] = self._read(document_id)
         return self._documents[document_id]
 
+    def stands(self, document_id: str) -> bool:
+        place = self._places.get(document_id)
+        return place is not None and not self._has_ended[place]
+
     def apply(self, changes: Sequence[Change]) -> None:
         """Make changes visible to what is compared next; storing them is another's business."""
         for change in changes:

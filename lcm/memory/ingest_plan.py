@@ -1,7 +1,7 @@
 """From the new messages of a conversation to the documents that they make, and to what these change."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -40,6 +40,7 @@ def plan_ingest(
     intake: Intake,
     indexes: Indexes,
     comparison_set: Callable[[], ComparisonSet],
+    standing: Callable[[Collection[str]], set[str]],
     *,
     incidents: Counter[str],
 ) -> IngestPlan:
@@ -52,6 +53,7 @@ def plan_ingest(
         intake: admission and deduplication.
         indexes: embed the candidates.
         comparison_set: gives the documents that the candidates may be compared with, where they are.
+        standing: tells which of some documents are stored and have not ended.
         incidents: counts what is survived.
     """
     wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
@@ -64,7 +66,7 @@ def plan_ingest(
     windows = indexes.embed([embedded_text(c.text, c.content) for c in candidates])
     if intake.admission.is_off and intake.deduplication.is_off:
         documents = [document_of(candidate, at) for candidate, at in zip(candidates, said_at, strict=True)]
-        return IngestPlan(documents, {d.document_id: rows for d, rows in zip(documents, windows, strict=True)})
+        return _unjudged(documents, windows, candidates, standing)
 
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
@@ -104,6 +106,25 @@ def write_plan(plan: IngestPlan, conversation_id: str, store: Store, token_estim
     store.end_documents(plan.ends)
     store.annotate_documents(plan.notes)
     store.add_decisions(conversation_id, plan.decisions)
+
+
+def _unjudged(
+    documents: Sequence[Document],
+    windows: Sequence[Vectors],
+    candidates: Sequence[Candidate],
+    standing: Callable[[Collection[str]], set[str]],
+) -> IngestPlan:
+    """The plan where every candidate becomes its document: each takes the place that it names."""
+    plan = IngestPlan(windows={d.document_id: rows for d, rows in zip(documents, windows, strict=True)})
+    stand = standing({document_id for candidate in candidates for document_id in candidate.supersedes})
+    for document, candidate in zip(documents, candidates, strict=True):
+        stand.add(document.document_id)
+        earlier = next((i for i in reversed(candidate.supersedes) if i in stand), None)
+        if earlier is not None:
+            stand.remove(earlier)
+            plan.ends.append((earlier, document.created_at))
+        plan.documents.append(replace(document, supersedes=earlier))
+    return plan
 
 
 def _extractions(candidates: Sequence[Candidate]) -> list[list[int]]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -129,6 +129,13 @@ class LiveDocuments:
         others = [(other, one) for other, one in kept.items() if other != key]
         self._kept = self.frame, dict([*others[1 - _MOST_KEPT :], (key, found)])
         return found
+
+    def standing(self, document_ids: Collection[str]) -> set[str]:
+        """Those of these documents that are stored and have not ended."""
+        if not document_ids:
+            return set()
+        stored = self.store.documents(list(document_ids))
+        return set(stored.filter(pl.col("invalidated_at").is_null())["document_id"])
 
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""

@@ -50,6 +50,7 @@ class MessageDocuments:
             intake,
             live.indexes,
             lambda: live.comparison_set(readable),
+            live.standing,
             incidents=live.incidents,
         )
         write_plan(plan, conversation_id, live.store, system.token_estimator)

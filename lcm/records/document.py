@@ -47,6 +47,8 @@ class Candidate:
     """Candidates of one extraction share it: twins among them are dropped; empty: it stands alone."""
     is_durable: bool = True
     """False: what is made of it is found from its own session alone, as `Document.is_durable` says."""
+    supersedes: tuple[str, ...] = ()
+    """Ids of documents of earlier candidates, oldest first: it takes the place of the latest that stands."""
 
 
 Action = Literal[

@@ -9,6 +9,7 @@ import pytest
 from lcm.protocols.writing import Extraction
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building, conf_folder
+from tests.support.agent_talk import agent_talk
 from tests.support.composing import composed
 from tests.support.language_models import Quoting
 from tests.support.workspaces import transcript
@@ -62,10 +63,10 @@ def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
 
 
 @pytest.mark.parametrize("annotation", conf_folder.groups()["annotation"])
-@pytest.mark.parametrize("choice", ["verbatim", "window"])
-@pytest.mark.parametrize("cuts", [(0, 1, 8), (0, 3, 4, 8), tuple(range(9))])
+@pytest.mark.parametrize("choice", ["steps", "verbatim", "window"])
+@pytest.mark.parametrize("cuts", [(0, 1, 14), (0, 3, 4, 10, 14), tuple(range(15))])
 def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:
-    extraction, messages = built(choice, annotation), transcript().messages
+    extraction, messages = built(choice, annotation), (*transcript().messages, *agent_talk().messages)
     pieces = [
         c for start, end in pairwise(cuts) for c in extraction.extract(messages[:end], start, incidents=Counter())
     ]

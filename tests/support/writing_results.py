@@ -11,6 +11,7 @@ from lcm.writing.admission.intake import Intake
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
+from tests.support.agent_talk import agent_talk
 from tests.support.language_models import Listing
 from tests.support.small_talk import transcript
 from tests.support.workspaces import minute
@@ -26,7 +27,8 @@ def extracted(config: DictConfig) -> object:
     extraction = building.build(config, "extraction")
     if isinstance(extraction, Llm):
         extraction = replace(extraction, language_model=Listing())
-    return extraction.extract(transcript().messages, incidents=Counter())
+    messages = (*transcript().messages, *agent_talk().messages)
+    return extraction.extract(messages, incidents=Counter())
 
 
 DAY = 24 * 60

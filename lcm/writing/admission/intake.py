@@ -15,7 +15,7 @@ import numpy as np
 from lcm.checks import check_range
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Admission, Assessment, Deduplication, Judgement, Neighbours
+from lcm.protocols.writing import Admission, Assessment, Deduplication, Judgement, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import Action, Candidate, Decision, Document
 from lcm.writing.admission import follower
@@ -37,6 +37,10 @@ class ComparableDocuments(Protocol):
         With `active_only` a document that ever ends is left out, even where it ends later than `now`: it can end but
         once.
         """
+        ...
+
+    def stands(self, document_id: str) -> bool:
+        """Whether it is there, and has not ended."""
         ...
 
     def apply(self, changes: Sequence[Change]) -> None: ...
@@ -162,6 +166,8 @@ class Intake:
 
     def _take(self, one: _IncomingCandidate) -> IntakeResult:
         neighbours = one.context.records.known_at(one.now)
+        if one.candidate.supersedes:
+            neighbours = _Others(neighbours, frozenset(one.candidate.supersedes))
         assessment = None
         if not self.admission.is_off:
             assessment = self.admission.assess(
@@ -179,6 +185,9 @@ class Intake:
 
     def _place(self, one: _IncomingCandidate, assessment: Assessment | None, judgement: Judgement) -> IntakeResult:
         fresh = one.context.document_of(one.candidate, one.now)
+        earlier = next((i for i in reversed(one.candidate.supersedes) if one.context.records.stands(i)), None)
+        ends = () if earlier is None else (DocumentEnded(earlier, one.now),)
+        fresh = replace(fresh, supersedes=earlier)
         known, label = judgement.matched, judgement.context_label
         if fresh.document_id in one.made_ids or (known is not None and known.document_id == fresh.document_id):
             decision = _decision(one, "duplicate", "that very document is there", assessment)
@@ -186,12 +195,14 @@ class Intake:
         decision = _decision(one, judgement.action, judgement.reason, assessment, judgement)
         if judgement.action == "skip":
             return IntakeResult(decision)
-        if judgement.action in ("merge", "supersede") and known is not None and known.scope != fresh.scope:
-            # Its follower would take it away from those who may not read the candidate's scope, or tell them of it.
-            reason = f"{decision.reason}; the document is of another scope"
-            return _created(replace(decision, action="create", reason=reason), fresh, one.vector)
+        if judgement.action in ("merge", "supersede") and known is not None and (ends or known.scope != fresh.scope):
+            # Its follower takes one place alone. Of another scope, it would take the document away from those who may
+            # not read the candidate's scope, or tell them of it.
+            why = "it takes another place already" if ends else "the document is of another scope"
+            reason = f"{decision.reason}; {why}"
+            return _created(replace(decision, action="create", reason=reason), fresh, one.vector, after=ends)
         if known is None or judgement.action == "create":
-            return _created(decision, fresh, one.vector)
+            return _created(decision, fresh, one.vector, after=ends)
         match judgement.action:
             case "support":
                 change = DocumentAnnotated(known.document_id, follower.observed(known, label, "support", one.now))
@@ -202,11 +213,12 @@ class Intake:
                 ended = DocumentEnded(known.document_id, one.now)
                 return _created(decision, follower.superseding(fresh, known, one.now), one.vector, after=(ended,))
             case "contextualize":
-                return _created(decision, follower.related(fresh, known, "contextualizes", label, one.now), one.vector)
+                document = follower.related(fresh, known, "contextualizes", label, one.now)
+                return _created(decision, document, one.vector, after=ends)
             case _:
                 change = DocumentAnnotated(known.document_id, follower.observed(known, label, "contradict", one.now))
                 document = follower.related(fresh, known, "contradicts", label, one.now)
-                return _created(decision, document, one.vector, before=(change,))
+                return _created(decision, document, one.vector, before=(change,), after=ends)
 
     def _merge(
         self, one: _IncomingCandidate, decision: Decision, fresh: Document, known: Document, label: str | None
@@ -221,6 +233,22 @@ class Intake:
         document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
         vector = one.context.embed([embedded_text(words.text, words.content)])
         return _created(decision, document, vector, after=(DocumentEnded(known.document_id, one.now),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """The documents that a candidate is compared with, without those whose place it takes: it repeats them."""
+
+    neighbours: Neighbours
+    left_out: Set[str]
+
+    def nearest(
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+    ) -> list[Neighbour]:
+        def is_other(document: Document) -> bool:
+            return document.document_id not in self.left_out and (only is None or only(document))
+
+        return self.neighbours.nearest(vector, k, active_only=active_only, only=is_other)
 
 
 def _allowed(candidate: Candidate, judgement: Judgement) -> Judgement:

@@ -232,7 +232,7 @@ CHANGED: Mapping[str, Any] = {
     "embedder/onnx:pooling": "cls",
     "embedder/onnx:threads": 1,
     "embedder/onnx:truncate_dim": 8,
-    **{f"extraction/{name}:passages": ["words"] for name in ("verbatim", "window")},
+    **{f"extraction/{name}:passages": ["words"] for name in ("steps", "verbatim", "window")},
     "extraction/llm:max_chars": 300,
     "extraction/llm:min_messages": 20,
     **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},

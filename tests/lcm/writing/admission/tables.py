@@ -43,6 +43,9 @@ class Table:
         ]
         return sorted(found, key=lambda near: -near.cosine)[:k]
 
+    def stands(self, document_id: str) -> bool:
+        return document_id in self.documents and self.documents[document_id].invalidated_at is None
+
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:

@@ -1,0 +1,119 @@
+"""One document a step of an agent: a call of tools together with the results that answer it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lcm.protocols.writing import Annotation
+from lcm.records.conversation import Message, Role
+from lcm.records.document import Candidate
+from lcm.transcript.parts import tool_calls
+from lcm.transcript.passages import SAID, PassageKind
+from lcm.writing.annotation.none import NoAnnotation
+from lcm.writing.extraction.wording import check_passages, check_roles, said_at, words_of
+from lcm.writing.new_document import document_id
+
+_MOST_RESULTS = 32
+"""A step's messages of results; a further one is a document of its own. Each makes the step's document anew, so the
+text of a call that thousands answer would grow with their square."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A document holds one step: the message that calls tools, its words too, and behind it each message that brings
+    results of these calls, whole and in the order of coming. Any other message is a document of its own: a user's turn,
+    words of the assistant without a call, a result whose call is not there.
+
+    A result belongs to the latest call of its session that has its `tool_call_id`; one without an id to the session's
+    latest call; one of several ids to the first of them that is known. A call is a document as soon as it is made. Each
+    result then makes a document of all of the step so far, in the place of the one before it: what is asked in between
+    sees no more than there was, and extracting a conversation piece by piece gives the same documents as all at once.
+    Messages of other roles and those without words are passed over.
+    """
+
+    roles: Sequence[Role] = ("user", "assistant", "tool")
+    author_prefix: bool = True
+    """Begin each message with `Author: ` where the transcript names one."""
+    passages: Sequence[PassageKind] = SAID
+    """What of each message the document says: its words, calls of tools with their arguments, results that the words
+    leave out, reasoning, files, others."""
+    annotation: Annotation = field(default_factory=NoAnnotation)
+    """Category, importance, temporal type and expiry, by all words of the step so far, as said with its last message; a
+    message of an unknown time counts as said at EPOCH."""
+
+    def __post_init__(self) -> None:
+        check_roles(self.roles)
+        check_passages(self.passages)
+
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
+        candidates, instants = [], []
+        steps: dict[tuple[str, str], _Step] = {}
+        for place in range(_first_needed(messages, known), len(messages)):
+            message = messages[place]
+            step = next((steps[key] for key in _answered(message) if key in steps), None)
+            if step is None or step.is_full:
+                step = _Step("step" if tool_calls(message) else "message")
+            steps |= dict.fromkeys(_opened(message), step)
+            words = words_of(message, author_prefix=self.author_prefix, kinds=self.passages)
+            if message.role in self.roles and words:
+                candidate = step.grown(message.message_id, words)
+                if place >= known:
+                    candidates.append(candidate)
+                    instants.append(said_at(message))
+        return self.annotation.annotate(candidates, instants)
+
+
+@dataclass(slots=True)
+class _Step:
+    """What one document after another says, each in the place of the one before."""
+
+    kind: str
+    message_ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    document_ids: list[str] = field(default_factory=list)
+    """Of the candidates made so far."""
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.message_ids) > _MOST_RESULTS
+
+    def grown(self, message_id: str, words: str) -> Candidate:
+        """The candidate of the step with one more message."""
+        self.message_ids.append(message_id)
+        self.texts.append(words)
+        candidate = Candidate(
+            "\n".join(self.texts), tuple(self.message_ids), self.kind, supersedes=tuple(self.document_ids)
+        )
+        self.document_ids.append(document_id(candidate))
+        return candidate
+
+
+def _first_needed(messages: Sequence[Message], known: int) -> int:
+    """The place from which the steps of the messages after the first `known` can be told: of the earliest call that one
+    of them answers. A conversation that grows is not read from its start for each message."""
+    waiting: set[tuple[str, str]] = set()
+    for place in reversed(range(len(messages))):
+        if place < known and not waiting:
+            return place + 1
+        waiting.difference_update(_opened(messages[place]))
+        if place >= known:
+            waiting.update(_answered(messages[place]))
+    return 0
+
+
+def _opened(message: Message) -> list[tuple[str, str]]:
+    """What names the calls of a message in its session: the ids of them, and "", which is the latest call's."""
+    if not tool_calls(message):
+        return []
+    ids = [part.tool_call_id for part in message.parts if part.part_type == "tool" and part.tool_call_id]
+    return [(message.session_id, call_id) for call_id in (*ids, "")]
+
+
+def _answered(message: Message) -> list[tuple[str, str]]:
+    """What names the calls that a message answers, in order: none where it brings no results."""
+    if message.role == "assistant" or not (
+        message.role == "tool" or any(part.part_type == "tool" for part in message.parts)
+    ):
+        return []
+    ids = [part.tool_call_id for part in message.parts if part.tool_call_id]
+    return [(message.session_id, call_id) for call_id in dict.fromkeys(ids or [""])]
