@@ -25,7 +25,8 @@ class Annotation(Protocol):
 class Extraction(Protocol):
     """Messages to candidate documents.
 
-    Laws: every candidate names its source messages, in order; equal messages give equal candidates.
+    Laws: every candidate names its source messages, in order; equal messages give equal candidates; it supersedes none
+    but documents of earlier candidates, as `lcm.writing.new_document` names them.
     """
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:

@@ -8,6 +8,7 @@ import pytest
 
 from lcm.protocols.writing import Extraction
 from lcm.writing.extraction.llm import Llm
+from lcm.writing.new_document import document_id
 from pipelines.config import building, conf_folder
 from tests.support.agent_talk import agent_talk
 from tests.support.composing import composed
@@ -51,6 +52,13 @@ def test_equal_messages_give_equal_candidates(extraction: Extraction) -> None:
     assert extraction.extract(transcript().messages, incidents=Counter()) == extraction.extract(
         transcript().messages, incidents=Counter()
     )
+
+
+def test_a_candidate_supersedes_none_but_documents_of_earlier_ones(extraction: Extraction) -> None:
+    made: set[str] = set()
+    for candidate in extraction.extract((*transcript().messages, *agent_talk().messages), incidents=Counter()):
+        assert made.issuperset(candidate.supersedes)
+        made.add(document_id(candidate))
 
 
 def test_no_message_gives_no_candidate(extraction: Extraction) -> None:
