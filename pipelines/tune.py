@@ -45,6 +45,7 @@ from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
+from pipelines.config.trust import check_settable
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
@@ -75,9 +76,11 @@ def main(command: Command) -> int:
 
 def _space(config: DictConfig) -> Space:
     try:
-        return space(OmegaConf.to_container(config.space, resolve=True))  # type: ignore[arg-type]
+        found = space(OmegaConf.to_container(config.space, resolve=True))  # type: ignore[arg-type]
     except ValueError as error:
         raise LcmError(str(error)) from error
+    check_settable([dimension.key for dimension in found.dimensions], "space")
+    return found
 
 
 def _checked(

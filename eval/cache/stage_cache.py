@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -23,6 +24,8 @@ _Value = TypeVar("_Value")
 _GIB = 1 << 30
 _ABANDONED_S = 86_400
 _LOOK_EVERY_BYTES = 256 << 20
+_KEY = re.compile(r"[0-9a-f]{32}|\.[0-9a-f]{32}\.\w{8}\.tmp")
+"""What entries are called, and those that are being written."""
 _GROWN: dict[Path, int] = {}
 """Folder -> bytes that this process has written since it last looked whether they fit."""
 
@@ -124,10 +127,12 @@ class StageCache:
             shutil.rmtree(made, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
-        """All that is kept, what was not used for longest first."""
+        """All that is kept, what was not used for longest first; nothing else that may lie in the folder."""
         found = []
         for stage in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
             for path in stage.iterdir() if stage.is_dir() else ():
+                if not _KEY.fullmatch(path.name):
+                    continue
                 with contextlib.suppress(OSError):  # another process may take it away meanwhile
                     size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else (path,)))
                     found.append(Entry(stage.name, path, size, path.stat().st_mtime))

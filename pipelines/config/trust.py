@@ -27,10 +27,11 @@ SEARCH_PATH = "hydra.searchpath"
 _USERS: dict[str, tuple[Any, ...]] = {
     "executor.address": (None,),
     "executor.runtime_env": (None, {}),
+    "stages.directory": (None,),
     "tracking.uri": (None, "sqlite:///mlflow.db"),
 }
-"""Settings that bring code, take work elsewhere or write outside the current folder, with what does none of that: a
-searched YAML holds nothing else. Of MLflow's servers the host is asked for besides: see `Mlflow`."""
+"""Settings that bring code, take work elsewhere, or write and remove outside the current folder, with what does none of
+that: a searched YAML holds nothing else. Of MLflow's servers the host is asked for besides: see `Mlflow`."""
 _OF_A_RUN = ("runtime", "overrides", "searchpath", "sweeper.params", "job.override_dirname")
 """What of Hydra's own may differ between a configuration with searched YAML and one without."""
 _VARIABLE = re.compile(r"LCM_(?!.*(KEY|TOKEN|SECRET|PASSWORD))\w+")
@@ -130,7 +131,7 @@ def check_inside(folders: Sequence[Path], choices: Sequence[str]) -> None:
     """
     for choice in choices:
         for folder in folders:
-            path = (folder / f"{choice}.yaml").resolve()
+            path = (folder / f"{choice.removesuffix('.yaml')}.yaml").resolve()
             if ".." in choice.split("/") or (path.is_file() and not path.is_relative_to(folder.resolve())):
                 raise LcmError(f"defaults: {choice} lies outside of {folder}: copy its YAML in there")
 

@@ -16,7 +16,7 @@ def kept(tmp_path: Path, lcm: Lcm) -> FrameCache:
     """A cache with an entry of three stages and a vector; tells what is left of it."""
     cache = StageCache(directory=str(tmp_path / "cache" / "stages"))
     for stage in ("checkpoints", "pools", "ranked"):
-        cache.write(stage, "key", b"content")
+        cache.write(stage, "a" * 32, b"content")
     (tmp_path / "cache" / "embeddings").mkdir()
     (tmp_path / "cache" / "embeddings" / "rows").write_bytes(b"1")
     return lambda: {path.parent.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}

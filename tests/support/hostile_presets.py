@@ -66,6 +66,7 @@ def hostile_presets() -> Iterator[HostilePreset]:
         yield _experiment("a choice outside of its folder", text, "defaults: ", (), {"../outside.yaml": _CALL})
     for uri in _PLACES_OF_MLFLOW:
         yield _experiment("a place to write to", f"tracking:\n  uri: {uri}\n", "tracking.uri", _LOGGING_TO_MLFLOW)
+    yield _experiment("a place to write to", f"stages:\n  directory: {CANARY}\n", "stages.directory")
 
 
 def _decay(family: str, target: str, settings: str, files: dict[str, str] | None = None) -> HostilePreset:
@@ -211,6 +212,7 @@ _SWEPT_VALUES = [
     (["hydra.searchpath: '[pkg://evil]'"], "hydra.searchpath"),
     (["executor: ray", "executor.address: ray://203.0.113.1:1"], "executor.address"),
     ([f"tracking.uri: sqlite:///{CANARY}"], "tracking.uri"),
+    ([f"stages.directory: {CANARY}"], "stages.directory"),
 ]
 _OUTSIDE = ["/../outside@evil", "../../outside@evil", f"/{FOLDER}/../outside@evil", "override /decay: ../../outside"]
 _PLACES_OF_MLFLOW = [f"sqlite:///{CANARY}", f"file://{CANARY}", CANARY, "sqlite:///../mlflow.db"]

@@ -14,52 +14,56 @@ from eval.cache.stage_cache import StageCache
 CONTENT = b"what was worked out" * 100
 
 
+K, L, NEW, MIDDLE, OLD = (letter * 32 for letter in "abcde")
+"""Keys, as digests are written."""
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> StageCache:
     return StageCache(str(tmp_path / "stages"))
 
 
 def test_what_was_written_is_read_back(cache: StageCache) -> None:
-    assert cache.read("pools", "k") is None
-    cache.write("pools", "k", CONTENT)
-    assert cache.read("pools", "k") == CONTENT
-    assert cache.read("pools", "other") is cache.read("ranked", "k") is None
+    assert cache.read("pools", K) is None
+    cache.write("pools", K, CONTENT)
+    assert cache.read("pools", K) == CONTENT
+    assert cache.read("pools", L) is cache.read("ranked", K) is None
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
 def test_a_damaged_entry_is_not_trusted(cache: StageCache, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    cache.write("pools", "k", CONTENT)
+    cache.write("pools", K, CONTENT)
     (entry,) = cache.entries()
     whole = entry.path.read_bytes()
     damaged = {"cut": whole[:-1], "flipped": whole[:50] + bytes([whole[50] ^ 1]) + whole[51:], "emptied": b""}[damage]
     entry.path.write_bytes(damaged)
-    assert cache.read("pools", "k") is None
+    assert cache.read("pools", K) is None
     assert "damaged" in caplog.text
     assert cache.entries() == []
 
 
 def test_a_folder_is_kept_whole_or_not_at_all(cache: StageCache) -> None:
-    with pytest.raises(RuntimeError), cache.written_folder("checkpoints", "k") as folder:
+    with pytest.raises(RuntimeError), cache.written_folder("checkpoints", K) as folder:
         (folder / "0.db").write_bytes(CONTENT)
         raise RuntimeError
-    assert cache.read_folder("checkpoints", "k") is None
-    with cache.written_folder("checkpoints", "k") as folder:
+    assert cache.read_folder("checkpoints", K) is None
+    with cache.written_folder("checkpoints", K) as folder:
         (folder / "0.db").write_bytes(CONTENT)
-        assert cache.read_folder("checkpoints", "k") is None
-    kept = cache.read_folder("checkpoints", "k")
+        assert cache.read_folder("checkpoints", K) is None
+    kept = cache.read_folder("checkpoints", K)
     assert kept is not None
     assert (kept / "0.db").read_bytes() == CONTENT
     (kept / "0.db").write_bytes(CONTENT[1:])
-    assert cache.read_folder("checkpoints", "k") is None
+    assert cache.read_folder("checkpoints", K) is None
 
 
 def test_a_folder_whose_sums_are_damaged_or_that_holds_something_else_is_not_trusted(cache: StageCache) -> None:
     wrong = []
     for damage in ("emptied", "cut by a line", "flipped", "garbage", "not UTF-8", "a folder", "gone", "a file more"):
-        with cache.written_folder("checkpoints", "k") as folder:
+        with cache.written_folder("checkpoints", K) as folder:
             for name in "ab":
                 (folder / name).write_bytes(CONTENT)
-        sums = cache.folder / "checkpoints" / "k" / "SHA256SUMS"
+        sums = cache.folder / "checkpoints" / K / "SHA256SUMS"
         whole = sums.read_bytes()
         sums.unlink()
         match damage:
@@ -75,16 +79,16 @@ def test_a_folder_whose_sums_are_damaged_or_that_holds_something_else_is_not_tru
                 flipped = bytes([whole[0] ^ 1]) + whole[1:]
                 contents = {"emptied": b"", "cut by a line": cut, "flipped": flipped, "garbage": b"garbage"}
                 sums.write_bytes(contents.get(damage, b"\xff\xfe\n"))
-        if cache.read_folder("checkpoints", "k") is not None or cache.entries():
+        if cache.read_folder("checkpoints", K) is not None or cache.entries():
             wrong.append(damage)
     assert not wrong
 
 
 def test_an_entry_in_the_place_of_another_is_not_trusted(cache: StageCache) -> None:
-    for key in ("k", "l"):
+    for key in (K, L):
         cache.write("pools", key, CONTENT + key.encode())
-    (cache.folder / "pools" / "k").replace(cache.folder / "pools" / "l")
-    assert cache.read("pools", "l") is None
+    (cache.folder / "pools" / K).replace(cache.folder / "pools" / L)
+    assert cache.read("pools", L) is None
 
 
 def test_a_disk_that_refuses_is_told_once_and_nothing_is_kept(
@@ -94,7 +98,7 @@ def test_a_disk_that_refuses_is_told_once_and_nothing_is_kept(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    for key in "kl":
+    for key in (K, L):
         cache.write("pools", key, CONTENT)
         with cache.written_folder("checkpoints", key) as folder:
             (folder / "a").write_bytes(CONTENT)
@@ -103,34 +107,47 @@ def test_a_disk_that_refuses_is_told_once_and_nothing_is_kept(
 
 
 def test_who_comes_second_keeps_what_the_first_has_made(cache: StageCache) -> None:
-    with cache.written_folder("checkpoints", "k") as mine:
+    with cache.written_folder("checkpoints", K) as mine:
         (mine / "a").write_bytes(b"1")
-        with cache.written_folder("checkpoints", "k") as theirs:
+        with cache.written_folder("checkpoints", K) as theirs:
             (theirs / "a").write_bytes(b"1")
-    assert [path.name for path in (cache.folder / "checkpoints").iterdir()] == ["k"]
+    assert [path.name for path in (cache.folder / "checkpoints").iterdir()] == [K]
 
 
 def test_an_empty_folder_is_not_kept(cache: StageCache) -> None:
-    with cache.written_folder("checkpoints", "k"):
+    with cache.written_folder("checkpoints", K):
         pass
     assert cache.entries() == []
 
 
 def test_what_was_not_used_for_longest_goes_first(cache: StageCache) -> None:
-    for age, key in enumerate(("new", "middle", "old")):
+    for age, key in enumerate((NEW, MIDDLE, OLD)):
         cache.write("pools", key, bytes(1000))
         os.utime(cache.folder / "pools" / key, (1_000_000 - age, 1_000_000 - age))
-    assert cache.read("pools", "old") is not None  # used again
-    removed = cache.prune(max_gib=2 * 1052 / (1 << 30))
-    assert [entry.path.name for entry in removed] == ["middle"]
-    assert {entry.path.name for entry in cache.entries()} == {"new", "old"}
+    assert cache.read("pools", OLD) is not None  # used again
+    removed = cache.prune(max_gib=2 * 1100 / (1 << 30))
+    assert [entry.path.name for entry in removed] == [MIDDLE]
+    assert {entry.path.name for entry in cache.entries()} == {NEW, OLD}
+
+
+def test_what_is_not_of_the_cache_is_never_removed(tmp_path: Path) -> None:
+    """The folder is a setting: it may name one that holds something else."""
+    for name in ("photos/a.jpg", "thesis/ch1/notes.md", "pools/list.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    cache = StageCache(str(tmp_path), max_gib=0)
+    cache.write("pools", K, CONTENT)
+    cache.prune(max_gib=0)
+    assert cache.entries() == []
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_the_folder_stays_within_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eval.cache.stage_cache._LOOK_EVERY_BYTES", 3000)
     cache = StageCache(str(tmp_path), max_gib=10_000 / (1 << 30))
     for i in range(50):
-        cache.write("pools", str(i), bytes(1000))
+        cache.write("pools", f"{i:032x}", bytes(1000))
         assert sum(entry.size_bytes for entry in cache.entries()) <= 10_000 + 5 * 1052
 
 
@@ -157,12 +174,12 @@ def test_a_frame_comes_back_with_what_was_survived(cache: StageCache) -> None:
         return frame, {"dense branch failed": 2}
 
     for _ in range(2):
-        found, incidents = FrameCache(cache).frame("ranked", "k", make)  # type: ignore[arg-type]
+        found, incidents = FrameCache(cache).frame("ranked", K, make)  # type: ignore[arg-type]
         assert found.equals(frame)
         assert found.schema == frame.schema
         assert dict(incidents) == {"dense branch failed": 2}
     assert times == [1]
-    FrameCache(None).frame("ranked", "k", make)  # type: ignore[arg-type]
+    FrameCache(None).frame("ranked", K, make)  # type: ignore[arg-type]
     FrameCache(cache).frame("ranked", None, make)  # type: ignore[arg-type]
     assert times == [1, 1, 1]
 
@@ -171,9 +188,9 @@ def _write_often(folder: Path, seed: int) -> None:
     cache = StageCache(str(folder))
     for i in range(40):
         content = bytes([i]) * 5000
-        assert cache.read("pools", str(i)) in (None, content)
-        cache.write("pools", str(i), content)
-        with cache.written_folder("checkpoints", str(i)) as made:
+        assert cache.read("pools", f"{i:032x}") in (None, content)
+        cache.write("pools", f"{i:032x}", content)
+        with cache.written_folder("checkpoints", f"{i:032x}") as made:
             (made / "a").write_bytes(content)
         if (i + seed) % 10 == 0:
             cache.prune(max_gib=0.0)

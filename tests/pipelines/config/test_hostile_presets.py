@@ -73,6 +73,29 @@ def _wrong(
             yield f"not refused in one line that names {preset.names}: {told}"
 
 
+@pytest.mark.parametrize("choice", ["link", "link.yaml", "/decay/link.yaml@decay", "/system/link.yaml@_global_"])
+def test_no_link_out_of_its_folder_is_taken(choice: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "outside.yaml").write_text("fusion:\n  dense_weight: 0.123\n")
+    for group in ("system", "decay"):
+        (tmp_path / "preset" / group).mkdir(parents=True)
+        (tmp_path / "preset" / group / "link.yaml").symlink_to(tmp_path / "outside.yaml")
+    text = f"# @package _global_\ndefaults:\n  - {choice}\n  - _self_\n"
+    (tmp_path / "preset" / "system" / "evil.yaml").write_text(text)
+    searched = f"hydra.searchpath=[file://{tmp_path / 'preset'}]"
+    assert cli.run(["evaluate", "system=evil", searched, "--cfg", "job"]) == cli.BAD_INPUT
+    told = capsys.readouterr()
+    assert "lies outside of" in told.err
+    assert "0.123" not in told.out
+
+
+def test_no_space_searches_over_what_is_the_users_to_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "preset" / "space").mkdir(parents=True)
+    (tmp_path / "preset" / "space" / "evil.yaml").write_text(f"stages.directory: {{choices: [{tmp_path}, null]}}\n")
+    searched = f"hydra.searchpath=[file://{tmp_path / 'preset'}]"
+    assert cli.run(["tune", "space=evil", searched, "study.trials=1", "embedder=hashing"]) == cli.BAD_INPUT
+    assert "space: stages.directory is yours to say" in capsys.readouterr().err
+
+
 @pytest.mark.full
 def test_none_runs_at_any_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
