@@ -2,9 +2,13 @@
 cost money."""
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from multiprocessing import resource_tracker
 
 from lcm.redaction import redact_logs
 
@@ -21,6 +25,20 @@ def begin_worker(caller: int | None, is_parent: bool = True) -> None:
     redact_logs()
     if caller is not None:
         _end_with(caller, is_parent)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let no Ctrl-C reach a process that is started here, from its first moment on; ours waits for the end of this."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would end the blocking, were it begun by the first process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @cache  # a worker that does several works for one caller has one watch

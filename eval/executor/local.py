@@ -6,13 +6,12 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from eval.executor.executor import EXPECTED, THREAD_COUNTS, FailedItem, WorkerEnd, end_of
-from eval.worker_process import begin_worker
+from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 
 _Item = TypeVar("_Item")
@@ -41,7 +40,7 @@ class Local:
                     number, item = waiting.pop()
                     ours, theirs = spawn.Pipe(duplex=False)
                     process: BaseProcess = spawn.Process(target=_work, args=(theirs, task, item, os.getpid()))
-                    with _one_thread_each(), _uninterrupted():
+                    with _one_thread_each(), uninterrupted():
                         process.start()
                     theirs.close()  # else no end is seen when the process dies
                     at_work[ours] = (number, process)
@@ -90,20 +89,6 @@ def _work(connection: Connection, task: Callable[[_Item], Iterable[_Result]], it
         return
     except EXPECTED as error:
         connection.send(end_of(error))
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let no Ctrl-C reach a process that is started here, from its first moment on; ours waits for the end of this."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which would end the blocking, were it begun by the first process
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

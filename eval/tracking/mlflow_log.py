@@ -4,6 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import secrets
 import shlex
 import signal
 import time
@@ -20,7 +21,7 @@ from filelock import FileLock
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.tracking import entry
 from eval.tracking.tracking import Log, TrackingError
-from eval.worker_process import begin_worker
+from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
@@ -102,7 +103,8 @@ class Mlflow:
         """
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
-            beside.submit(self._prepare)
+            with uninterrupted():  # the process starts with the first work
+                beside.submit(self._prepare)
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
     def _prepare(self) -> None:
@@ -288,8 +290,9 @@ def _make_whole(local: Path) -> None:
     """Make the tables beside, then put them into place: MLflow cannot go on with those that a kill left half made."""
     from mlflow.tracking import MlflowClient
 
-    new = local.with_name(f".{local.name}.new")
-    for left in (new, new.with_name(f"{new.name}-journal")):
-        left.unlink(missing_ok=True)
+    # A name of its own each time: MLflow keeps what it has opened by the name, were the file gone by then.
+    new = local.with_name(f".{local.name}.{secrets.token_hex(4)}.new")
+    for left in local.parent.glob(f".{local.name}.*.new*"):
+        left.unlink()
     MlflowClient(tracking_uri=f"sqlite:///{new.absolute()}").get_experiment("0")
     new.replace(local)

@@ -69,6 +69,8 @@ class OpenAiCompatible:
         address = urlsplit(self.base_url)
         if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
             raise ValueError("base_url must begin with http:// or https://, name a host, and hold no user or password")
+        if address.query or address.fragment or self.base_url.endswith(("?", "#")):
+            raise ValueError("base_url must end before any ? or #: /chat/completions is added to it")
         if not self.model:
             raise ValueError("model must be the name of a model of the server, got ''")
         if self.api_key_env == "":

@@ -116,15 +116,20 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("asked", "code", "told"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("asked", "tracking", "code", "told"),
+    [
+        (signal.SIGINT, "none", 130, "interrupted"),
+        (signal.SIGTERM, "none", 143, "terminated"),
+        (signal.SIGINT, "mlflow", 130, "interrupted"),  # whose process starts first
+    ],
 )
 @pytest.mark.parametrize("after_s", [0.0, 0.2, 0.5, 1.0])
 def test_a_command_that_is_asked_to_end_as_its_workers_start_says_so_in_one_line(
-    after_s: float, asked: signal.Signals, code: int, told: str, tmp_path: Path, root: Path
+    after_s: float, asked: signal.Signals, tracking: str, code: int, told: str, tmp_path: Path, root: Path
 ) -> None:
     for name in "abcd":
         chat(tmp_path / "in" / f"{name}.jsonl", 800, units=200)
-    command = ("compact", "in", "into=out", "shards=4", "executor=local", "embedder=hashing", "tracking=none")
+    command = ("compact", "in", "into=out", "shards=4", "executor=local", "embedder=hashing", f"tracking={tracking}")
     caller = subprocess.Popen(
         [sys.executable, "-m", "pipelines.cli", *command],
         cwd=tmp_path,
@@ -136,7 +141,8 @@ def test_a_command_that_is_asked_to_end_as_its_workers_start_says_so_in_one_line
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until = time.monotonic() + START_S
-    while len(below(caller.pid)) < 3 and time.monotonic() < until:  # two workers, and what keeps account of semaphores
+    # Two processes, and what keeps account of semaphores.
+    while len(below(caller.pid)) < 3 and time.monotonic() < until:
         time.sleep(0.02)
     time.sleep(after_s)
     workers = below(caller.pid)

@@ -209,6 +209,8 @@ def _refusal(pattern: str, max_chars: int) -> str:
         regex.compile(pattern)
     except regex.error as error:
         return f"the pattern is no regular expression: {error}"
+    except RecursionError:
+        return "the pattern nests too many groups: write it flatter"
     except LimitError as error:
         return str(error)
     return ""

@@ -24,6 +24,7 @@ REFUSED = {
     "(a*)*b": "repeats a group",
     "(?:a{9}){9": "",
     "[": "no regular expression",
+    "(?V1)" + "[" * 245 + "a" + "]" * 245: "nests too many groups",
 }
 STOPPED = ("(?:.|x)*(?:c|dd|$(?<=x))", "(a|b|ab)*c\\d", "(?:a{40}){40}c|(?:a|aa)*b$")
 
