@@ -12,34 +12,56 @@ from collections.abc import Mapping
 from typing import Any
 
 REDACTED = "REDACTED"
-_NAMED = (
-    r"(?:[\w-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key(?:[_-]?id)?|auth[_-]?token)"
-    r"|(?:[\w-]*[_-])?(?:token|pwd))"
-)
+_WORDS = r"(?:password|passwd|passphrase|secret|(?:api|account)[_-]?key|access[_-]?key(?:[_-]?id)?|auth[_-]?token"
+_WORDS += r"|(?<![^\W_])(?:token|pwd))\b"
+_NONE = rf"[\w-]{{0,64}}{_WORDS}|(?:null|none|true|false|bearer|basic)\b"
+_NOT = rf"{_NONE}|[\s,:}}\])\[{{($<*]"
 _PRIVATE = r"PRIVATE KEY(?: BLOCK)?-----"
-_KEYS = re.compile(
-    "|".join(
-        (
-            rf"-----BEGIN [A-Z0-9 ]*{_PRIVATE}[^\"']{{0,20000}}?-----END [A-Z0-9 ]*{_PRIVATE}",
-            rf"-----BEGIN [A-Z0-9 ]*{_PRIVATE}[^\n\"']*(?:\s+[A-Za-z0-9+/=]{{40,}})*",  # cut off
-            r"\bsk-[\w-]{6,}",  # OpenAI, Anthropic, OpenRouter
-            r"\b[rs]k_(?:live|test)_\w{8,}",  # Stripe
-            r"\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}",
-            r"\bglpat-[\w-]{16,}",
-            r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",  # AWS
-            r"\bAIza[\w-]{30,}|\bya29\.[\w-]{16,}",  # Google
-            r"\bxox[abeoprs]-[\w-]{10,}|https://hooks\.slack\.com/services/[\w/]+",
-            r"\bhf_\w{16,}|\bjina_\w{16,}|\bpcsk_\w{16,}|\bpa-[\w-]{24,}|\bgsk_\w{16,}|\br8_\w{16,}",
-            r"\bnpm_\w{20,}|\bpypi-[\w-]{16,}|\bdop_v1_\w{16,}|\bdapi[0-9a-f]{32}\b",
-            r"\bSG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
-            r"\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*",  # JSON Web Tokens
-        )
-    )
+# Any text is read in time that grows with its length alone: what repeats without a bound is possessive, ends its
+# pattern or cannot begin again within what it has read.
+_TAILS = {
+    r"[\w-]{6,}": ("sk-",),  # OpenAI, Anthropic, OpenRouter
+    r"\w{8,}": ("rk_live_", "rk_test_", "sk_live_", "sk_test_"),  # Stripe
+    r"[\w+/=]{16,}": ("whsec_",),
+    r"\w{16,}": (
+        *("gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "gsk_", "hf_", "jina_", "pcsk_", "r8_", "dop_v1_"),
+        *("shpat_", "shpca_", "shppa_", "shpss_"),
+    ),
+    r"\w{20,}": ("npm_", "xai-"),
+    r"[\w-]{10,}": ("xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"),
+    r"[\w-]{16,}": ("dckr_oat_", "dckr_pat_", "glpat-", "hvb.", "hvs.", "nvapi-", "pypi-", "ya29."),
+    r"[\w-]{24,}": ("pa-",),
+    r"[\w-]{30,}": ("AIza",),
+    r"[A-Z0-9]{16}\b": ("ABIA", "ACCA", "AKIA", "ASIA"),
+    r"[0-9a-f]{32}\b": ("dapi",),
+    r"[\w/]+": ("https://hooks.slack.com/services/",),
+    r"[\w-]{16,}\.[\w-]{16,}": ("SG.",),
+    r"(?<![\w-]eyJ)[\w-]{5,}+\.[\w-]{5,}+\.[\w-]*": ("eyJ",),  # JSON Web Tokens
+    r"(?<=[?&]sig=)[\w%+/=-]{16,}": ("sig=",),  # Azure
+}
+_BEGIN = "-----BEGIN "
+_KEYS = {
+    _BEGIN: re.compile(
+        rf"{_BEGIN}[A-Z0-9 ]{{0,40}}{_PRIVATE}(?:[^\"'-]++|-(?!----))*+-----END [A-Z0-9 ]{{0,40}}{_PRIVATE}"
+        rf"|{_BEGIN}[A-Z0-9 ]{{0,40}}{_PRIVATE}[^\n\"']*(?:\s++[A-Za-z0-9+/=]{{40,}}+)*+"  # cut off
+    ),
+    **{head: re.compile(rf"\b{re.escape(head)}{tail}") for tail, heads in _TAILS.items() for head in heads},
+}
+"""How a key begins -> all of it: a text without any of the beginnings, as most are, is soon read."""
+_USER_INFO = re.compile(
+    r"(?<=://)(?:[^\s/@:'\"\[]{0,256}+:(?!\d{1,5}(?:[/?#\s\\\"']|$))[^\s@'\"]{0,256}+(?:@[^\s@'\"]{0,256}+(?=@))*+"
+    r"|[^\s/@:'\"]{16,256}+)(?=@)"
 )
-_USER_INFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)")
-_AUTHORIZATION = re.compile(r"\b(bearer|basic)(\s+)(?!\[)[\w.~+/=-]{8,}", re.IGNORECASE)
+_AUTHORIZATION = re.compile(
+    r"""\b(bearer|basic|authorization\b\\?["']?\s*[=:]\s*\\?["']?(?:token|apikey|digest|negotiate))(\s+)(?!\[)[\w.~+/=-]{8,}""",
+    re.IGNORECASE,
+)
 _ASSIGNED = re.compile(
-    rf"""(\b{_NAMED}\b(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!{_NAMED}\b|null\b|none\b|true\b|false\b|bearer\b|basic\b)([^\s"'\\,;&}}\])\[$<*]{{6,}})""",
+    rf"""({_WORDS}(?:\\*["'])?\s*+[=:]\s*+(?:\\*["'])?+)(?!{_NONE})([^\s"'\\,;&}}\])\[$<*]{{6,}})""", re.IGNORECASE
+)
+_IN_QUOTES = re.compile(
+    rf"""({_WORDS}(?:\\*["'])?\s*+[=:]\s*+)(?:(")(?!{_NOT})(?:[^"\\]|\\.){{6,256}}+(?=")"""
+    rf"""|(')(?!{_NOT})(?:[^"'\\]|\\.){{6,256}}+(?=')|(\\+["'])(?!{_NOT})(?:[^"'\\]|\\\s){{6,256}}+(?=\4))""",
     re.IGNORECASE,
 )
 _HOLDS_A_KEY = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:$|_(?:ID|BASE64)$)")
@@ -51,9 +73,12 @@ def redacted(text: str) -> str:
     """A text without what looks like a key, and without the values of variables whose names say that they hold one."""
     for secret in _of_the_environment():
         text = text.replace(secret, REDACTED)
-    text = _KEYS.sub(REDACTED, text)
+    for head, key in _KEYS.items():
+        if head in text:
+            text = key.sub(REDACTED, text)
     text = _USER_INFO.sub(REDACTED, text)
     text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
+    text = _IN_QUOTES.sub(rf"\1\2\3\4{REDACTED}", text)
     return _ASSIGNED.sub(rf"\1{REDACTED}", text)
 
 

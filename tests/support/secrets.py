@@ -1,4 +1,4 @@
-"""Twenty kinds of what nobody should find in a file: a text that holds one, and the part that must not be left."""
+"""Kinds of what nobody should find in a file: a text that holds one, and the part that must not be left."""
 
 _LONG = "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MEFCQ0RFRkdISUpLTE1OT1BRUlNUVVZXWFla"
 
@@ -29,6 +29,18 @@ SECRETS = {
     "bearer": ("Authorization: Bearer a8s7d6f5g4h3j2k1l0", "a8s7d6f5g4h3j2k1l0"),
     "basic": ("Authorization: Basic YWRhOmxvdmVsYWNl", "YWRhOmxvdmVsYWNl"),
     "URL": ("https://ada:lovelace1815@example.org/path", "lovelace1815"),
+    "xAI": _whole("xa" + "i-a8s7d6f5g4h3j2k1l0q9w8e7r6t5y4"),
+    "NVIDIA": _whole("nv" + "api-a8s7d6f5g4h3-j2k1l0q9w8e7r6t5y4"),
+    "Vault": _whole("hv" + "s.CAESIa8s7d6f5g4h3j2k1l0q9"),
+    "Shopify": _whole("sh" + "pat_a8s7d6f5g4h3j2k1l0q9w8e7r6t5y4u3"),
+    "Docker": _whole("dc" + "kr_pat_a8s7d6f5g4h3-j2k1l0q9w8e"),
+    "Stripe, webhook": _whole("wh" + "sec_a8s7d6f5g4h3/j2k1l0q9w8e7+r6t5y4="),
+    "token": ("Authorization: Token a8s7d6f5g4h3j2k1l0", "a8s7d6f5g4h3j2k1l0"),
+    "Azure": ("AccountName=ada;AccountKey=YWRh+bG92ZWxh/Y2U4MTU4MTU=;End", "YWRh+bG92ZWxh"),
+    "Azure, signed": ("https://ada.example.org/c?sv=2024&sig=YWRhbG92ZWxhY2U%3D&se=2027", "YWRhbG92ZWxhY2U"),
+    "URL, token": ("https://a8s7d6f5g4h3j2k1l0q9@example.org/path", "a8s7d6f5g4h3j2k1l0q9"),
+    "URL, any password": ("postgres://ada:lo/ve@l@ce1815@example.org/path", "l@ce1815"),
+    "words": ('{"password": "correct horse battery staple"}', "horse battery"),
     "private key": (
         f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{_LONG}\n{_LONG}\n-----END RSA {'PRIVATE'} KEY-----",
         _LONG,
