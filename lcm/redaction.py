@@ -9,6 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 REDACTED = "REDACTED"
@@ -64,15 +65,28 @@ _IN_QUOTES = re.compile(
     rf"""|(')(?!{_NOT})(?:[^"'\\]|\\.){{6,256}}+(?=')|(\\+["'])(?!{_NOT})(?:[^"'\\]|\\\s){{6,256}}+(?=\4))""",
     re.IGNORECASE,
 )
-_HOLDS_A_KEY = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:$|_(?:ID|BASE64)$)")
+_HOLDS_A_KEY = re.compile(
+    r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|AUTH|ACCESS|ACCOUNT|ENCRYPTION|PRIVATE|SIGNING)KEY"
+    r"|(?:^|_)(?:KEY|PASS|PAT)|_PWD)\d*(?:$|_(?:ID|BASE64|B64|HEX|VALUE|\d+)$)",  # PWD alone is the current folder
+    re.IGNORECASE,
+)
 _SHORTEST = 8
-"""Letters of a variable's value, from which it is looked for: shorter ones are words."""
+"""Letters of a key or a variable's value, from which it is looked for: shorter ones are words."""
+_read: set[str] = set()
+"""The keys that this process has read, wherever they came from."""
+
+
+def keep_secret(key: str) -> None:
+    """Have a key that was read be `redacted` from now on, whatever it looks like."""
+    if len(key) >= _SHORTEST:
+        _read.add(key)
 
 
 def redacted(text: str) -> str:
-    """A text without what looks like a key, and without the values of variables whose names say that they hold one."""
-    for secret in _of_the_environment():
-        text = text.replace(secret, REDACTED)
+    """A text without what looks like a key, without those that were read, and without the values of variables whose
+    names say that they hold one."""
+    if secrets := _read | _of_the_environment():
+        text = _looked_for(frozenset(secrets)).sub(REDACTED, text)
     for head, key in _KEYS.items():
         if head in text:
             text = key.sub(REDACTED, text)
@@ -102,6 +116,10 @@ def redact_logs() -> None:
 
 def _redacted_log_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     record = logging.LogRecord(*args, **kwargs)
+    if record.exc_info:
+        traceback = logging.Formatter().formatException(record.exc_info)
+        if (told := redacted(traceback)) != traceback:
+            record.exc_info, record.exc_text = None, told
     try:
         said = record.getMessage()
     except (TypeError, ValueError):  # of arguments that do not fit, which logging itself tells
@@ -111,14 +129,28 @@ def _redacted_log_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
     return record
 
 
-def _of_the_environment() -> list[str]:
-    """The longest first, since one may hold another."""
-    found = {
+def _of_the_environment() -> set[str]:
+    return {
         value.strip()
         for name, value in os.environ.items()
-        if _HOLDS_A_KEY.search(name) and len(value.strip()) >= _SHORTEST and not _is_path(value)
+        if _holds_a_key(name) and len(value.strip()) >= _SHORTEST and not _is_path(value)
     }
-    return sorted(found, key=lambda secret: (-len(secret), secret))
+
+
+@cache
+def _holds_a_key(variable: str) -> bool:
+    return bool(_HOLDS_A_KEY.search(variable))
+
+
+@lru_cache(8)
+def _looked_for(secrets: frozenset[str]) -> re.Pattern[str]:
+    """Each as it is, as JSON writes it, in a text of JSON too, and as YAML breaks its lines."""
+    forms = set(secrets)
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (True, False)}
+    forms |= {secret.replace("'", "''") for secret in secrets}
+    longest_first = sorted(forms, key=lambda form: (-len(form), form))  # one may hold another
+    return re.compile("|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first))
 
 
 def _is_path(value: str) -> bool:

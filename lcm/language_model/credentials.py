@@ -14,6 +14,7 @@ from typing import Any
 
 from lcm.consent import refused_file, refused_key
 from lcm.errors import AuthError
+from lcm.redaction import keep_secret
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,9 @@ class Credential:
     """In words."""
     key: str | None = field(repr=False)
     """None for a server that wants none."""
+
+    def __post_init__(self) -> None:
+        keep_secret(self.key or "")  # a server may quote it
 
 
 def credentials(

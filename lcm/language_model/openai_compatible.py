@@ -236,7 +236,7 @@ def _refusal(response: requests.Response, keys: Sequence[Credential]) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     if not isinstance(message, str) or any(credential.key and credential.key in message for credential in keys):
         return said
-    return f"{said}: {' '.join(message.split())[:_SHOWN_CHARACTERS]}"
+    return f"{said}: {redacted(' '.join(message.split()))[:_SHOWN_CHARACTERS]}"
 
 
 def _decoded(response: requests.Response) -> Any:

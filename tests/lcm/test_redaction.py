@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from lcm.errors import ModelError
+from lcm.language_model.credentials import Credential
 from lcm.redaction import REDACTED, redact_logs, redacted
 from tests.support.secrets import SECRETS
 
@@ -78,6 +79,57 @@ def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: p
     assert redacted("it said: just some words, word for word") == "it said: REDACTED, word for word"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "PGPASSWORD",
+            "OPENAI_APIKEY",
+            "OPENAI_API_KEY_2",
+            "AUTHTOKEN",
+            "my_token",
+            "DB_PASS",
+            "MYSQL_PWD",
+            "GITHUB_PAT",
+        ),
+        *("SECRET_VALUE", "AWS_ACCESS_KEY_ID", "npm_password"),
+    ],
+)
+@pytest.mark.parametrize("value", ["open sesame!", 'a"b\\c"d/e', "clé-des-champs", "it's open sesame"])
+def test_a_variable_that_holds_a_key_is_known_by_its_name(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    record = {"a": f"it said {value}", "b": 1}
+    nested = json.dumps({"text": json.dumps(record)})
+    for told in (f"it said {value}.", json.dumps(record), json.dumps(record, ensure_ascii=False), nested):
+        assert redacted(told) == told.replace(told[told.index("said ") + 5 : _end(told)], REDACTED)
+    assert yaml.safe_load(redacted(yaml.safe_dump(record, width=12, allow_unicode=True)))["a"] == "it said REDACTED"
+
+
+def _end(told: str) -> int:
+    """Where the value ends in what was told of it."""
+    return min(place for place in (told.rfind(end) for end in ('\\", ', '", ', ".")) if place > 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "PWD", "OLDPWD", "COMPASS", "KEYBOARD_LAYOUT", "XKB_DEFAULT_LAYOUT", "SSH_AUTH_SOCK", "SSH_ASKPASS"),
+        *("MONKEY", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "LCM_ALLOWED_KEYS", "HF_TOKEN_PATH", "PATTERN", "SPAT"),
+    ],
+)
+def test_a_variable_that_holds_none_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "ordinary words")
+    assert redacted("these are ordinary words") == "these are ordinary words"
+
+
+def test_a_key_that_was_read_is_told_nowhere() -> None:
+    Credential("a file", "opens all doors 7")
+    Credential("a file", "doors")
+    assert redacted("it said: opens all doors 7, doors") == "it said: REDACTED, doors"
+
+
 def test_an_error_shows_no_key() -> None:
     error = ModelError("answered sk-abcdefgh", 7)
     assert error.args == ("answered REDACTED", 7)
@@ -94,6 +146,12 @@ def test_what_is_logged_by_whomever_holds_no_key(monkeypatch: pytest.MonkeyPatch
         logger.warning("it said: %s (%d %%)", text, 7)
     assert written.getvalue().count(REDACTED) >= len(SECRETS)
     assert written.getvalue().count("(7 %)") == len(SECRETS)
+    assert not [secret for _, secret in SECRETS.values() if secret in written.getvalue()]
+    try:
+        int(next(iter(SECRETS.values()))[0])
+    except ValueError:
+        logger.exception("it failed")
+    assert written.getvalue().endswith("ValueError: invalid literal for int() with base 10: 'the key is REDACTED'\n")
     assert not [secret for _, secret in SECRETS.values() if secret in written.getvalue()]
     logger.warning("nothing %s", "hidden")
     assert written.getvalue().endswith("nothing hidden\n")

@@ -18,6 +18,7 @@ from lcm.consent import refused_key
 from lcm.javascript import to_number
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
+from lcm.redaction import keep_secret
 from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
 
@@ -120,6 +121,7 @@ class Remote:
         if refused := refused_key(self.api_key_env, self.endpoint):
             return [_Failure("missing_key", "; ".join(refused))] * len(asked)
         key = os.environ.get(self.api_key_env, "").strip()
+        keep_secret(key)
         if not key:
             return [_Failure("missing_key", f"set the environment variable {self.api_key_env}")] * len(asked)
         if not (key.isascii() and key.isprintable()):

@@ -59,3 +59,33 @@ def test_a_key_in_the_configuration_is_refused_without_showing_it(override: str)
     with pytest.raises(LcmError, match=r"^language_model\.model\.api_key") as raised:
         building.build(composition.composed(["language_model=openai_compatible", override]), "language_model")
     assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "place", [["profiles=profiles.json"], ["api_key_env=MODEL_VARIABLE"], ["api_key_env=null", "api_key_file=key"]]
+)
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_key_of_no_known_shape_that_a_server_quotes_is_told_nowhere(
+    place: list[str], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "opens every door"
+    monkeypatch.setenv("MODEL_VARIABLE", key)
+    monkeypatch.setenv("LCM_ALLOWED_KEYS", f"MODEL_VARIABLE,{tmp_path}")
+    (tmp_path / "profiles.json").write_text(f'{{"work": {{"api_key": "{key}"}}}}')
+    (tmp_path / "key").write_text(key)
+    said = f"it {'is ' * 60} {key}"
+    body = {"content": [{"text": said}]} if status == 200 else {"error": {"message": said}}
+    with serving(lambda _: Answer(body, status=status)) as server:
+        settings = [f"base_url={server.url}", "model=ada", *place]
+        config = composition.composed(
+            ["language_model=openai_compatible", *(f"language_model.model.{setting}" for setting in settings)]
+        )
+        model = building.build(config, "language_model")
+        if status == 200:
+            assert model.reply("", f"hello {place}").endswith(" REDACTED")
+        else:
+            with pytest.raises(LcmError) as raised:
+                model.reply("", f"hello {place}")
+            assert not [word for word in key.split() if word in str(raised.value)]
+    assert server.asked[0].headers["authorization"] == f"Bearer {key}"
+    assert not [file for file in (tmp_path / "cache").rglob("*.json") if key in file.read_text()]
