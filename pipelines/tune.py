@@ -38,7 +38,7 @@ from eval.tracking.tracking import Log
 from eval.tuning.folds import folds_of
 from eval.tuning.objective import unmeasured
 from eval.tuning.space import Space, space
-from eval.tuning.study import Study
+from eval.tuning.study import TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine, told
 from pipelines.config import building, conf_folder
@@ -46,6 +46,7 @@ from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.config.trust import check_settable
+from pipelines.steps.interruption import interruption
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 """Overrides of the study itself, rather than of its trials."""
-_TRIALS, _WORKERS, _LOCK = "trials", "workers", "report.lock"
+_WORKERS, _LOCK = "workers", "report.lock"
 
 
 def main(command: Command) -> int:
@@ -148,11 +149,11 @@ def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
                 try:
                     with queue.heartbeat(trial):
                         run_trial(trial, queue, search)
-                except KeyboardInterrupt:
-                    queue.give_back(trial.number)
-                    warn(f"stopped in trial {trial.number}; the same command goes on from there")
+                except BaseException as error:
+                    if interruption(error):  # whoever comes next puts the trial back: our own half-done read may lock
+                        warn(f"stopped in trial {trial.number}; the same command goes on from there")
                     raise
-                is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
+                is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / str(trial.number), folder)
             with FileLock(folder / _LOCK):
                 return _finish(queue, search, log, is_tracked)
         except StorageInternalError as error:
@@ -207,7 +208,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
 
     settings, dataset, folder = search.settings, search.dataset, search.folder
     trials = queue.begun()
-    points = _points(trials, folder / _TRIALS)
+    points = _points(trials, folder / TRIAL_FOLDERS)
     shown = {one.measure for one in settings.wanted()}
     names = [name for name in compared_by(list(points.values())) if name not in shown]
     report = study_report(
@@ -230,7 +231,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     text = building.resolved_text(search.configs.config(report.picked.assignment))
     write_study(folder, report, queue.study, best, text, _told(search))
     for trial in report.complete:
-        is_tracked = is_tracked and _logged(log, folder / _TRIALS / str(trial.number), folder)
+        is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / str(trial.number), folder)
     console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
     say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
     say(f"Kept: {folder}")

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from eval.tuning.objective import Objective, objective
 from lcm.checks import check_range
 
+TRIAL_FOLDERS = "trials"
+"""Where a study's folder has a run folder for each of its trials, beside the database."""
 _NAME = re.compile(r"\w[\w.-]*")
 
 

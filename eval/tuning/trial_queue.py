@@ -134,18 +134,18 @@ class TrialQueue:
         stopped = threading.Event()
 
         def beat() -> None:
-            self._storage.record_heartbeat(trial_id)
             while not stopped.wait(self._settings.heartbeat_s):
                 self._storage.record_heartbeat(trial_id)
             self._storage.remove_session()
 
+        self._storage.record_heartbeat(trial_id)
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
         try:
             yield
         finally:
             stopped.set()
-            thread.join()
+        thread.join()  # not after Ctrl-C, which may leave the database locked to the beat until this process ends
 
     def close(self) -> None:
         self._storage.remove_session()

@@ -15,18 +15,18 @@ from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.objective import overall
+from eval.tuning.study import TRIAL_FOLDERS
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from pipelines.config import building
 from pipelines.config.building import identity
+from pipelines.steps.interruption import interruption
 from pipelines.steps.point import experiment_of
 from pipelines.steps.search import StudySetup
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, warn
-
-_TRIALS = "trials"
 
 
 class _PrunedError(Exception):
@@ -40,7 +40,7 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
 
     Raises:
         OSError: of a full disk and the like; the trial waits again.
-        Exception: of a defect that lets no trial be complete; likewise.
+        Exception: of a defect that lets no trial be complete; likewise. Of an interruption; the trial is left as it is.
     """
     started = time.monotonic()
     try:
@@ -54,6 +54,8 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
         _say(trial.number, "pruned", trial.params)
         return
     except Exception as error:  # it is recorded, and the other trials may be sound
+        if interruption(error):
+            raise
         is_defect = not isinstance(error, LcmError)
         is_outside = isinstance(error, (OSError, MemoryError)) or is_of_machine(error)  # not of the configuration
         if is_outside or (is_defect and not queue.trials(TrialState.COMPLETE)):
@@ -82,7 +84,7 @@ def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[flo
 def _evaluated(
     trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: StudySetup
 ) -> tuple[dict[str, Any], list[float]]:
-    folder = search.folder / _TRIALS / str(trial.number)
+    folder = search.folder / TRIAL_FOLDERS / str(trial.number)
     kept = PointFolder(folder)
     origin = origin_of(building.resolved(config), search.dataset.digest)
     if not (kept.is_complete() and kept.is_of(origin)):  # else one that is gone had finished it, and not said so yet

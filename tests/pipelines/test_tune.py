@@ -3,6 +3,8 @@
 import json
 import shlex
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 import yaml
 
 from eval.sweep.point_folder import POINT
+from eval.tuning import trial_queue
 from pipelines import cli
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps import trial
+from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
@@ -173,6 +177,36 @@ def test_a_poor_trial_is_stopped_after_its_first_folds_and_a_whole_one_is_a_run(
     kept = json.loads((folder(done) / "trials" / "0" / "summary.json").read_text())
     assert kept["measures"]["recall@10"]["value"] == complete["recall@10"][0]
     assert kept["counts"]["workspaces"] == 4
+
+
+def test_ctrl_c_within_the_database_ends_at_once_and_the_trial_is_made(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leaves half done keeps the database locked until the process ends, and may hide it by an error."""
+    made = trial.experiment_of
+    database = Path("runs/tune/study/study.db")
+    with closing(sqlite3.connect(":memory:")) as half_done:
+
+        def interrupted(*_: Any) -> None:
+            half_done.execute("ATTACH ? AS study", [str(database.resolve())])
+            half_done.execute("BEGIN IMMEDIATE")
+            half_done.execute("UPDATE study.trials SET state = state")
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise RuntimeError("a session that was interrupted cannot be closed")
+
+        monkeypatch.setattr(trial, "experiment_of", interrupted)
+        command = ("tune", *QUICK, *ONE_WEIGHT, "study.trials=1")
+        monkeypatch.setattr(trial_queue, "_BUSY_S", 1)
+        stopped = lcm(*command)
+    assert (stopped.code, stopped.stderr) == (
+        INTERRUPTED,
+        "lcm: warning: stopped in trial 0; the same command goes on from there\nlcm: interrupted\n",
+    )
+    monkeypatch.setattr(trial, "experiment_of", made)
+    assert lcm(*command).code == 0
+    assert trials(stopped)["state"].to_list() == ["complete"]
 
 
 @pytest.mark.full
