@@ -108,6 +108,17 @@ def reason_of(error: Exception, path: Path | str) -> Exception:
     return OSError(errno.EROFS, os.strerror(errno.EROFS), str(path)) if is_read_only else error
 
 
+def refuse_emptied(path: Path, but: str, remedy: str, refusal: type[LcmError] = LcmError) -> None:
+    """Refuse a database without a byte where there is a sign that it held some: SQLite would take it for a new one.
+
+    Args:
+        but: the sign.
+        remedy: what else may be done than to restore a copy.
+    """
+    if path.exists() and not path.stat().st_size:
+        raise refusal(f"{path} is empty, but {but}: restore a copy, or {remedy}")
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Let what the system complains of inside name the path, where it names none."""

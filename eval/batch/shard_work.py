@@ -20,7 +20,7 @@ from eval.batch.sharding import Shard, TranscriptSource
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError, StoreError
-from lcm.faults import counting, made_again
+from lcm.faults import counting, made_again, refuse_emptied
 from lcm.protocols.compaction import Summarizer, Work
 from lcm.records.conversation import Transcript
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
@@ -188,10 +188,12 @@ def _is_done(store: Store, told: LedgerContent, source: TranscriptSource) -> boo
 
 
 def _refuse_emptied(path: Path, told: LedgerContent) -> None:
-    if told.ended and path.exists() and not path.stat().st_size:
-        raise StoreError(
-            f"the store {path} is empty, but its ledger tells of {len(told.ended)} sources: restore a copy, or remove "
-            f"{path.with_suffix('.jsonl').name} beside it to begin this shard anew"
+    if told.ended:
+        refuse_emptied(
+            path,
+            f"its ledger tells of {len(told.ended)} sources",
+            f"remove {path.with_suffix('.jsonl').name} beside it to begin this shard anew",
+            StoreError,
         )
 
 

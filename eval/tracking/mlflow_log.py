@@ -26,6 +26,7 @@ from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
 from lcm.errors import LcmError
+from lcm.faults import refuse_emptied
 from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
@@ -279,10 +280,12 @@ def _live_with(caller: int) -> None:
 
 
 def _refuse_emptied(local: Path) -> None:
-    if local.exists() and (local.parent / _RUNS).is_dir():
-        raise TrackingError(
-            f"{local} is empty, but files of runs that were logged to it lie in {local.parent / _RUNS}: restore a "
-            "copy, or remove it to begin anew; then `lcm log` logs what is whole on disk"
+    if (runs := local.parent / _RUNS).is_dir():
+        refuse_emptied(
+            local,
+            f"files of runs that were logged to it lie in {runs}",
+            "remove it to begin anew; then `lcm log` logs what is whole on disk",
+            TrackingError,
         )
 
 

@@ -20,10 +20,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from eval.tuning.sampling import NumberedSampler, pruner
-from eval.tuning.study import Study
+from eval.tuning.study import TRIAL_FOLDERS, Study
 from eval.tuning.worker import Worker, is_gone
 from lcm.errors import LcmError
-from lcm.faults import MachineFaultError, is_of_machine, told
+from lcm.faults import MachineFaultError, is_of_machine, refuse_emptied, told
 from lcm.redaction import redacted
 
 WORKER, ERROR, SETUP = "worker", "error", "setup"
@@ -48,6 +48,7 @@ class TrialQueue:
         self._file = Path(storage.removeprefix(_SQLITE)) if storage.startswith(_SQLITE) else None
         try:
             with self._alone():
+                self._refuse_emptied()
                 self._storage = RDBStorage(
                     storage,
                     engine_kwargs={"connect_args": {"timeout": _BUSY_S}} if self._file else None,
@@ -150,6 +151,10 @@ class TrialQueue:
     def close(self) -> None:
         self._storage.remove_session()
         self._storage.engine.dispose()
+
+    def _refuse_emptied(self) -> None:
+        if self._file is not None and (trials := self._file.parent / TRIAL_FOLDERS).is_dir():
+            refuse_emptied(self._file, f"trials of its study lie in {trials}", "remove it to begin the study anew")
 
     def _take_back(self) -> None:
         """Let the trials wait again whose process is gone."""

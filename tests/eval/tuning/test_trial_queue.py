@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import Trial, TrialState
 
 from eval.tuning.sampling import quieten
-from eval.tuning.study import Study
+from eval.tuning.study import TRIAL_FOLDERS, Study
 from eval.tuning.trial_queue import WORKER, TrialQueue
 from eval.tuning.worker import Worker, is_gone
 from lcm.errors import LcmError
@@ -158,6 +158,19 @@ def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Work
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
     with storage.engine.connect() as connection:
         assert connection.exec_driver_sql("select count(*) from trial_heartbeats").scalar() == 1
+
+
+def test_an_emptied_database_of_a_study_that_has_trials_is_no_new_one(tmp_path: Path, worker: Worker) -> None:
+    database = tmp_path / "study.db"
+    database.write_bytes(b"")
+    opened(tmp_path, worker).close()  # a study that was stopped before its first trial
+    database.write_bytes(b"")
+    (tmp_path / TRIAL_FOLDERS / "0").mkdir(parents=True)
+    told = rf"^{database} is empty, but trials of its study lie in {tmp_path / 'trials'}: restore a copy, or remove it"
+    with pytest.raises(LcmError, match=told):
+        opened(tmp_path, worker)
+    database.unlink()
+    opened(tmp_path, worker).close()
 
 
 def test_a_database_that_cannot_be_used_is_told_in_a_line_without_its_password(worker: Worker) -> None:
