@@ -54,7 +54,9 @@ _USER_INFO = re.compile(
     r"|[^\s/@:'\"]{16,256}+)(?=@)"
 )
 _AUTHORIZATION = re.compile(
-    r"""\b(bearer|basic|authorization\b\\?["']?\s*[=:]\s*\\?["']?(?:token|apikey|digest|negotiate))(\s+)(?!\[)[\w.~+/=-]{8,}""",
+    r"""\b((?:bearer|basic)(?=\s+[\w.~+/=-]*?(?:\d|(?-i:[a-z][A-Z])))"""  # "a basic understanding" holds no key
+    r"""|authorization\b\\?["']?\s*[=:]\s*\\?["']?(?:basic|bearer|token|apikey|digest|negotiate))"""
+    r"""(\s+)(?!\[)[\w.~+/=-]{8,}""",
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(

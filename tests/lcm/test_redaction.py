@@ -52,6 +52,7 @@ def test_of_every_kind_none_is_left() -> None:
         "git+ssh://git@github.com/ada/notes, http://127.0.0.1:8000/v1?to=ada@example.org",
         '{"password": "${A_PASSWORD}", "asks": ["the password:", 1234567]}',
         "40a8bd0012c4e5f6a7b8c9d0e1f2a3b4c5d6e7f8",
+        "a basic understanding of basic authentication, and the bearer certificate",
     ],
 )
 def test_ordinary_words_stay(text: str) -> None:
