@@ -123,12 +123,47 @@ def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
     named = [_parsed_once(override) for override in overrides]
     searched = [override.value() for override in named if override.key_or_group == trust.SEARCH_PATH]
     folders = [folder for places in searched for folder in trust.searched_folders(places)]
+    for folder in folders:
+        if not folder.is_dir():
+            raise LcmError(
+                f"{trust.SEARCH_PATH}: no such folder {str(folder)!r}; name one that holds groups of choices"
+            )
     whole = _composed_whole(overrides, pipeline, folders)
     usual = None
     if searched:
         usual = _hydra_alone(tuple(str(one.input_line) for one in named if _is_hydras(one)), pipeline)
     trust.check_whole(whole, usual, [override.key_or_group for override in named])
+    _check_choices(whole, [conf_dir(), *folders])
     return whole
+
+
+def _check_choices(whole: DictConfig, folders: Sequence[Path]) -> None:
+    """Refuse a choice whose YAML is not what its group takes: a component, settings of the whole configuration, or a
+    map.
+
+    Args:
+        folders: that choices are looked for in, the first where it is found being the one.
+    Raises:
+        LcmError: naming the choice and its file.
+    """
+    for group, choice in whole.hydra.runtime.choices.items():
+        if group not in groups() or group not in whole:
+            continue
+        node = whole[group]
+        lacking, remedy = "no map", "write NAME: and its settings there"
+        if group in _PRESETS:
+            lacking, remedy = "without effect", "write KEY: VALUE there, below a first line # @package _global_"
+        elif trust.offered()[group]:
+            if OmegaConf.is_dict(node) and trust.TARGET in node:
+                continue
+            lacking = "no component"
+            remedy = f"write _target_: CLASS and its settings there, as in conf/{group}/{groups()[group][-1]}.yaml"
+        elif OmegaConf.is_dict(node):
+            continue
+        wrong = "is a list" if OmegaConf.is_list(node) else "sets nothing" if not node else f"is {lacking}"
+        path = next((path for path in (folder / group / f"{choice}.yaml" for folder in folders) if path.is_file()), "")
+        choices = ", ".join(groups()[group])
+        raise LcmError(f"{group}={choice}: {path or 'it'} {wrong}: {remedy}, or choose one of: {choices}")
 
 
 def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[Path] = ()) -> DictConfig:

@@ -120,3 +120,31 @@ def test_choices_of_a_searched_folder_are_known_wherever_the_folder_is_named(tmp
     told = refusal(["decay=mine", "means.foo=1", f"hydra.searchpath=[file://{tmp_path}]"])
     assert told.startswith("means.foo: no such key")
     assert "decay" not in told
+
+
+@pytest.mark.parametrize(
+    ("group", "text", "told"),
+    [
+        ("fusion", "- a\n- b\n", "is a list: write _target_: CLASS and its settings there"),
+        ("decay", "", "sets nothing: write _target_: CLASS"),
+        ("decay", "rate: 3\n", "is no component: write _target_: CLASS"),
+        ("arms", "- a\n", "is a list: write NAME: and its settings"),
+        ("experiment", "fusion: {k: 3}\n", "is without effect: write KEY: VALUE there, below a first line # @package"),
+    ],
+)
+def test_a_choice_that_is_none_is_told_with_its_file(group: str, text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / group).mkdir()
+    (tmp_path / group / "mine.yaml").write_text(text)
+    with pytest.raises(LcmError) as caught:
+        composed([f"{group}=mine", f"hydra.searchpath=[file://{tmp_path}]"])
+    assert str(caught.value).startswith(f"{group}=mine: {tmp_path / group / 'mine.yaml'} {told}")
+
+
+def test_a_folder_to_search_that_is_not_there_is_refused_without_a_warning_of_hydra(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    with pytest.raises(
+        LcmError, match=r"^hydra.searchpath: no such folder '.*/none'; name one .*; decay=mine: no such"
+    ):
+        composed([f"hydra.searchpath=[file://{tmp_path}/none]", "decay=mine"])
+    assert not recwarn.list
