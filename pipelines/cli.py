@@ -15,7 +15,7 @@ from lcm.encoding import well_formed
 from lcm.files import private
 from lcm.redaction import RedactedFormatter, redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.pipe import PipeSafeConsole
+from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -66,6 +66,7 @@ BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT = 2, 70, 74
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `lcm` and exit with its code; asked to end (SIGTERM), it clears up as after Ctrl-C."""
+    open_closed_streams()
     end_as_interrupted()
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
@@ -84,6 +85,19 @@ def run(arguments: list[str]) -> int:
     logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    try:
+        return _answered(arguments)
+    except (KeyboardInterrupt, Exception) as error:
+        if ended := interruption(error):
+            code = exit_code(ended)
+            return fail("interrupted" if code == INTERRUPTED else "terminated", code)
+        assert isinstance(error, Exception)
+        if debug:
+            sys.stderr.write(redacted(traceback.format_exc()))
+        return _explained(error)
+
+
+def _answered(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return tell(usage())
     name, rest = arguments[0], arguments[1:]
@@ -93,19 +107,10 @@ def run(arguments: list[str]) -> int:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
     if rest[:1] and rest[0] in _PARTS.get(name, ()):
         name, rest = f"{name}-{rest[0]}", rest[1:]
-    try:
-        from pipelines.config.arguments import consented
+    from pipelines.config.arguments import consented
 
-        with consented(rest) as asked:
-            return _run(name, asked)
-    except (KeyboardInterrupt, Exception) as error:
-        if ended := interruption(error):
-            code = exit_code(ended)
-            return fail("interrupted" if code == INTERRUPTED else "terminated", code)
-        assert isinstance(error, Exception)
-        if debug:
-            sys.stderr.write(redacted(traceback.format_exc()))
-        return _explained(error)
+    with consented(rest) as asked:
+        return _run(name, asked)
 
 
 def _run(name: str, arguments: list[str]) -> int:

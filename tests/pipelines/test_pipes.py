@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import BAD_INPUT
+from pipelines.views.pipe import open_closed_streams
+from pipelines.views.terminal import show_table
 from tests.pipelines.conftest import Lcm
 
 
@@ -39,3 +41,27 @@ def test_a_configuration_that_is_no_text_is_named_with_the_remedy(lcm: Lcm, tmp_
     told = lcm("evaluate", "--config-dir", str(tmp_path / "conf"), "fusion=bad")
     assert told.code == BAD_INPUT
     assert told.stderr == f"lcm: {bad} is no UTF-8 text at byte 14: save it as UTF-8\n"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "told"),
+    [
+        (">/dev/full", 74, "lcm: standard output: No space left on device; make room and give the same command again"),
+        (">&-", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_an_output_that_is_full_or_closed_is_no_defect(redirection: str, code: int, told: str, root: Path) -> None:
+    command = f"{sys.executable} -m pipelines.cli --version {redirection}"
+    done = subprocess.run(["bash", "-c", command], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.partition(":")[0]) == (code, "", told.partition(":")[0])
+    assert done.stderr.startswith(told)
+    assert done.stderr.count("\n") <= 1
+
+
+def test_a_table_goes_nowhere_where_the_output_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    open_closed_streams()
+    show_table(("name",), [("a",)])
+    assert (sys.stdin.read(), sys.stdout.isatty()) == ("", False)
