@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 TRUST, KEYS, HOSTS = "LCM_TRUST", "LCM_ALLOWED_KEYS", "LCM_ALLOWED_HOSTS"
 """Variables of names with commas between: packages whose code may be called, and folders of models whose pickles may be
-read; variables and files that hold keys; hosts, or HOST:PORT, that may be shown keys."""
+read; variables and files that hold keys; hosts, HOST:PORT or URLs, whose host and port may be shown keys."""
 OWN = ("lcm", "eval", "pipelines")
 """The packages of this project, whose code is called as far as `conf` offers it, and no further."""
 PROVIDERS = {
@@ -106,7 +106,8 @@ def refused_data(url: str) -> str | None:
 def refused_host(url: str) -> str | None:
     """Why the host of a URL may be sent nothing, and what allows it; None where it may."""
     host = host_of(url)
-    if {host, host.rpartition(":")[0]} & {name.lower() for name in allowed(HOSTS)}:
+    named = {host_of(name) if "://" in name else name.lower() for name in allowed(HOSTS)}
+    if {host, host.rpartition(":")[0]} & named:
         return None
     return f"{host} is no host that you named: say {HOSTS}={host}, or give the address on the command line"
 

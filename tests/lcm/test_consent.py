@@ -1,0 +1,23 @@
+"""What the user allows is written as users write it."""
+
+import pytest
+
+from lcm.consent import HOSTS, refused_host
+
+
+@pytest.mark.parametrize(
+    ("named", "is_allowed"),
+    [
+        ("http://127.0.0.1:18098/", True),
+        ("HTTP://127.0.0.1:18098/v1", True),
+        ("127.0.0.1:18098", True),
+        ("127.0.0.1", True),
+        ("http://127.0.0.1/", False),
+        ("https://127.0.0.1:18099/", False),
+    ],
+)
+def test_a_host_is_named_by_itself_with_its_port_or_by_a_url(
+    named: str, is_allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOSTS, f"api.example.org, {named}")
+    assert (refused_host("http://127.0.0.1:18098/v1/chat") is None) == is_allowed
