@@ -26,7 +26,7 @@ from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
 from lcm.errors import LcmError
-from lcm.faults import refuse_emptied
+from lcm.faults import refuse_emptied, told
 from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
@@ -81,8 +81,7 @@ class Mlflow:
             with self._alone():
                 run_id = self._log(folder, summary, digest, parent)
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
-            reason = " ".join(str(err).split())
-            reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
+            reason = told(err, self._database()) or _shortened(err)
             elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
             raise TrackingError(
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
@@ -223,6 +222,11 @@ class Mlflow:
 
     def _where(self, run_id: str) -> str:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+def _shortened(error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
 
 
 def _summary_digest(folder: Path) -> str:

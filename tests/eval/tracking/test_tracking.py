@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -15,12 +16,14 @@ from typing import Any
 import polars as pl
 import pytest
 from omegaconf import OmegaConf
+from sqlalchemy.exc import OperationalError
 
 from eval.experiment.run_folder import read_summary, write_summary
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.tracking import TrackingError
+from lcm.faults import is_of_machine
 from pipelines import cli
 from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 
@@ -252,3 +255,20 @@ def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:
     told = rf"^{database} is empty, but .* restore a copy, or remove it"
     with pytest.raises(TrackingError, match=told), Mlflow(f"sqlite:///{database}")._alone():
         pass
+
+
+def test_a_full_disk_is_told_with_the_database_and_the_remedy(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise OperationalError("CREATE TABLE experiments", None, full)
+
+    monkeypatch.setattr(Mlflow, "_log", refuse)
+    database = tmp_path / "full.db"
+    told = rf"\({database}: the disk is full \(database or disk is full\); make room and .*\); it is whole in"
+    with pytest.raises(TrackingError, match=told) as caught:
+        Mlflow(uri=f"sqlite:///{database}").log(copied)
+    assert "CREATE TABLE" not in str(caught.value)
+    assert is_of_machine(caught.value)
