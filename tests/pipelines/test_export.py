@@ -284,6 +284,6 @@ def test_a_preset_that_is_logged_later_is_whole(tmp_path: Path) -> None:
 
 def test_a_misspelt_key_is_told_with_its_file(tmp_path: Path) -> None:
     path = tmp_path / "lancedb_pro.json"
-    path.write_text('{"retrieval": {"vectorWeigth": 0.5}}')
+    path.write_text('{"embedding": {"apiKey": "k"}, "retrieval": {"vectorWeigth": 0.5}}')
     with pytest.raises(LcmError, match=rf"^{path}: .*retrieval\.vectorWeigth: no such setting: is vectorWeight meant"):
         import_preset.imported_plugin([path])
