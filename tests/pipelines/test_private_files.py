@@ -18,6 +18,7 @@ def open_to_others(*folders: Path) -> dict[str, str]:
     return {str(path): oct(path.stat().st_mode & 0o777) for path in paths if path.stat().st_mode & 0o077}
 
 
+@pytest.mark.full
 def test_what_is_taken_in_and_compacted_is_its_owners_alone(lcm: Lcm) -> None:
     taken = lcm("ingest", TALKS, "into=stores/memory.db", place="here")
     parquet = lcm("ingest", TALKS, "into=messages.parquet", place="here")
