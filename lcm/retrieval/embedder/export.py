@@ -61,11 +61,8 @@ def _whole(directory: Path) -> Path | None:
         record = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
         if all(file_sha256(directory / name) == digest for name, digest in record["files"].items()):
             return directory
-    except FileNotFoundError:
-        return None
-    except (ModelError, KeyError, ValueError, AttributeError, TypeError):
-        pass
-    made_again("exported model", f"the exported model in {directory} is damaged; it is exported again")
+    except (FileNotFoundError, ModelError, KeyError, ValueError, AttributeError, TypeError):
+        pass  # not there, or damaged
     return None
 
 
@@ -103,6 +100,7 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
                 _record(making, weights_sha256, precision)
                 making.chmod(open_to())  # mkdtemp's are private; a cache may be shared
                 if target.exists():
+                    made_again("exported model", f"the exported model in {target} is damaged; it is exported again")
                     shutil.rmtree(target)
                 making.rename(target)
                 _sync(target.parent)
