@@ -66,7 +66,6 @@ def hostile_presets() -> Iterator[HostilePreset]:
         yield _experiment("a choice outside of its folder", text, "defaults: ", (), {"../outside.yaml": _CALL})
     for uri in _PLACES_OF_MLFLOW:
         yield _experiment("a place to write to", f"tracking:\n  uri: {uri}\n", "tracking.uri", _LOGGING_TO_MLFLOW)
-    yield _experiment("a place to write to", f"stages:\n  directory: {CANARY}\n", "stages.directory")
 
 
 def _decay(family: str, target: str, settings: str, files: dict[str, str] | None = None) -> HostilePreset:
