@@ -173,7 +173,13 @@ def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[P
             loader = GlobalHydra.instance().config_loader()
             found = loader.compute_defaults_list(config_name(pipeline), list(overrides), RunMode.RUN).defaults
             trust.check_inside(folders, [str(one.config_path) for one in found])
-        whole = compose(config_name(pipeline), list(overrides), return_hydra_config=True)
+        try:
+            whole = compose(config_name(pipeline), list(overrides), return_hydra_config=True)
+        except AssertionError as error:  # OmegaConf's, where a key is added below one that is null
+            added = next((one for one in reversed(overrides) if one.startswith("+")), overrides[-1])
+            raise LcmError(
+                f"{added}: what stands above that key holds no settings: set it first, or leave this out"
+            ) from error
     return _without_settings_of_no_measure(whole, overrides)
 
 

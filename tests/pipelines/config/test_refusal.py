@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import LcmError
+from pipelines import cli
 from pipelines.config.command_line import command, multirun, read
 from pipelines.config.composition import composed
 from pipelines.steps.point import parts_of
@@ -148,3 +149,12 @@ def test_a_folder_to_search_that_is_not_there_is_refused_without_a_warning_of_hy
     ):
         composed([f"hydra.searchpath=[file://{tmp_path}/none]", "decay=mine"])
     assert not recwarn.list
+
+
+def test_a_key_below_one_that_is_null_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["evaluate", "++hydra.sweeper.params.decay.k=1", "embedder=hashing"]) == cli.BAD_INPUT
+    said = capsys.readouterr().err
+    assert said == (
+        "lcm: ++hydra.sweeper.params.decay.k=1: what stands above that key holds no settings: set it first, or leave "
+        "this out\n"
+    )
