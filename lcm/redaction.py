@@ -104,13 +104,6 @@ def redacted_record(record: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-class RedactedFormatter(logging.Formatter):
-    """Writes a log `redacted`, tracebacks too."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
-
-
 def redact_logs() -> None:
     """Have what is logged in this process say nothing of keys, whoever logs it and wherever it is shown."""
     logging.setLogRecordFactory(_redacted_log_record)

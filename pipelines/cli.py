@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lcm.encoding import well_formed
 from lcm.files import private
-from lcm.redaction import RedactedFormatter, redact_logs, redacted
+from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
 from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
 
@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> int:
     redact_logs()
     told = logging.StreamHandler()
     told.addFilter(_OncePerReason())
-    told.setFormatter(RedactedFormatter("lcm: %(message)s"))
+    told.setFormatter(logging.Formatter("lcm: %(message)s"))
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, handlers=[told])
     logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
