@@ -15,7 +15,8 @@ class Neighbours:
     """Add to dense_score and lexical_score a share of those of the document just before and just after.
 
     Neighbours are candidates of the same query whose first messages follow each other in one session. One that is
-    not a candidate lends nothing, so pools should be as large as the haystack.
+    not a candidate lends nothing, so pools should be as large as the haystack. Documents of one message stand in the
+    order of their ids: the first has the message before beside it, the last the one behind.
 
     Source: ours.
     """
@@ -28,7 +29,7 @@ class Neighbours:
         check_range(self, "dense_weight", "lexical_weight", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        in_place = frame.with_row_index("_row").sort(pl.col("query_id").rle_id(), *_PLACE)
+        in_place = frame.with_row_index("_row").sort(pl.col("query_id").rle_id(), *_PLACE, "document_id")
         lent = in_place.with_columns(
             dense_score=pl.col("dense_score") + self.dense_weight * _lent("dense_score"),
             lexical_score=pl.col("lexical_score") + self.lexical_weight * _lent("lexical_score"),

@@ -1,6 +1,7 @@
 """The order that scoring leaves behind, and the edges of the formulas that make it."""
 
 import math
+from itertools import permutations
 
 import polars as pl
 import pytest
@@ -25,12 +26,19 @@ def scored(query_ids: list[str], scores: list[float | None]) -> pl.DataFrame:
 def talk(**columns: list[object]) -> pl.DataFrame:
     """Rows for `Neighbours`: one query, conversation and session where not said otherwise; no words matched."""
     n = len(columns["seq"])
-    same = {"query_id": ["q"] * n, "conversation_id": ["c"] * n, "session_id": ["s"] * n}
+    same = {"query_id": ["q"] * n, "document_id": range(n), "conversation_id": ["c"] * n, "session_id": ["s"] * n}
     return pl.DataFrame(same | columns).with_columns(lexical_score=pl.lit(None, pl.Float64))
 
 
 def lent(frame: pl.DataFrame) -> list[float]:
     return Neighbours(dense_weight=0.5)(frame, BATCH)["dense_score"].to_list()
+
+
+def test_of_documents_of_one_message_the_same_have_a_neighbour_in_whatever_order_they_come() -> None:
+    rows = talk(seq=[1, 1, 2, 2, 3], dense_score=[1.0, 2.0, 4.0, 8.0, 16.0], document_id=["a", "b", "c", "d", "e"])
+    for order in permutations(range(5)):
+        mixed = rows[list(order)]
+        assert dict(zip(mixed["document_id"], lent(mixed), strict=True)) == {"a": 1, "b": 4, "c": 5, "d": 16, "e": 20}
 
 
 @given(
