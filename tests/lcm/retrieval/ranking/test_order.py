@@ -26,7 +26,7 @@ def scored(query_ids: list[str], scores: list[float | None]) -> pl.DataFrame:
 def talk(**columns: list[object]) -> pl.DataFrame:
     """Rows for `Neighbours`: one query, conversation and session where not said otherwise; no words matched."""
     n = len(columns["seq"])
-    same = {"query_id": ["q"] * n, "document_id": range(n), "conversation_id": ["c"] * n, "session_id": ["s"] * n}
+    same = {"query_id": ["q"] * n, "document_id": list(range(n)), "conversation_id": ["c"] * n, "session_id": ["s"] * n}
     return pl.DataFrame(same | columns).with_columns(lexical_score=pl.lit(None, pl.Float64))
 
 
