@@ -71,7 +71,7 @@ def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
 
 
 @pytest.mark.parametrize("annotation", conf_folder.groups()["annotation"])
-@pytest.mark.parametrize("choice", ["steps", "verbatim", "window"])
+@pytest.mark.parametrize("choice", ["passages", "steps", "verbatim", "window"])
 @pytest.mark.parametrize("cuts", [(0, 1, 14), (0, 3, 4, 10, 14), tuple(range(15))])
 def test_piece_by_piece_gives_the_same_as_all_at_once(choice: str, annotation: str, cuts: tuple[int, ...]) -> None:
     extraction, messages = built(choice, annotation), (*transcript().messages, *agent_talk().messages)

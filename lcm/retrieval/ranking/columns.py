@@ -21,7 +21,8 @@ def with_evidence(
         frame: candidates, the rows of a query together.
         batch: what they were asked of.
         names: of the columns.
-        evidence: gives for the query in one row of `batch.queries` one array a column, one value a document.
+        evidence: gives for the query in one row of `batch.queries` one array a column, one value a turn, which all its
+            passages share, or one a document.
     """
     haystack = haystack_of(batch.documents)
     places = np.fromiter(
@@ -36,7 +37,8 @@ def with_evidence(
         is_known = here >= 0
         if is_known.any():
             values = evidence(haystack, rows[query_id])
-            for column, of_documents in enumerate(values):
+            for column, of_one in enumerate(values):
+                of_documents = of_one[haystack.turns] if len(of_one) == len(haystack) else of_one
                 found[column, first : first + length][is_known] = of_documents[here[is_known]]
         first += length
     return frame.with_columns(pl.Series(name, column) for name, column in zip(names, found, strict=True))

@@ -52,7 +52,7 @@ def _by_named(batch: Batch) -> Iterator[Batch]:
         if named := haystack.named(text):
             groups.setdefault(named, []).append(row)
     for named, rows in groups.items():
-        documents = batch.documents.filter(pl.Series([author in named for author in haystack.authors]))
+        documents = batch.documents.filter(pl.Series([haystack.authors[turn] in named for turn in haystack.turns]))
         yield replace(
             batch,
             queries=batch.queries[rows],

@@ -1,21 +1,26 @@
-"""One document a step of an agent: a call of tools together with the results that answer it."""
+"""One document a step of an agent, or one a passage of it: a call of tools with the results that answer it."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lcm.checks import check_range
 from lcm.protocols.writing import Annotation
 from lcm.records.conversation import Message, Role
 from lcm.records.document import Candidate
 from lcm.transcript.parts import tool_calls
-from lcm.transcript.passages import SAID, PassageKind
+from lcm.transcript.passages import SAID, PassageKind, passages
 from lcm.writing.annotation.none import NoAnnotation
+from lcm.writing.extraction.passage_cut import cut
 from lcm.writing.extraction.wording import check_passages, check_roles, said_at, words_of
 from lcm.writing.new_document import document_id
 
 _MOST_RESULTS = 32
 """A step's messages of results; a further one is a document of its own. Each makes the step's document anew, so the
 text of a call that thousands answer would grow with their square."""
+
+_HEAD = 120
+"""Characters of the call that a passage begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,11 @@ class Steps:
     result then makes a document of all of the step so far, in the place of the one before it: what is asked in between
     sees no more than there was, and extracting a conversation piece by piece gives the same documents as all at once.
     Messages of other roles and those without words are passed over.
+
+    With `passage_characters`, what is longer is cut into passages of so many characters, at line ends where something
+    new begins; each is a document, of the first message of its step and of those whose words it says. From the second
+    on, a passage of a step begins with the step's first call, shortened, which tells where its words come from. Another
+    result goes on where the last passage has room.
     """
 
     roles: Sequence[Role] = ("user", "assistant", "tool")
@@ -37,6 +47,8 @@ class Steps:
     passages: Sequence[PassageKind] = SAID
     """What of each message the document says: its words, calls of tools with their arguments, results that the words
     leave out, reasoning, files, others."""
+    passage_characters: int | None = None
+    """The most that one document says, but for the call that it begins with; None = steps stay whole."""
     annotation: Annotation = field(default_factory=NoAnnotation)
     """Category, importance, temporal type and expiry, by all words of the step so far, as said with its last message; a
     message of an unknown time counts as said at EPOCH."""
@@ -44,6 +56,7 @@ class Steps:
     def __post_init__(self) -> None:
         check_roles(self.roles)
         check_passages(self.passages)
+        check_range(self, "passage_characters", ge=_HEAD, or_null=True, is_whole=True)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates, instants = [], []
@@ -56,36 +69,68 @@ class Steps:
             steps |= dict.fromkeys(_opened(message), step)
             words = words_of(message, author_prefix=self.author_prefix, kinds=self.passages)
             if message.role in self.roles and words:
-                candidate = step.grown(message.message_id, words)
+                if not step.messages:
+                    step.first_id, step.head = message.message_id, self._head(message)
+                grown = step.grown(message.message_id, words, self.passage_characters)
                 if place >= known:
-                    candidates.append(candidate)
-                    instants.append(said_at(message))
+                    candidates += grown
+                    instants += [said_at(message)] * len(grown)
         return self.annotation.annotate(candidates, instants)
+
+    def _head(self, message: Message) -> str:
+        """What a step's passages begin with, so that each tells where it comes from: its first call, shortened."""
+        calls = (said.text for said in passages(message) if said.kind == "calls" and said.kind in self.passages)
+        call = next(calls, "").partition("\n")[0]
+        return call if len(call) <= _HEAD else f"{call[: _HEAD - 1]}…"
 
 
 @dataclass(slots=True)
 class _Step:
-    """What one document after another says, each in the place of the one before."""
+    """What one document after another says: each in the place of the one before while this has room, then beside."""
 
     kind: str
-    message_ids: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    document_ids: list[str] = field(default_factory=list)
-    """Of the candidates made so far."""
+    first_id: str = ""
+    """Of the first message whose words it says."""
+    head: str = ""
+    messages: int = 0
+    text: str = ""
+    """Of the last passage, as far as it goes, with whose words it is."""
+    message_ids: tuple[str, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    """Of the candidates made of the last passage so far."""
+    made: set[str] = field(default_factory=set)
+    """Ids of all candidates made so far: a passage that says the same once more is no other document."""
 
     @property
     def is_full(self) -> bool:
-        return len(self.message_ids) > _MOST_RESULTS
+        return self.messages > _MOST_RESULTS
 
-    def grown(self, message_id: str, words: str) -> Candidate:
-        """The candidate of the step with one more message."""
-        self.message_ids.append(message_id)
-        self.texts.append(words)
-        candidate = Candidate(
-            "\n".join(self.texts), tuple(self.message_ids), self.kind, supersedes=tuple(self.document_ids)
-        )
-        self.document_ids.append(document_id(candidate))
-        return candidate
+    def grown(self, message_id: str, words: str, size: int | None) -> list[Candidate]:
+        """The candidates that one more message makes or changes."""
+        self.messages += 1
+        if size is None:
+            passages = [words]
+        else:
+            passages = cut(words, size, max(0, size - len(self.text) - 1) if self.text else size)
+        found = []
+        for number, passage in enumerate(passages):
+            if number or not self.text:
+                self.text, self.message_ids, self.document_ids = self._begun(passage, number), (self.first_id,), ()
+            elif passage:
+                self.text += f"\n{passage}"
+            if not passage:
+                continue
+            self.message_ids = tuple(dict.fromkeys((*self.message_ids, message_id)))
+            candidate = Candidate(self.text, self.message_ids, self.kind, supersedes=self.document_ids)
+            made = document_id(candidate)
+            self.document_ids += (made,)
+            if made not in self.made:
+                found.append(candidate)
+            self.made.add(made)
+        return found
+
+    def _begun(self, passage: str, number: int) -> str:
+        return f"{self.head}\n{passage}" if self.head and (number or self.messages > 1) else passage
 
 
 def _first_needed(messages: Sequence[Message], known: int) -> int:

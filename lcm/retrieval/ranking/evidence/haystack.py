@@ -1,4 +1,4 @@
-"""The documents that a batch may see, laid out once: their words, authors, sessions and places in the talk."""
+"""The documents that a batch may see, laid out once as turns: their words, authors, sessions and places in the talk."""
 
 import re
 import threading
@@ -6,32 +6,43 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import Stemmer
 
+from lcm.retrieval.ranking.turns import turn_of
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-_READ = ("document_id", "text", "conversation_id", "session_id", "seq", "role", "created_at")
+_READ = ("document_id", "text", "conversation_id", "session_id", "seq", "role", "created_at", "kind")
 _AUTHOR = re.compile(r"([^\W\d_][^:\n]{0,39}): ")  # as extraction writes who speaks
 _AUTHOR_SHARE = 0.02  # of the documents, at least, begin with the name of one who speaks
 _AUTHOR_DOCUMENTS = 2
 _CJK_WINDOW = 2
+_CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _KEPT = 4  # haystacks: live queries ask of the same one again and again
 
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """Documents in the order of `Batch.documents`; every array has one entry a document, unless it says otherwise."""
+    """Turns in the order of `Batch.documents`; every array has one entry a turn, unless it says otherwise.
+
+    A turn is a document, or all passages that one message or step was cut into.
+    """
 
     positions: Mapping[str, int]
-    """Document id -> its place in every array."""
+    """Document id -> its place among the documents."""
+    turns: Places
+    """Of each document the place of its turn in every other array."""
+    passage_stems: Sequence[Sequence[str]]
+    """Of each document."""
     contents: Sequence[str]
     """The texts without the name of the speaker before them."""
     authors: Sequence[str | None]
@@ -43,10 +54,14 @@ class Haystack:
     stems: Sequence[Sequence[str]]
     """Of `words`."""
     talk: Places
-    """Places of the documents in the order of the talk: by conversation, session and seq. Not one a document in order,
-    but a permutation."""
+    """Places of the turns in the order of the talk: by conversation, session and seq. Not one a turn in order, but a
+    permutation."""
     sessions: Places
     """The number of the session of each; those of one session stand together in `talk`."""
+    sections: Places
+    """The number of its section: from one turn of the user up to the next, in a session."""
+    asked: Places
+    """The place of the first turn of its section, which is what the user asked for."""
     days: Numbers
     """Since the Unix epoch."""
     cache: dict[Any, Any] = field(default_factory=dict)
@@ -56,7 +71,7 @@ class Haystack:
         return len(self.contents)
 
     def beside(self, values: Numbers, distance: int) -> Numbers:
-        """For each document the value of that `distance` places before it in its session, 0 where there is none.
+        """For each turn the value of that `distance` places before it in its session, 0 where there is none.
 
         Args:
             values: shape (n,) or (n, dim).
@@ -72,11 +87,14 @@ class Haystack:
         found[takers[alike]] = values[lenders[alike]]
         return found
 
-    def best_of_session(self, values: Numbers) -> Numbers:
-        """For each document the highest value in its session."""
-        best = np.full(int(self.sessions.max(initial=-1)) + 1, -np.inf)
-        np.maximum.at(best, self.sessions, values)
-        return best[self.sessions]
+    def best_of(self, groups: Places, values: Numbers) -> Numbers:
+        """For each turn the highest value in its group, as `sessions` or `sections` number them."""
+        return highest(groups, values)[groups]
+
+    def of_asked(self, values: Numbers) -> Numbers:
+        """For each turn the value of what the user asked for in its section, 0 for that turn itself."""
+        is_asked = self.asked == np.arange(len(self))
+        return np.where(is_asked, 0.0, values[self.asked])
 
     def without_names(self, text: str) -> str:
         """A query without the names of those who speak, whose turns all hold them; as it is if nothing else is left."""
@@ -89,6 +107,13 @@ class Haystack:
         """The authors that a query names."""
         said = set(split_words(text)[0])
         return frozenset(a for a in set(self.authors) if a is not None and said & _name_words(a))
+
+
+def highest(groups: Places, values: Numbers) -> Numbers:
+    """Of each group the highest value of its members."""
+    best = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(best, groups, values)
+    return best
 
 
 def haystack_of(documents: pl.DataFrame) -> Haystack:
@@ -111,41 +136,80 @@ _haystacks: OrderedDict[bytes, Haystack] = OrderedDict()
 
 
 def _laid_out(documents: pl.DataFrame) -> Haystack:
+    first = turn_of(documents)
+    turns, firsts = (first.rank("dense").cast(pl.Int64) - 1).to_numpy(), first.unique().sort().to_list()
     texts = documents["text"].fill_null("").to_list()
-    begun = [found[1] if (found := _AUTHOR.match(text)) else None for text in texts]
+    begun = [found[1] if (found := _AUTHOR.match(texts[row])) else None for row in firsts]
     counts = Counter(author for author in begun if author is not None)
-    least = max(_AUTHOR_DOCUMENTS, _AUTHOR_SHARE * len(texts))
+    least = max(_AUTHOR_DOCUMENTS, _AUTHOR_SHARE * len(begun))
     authors = [author if author is not None and counts[author] >= least else None for author in begun]
-    contents = [
-        text if author is None else text[len(author) + 2 :] for text, author in zip(texts, authors, strict=True)
-    ]
+    for row, author in zip(firsts, authors, strict=True):
+        texts[row] = texts[row] if author is None else texts[row][len(author) + 2 :]
     names = frozenset(word for author in set(authors) if author is not None for word in _name_words(author))
-    words = [[word for word in content_words(content) if word not in names] for content in contents]
-    place = documents.select(
+    words = [[word for word in content_words(text) if word not in names] for text in texts]
+    stems = [[stem_of(word) for word in of_one] for of_one in words]
+    place = documents[firsts].select(
         group=pl.struct("conversation_id", "session_id").rank("dense").cast(pl.Int64) - 1,
         seq=pl.col("seq").fill_null(0),
         days=pl.col("created_at").dt.epoch("ms") / 86_400_000,
+        is_user=pl.col("role").eq_missing("user"),
     )
-    order = place.with_row_index("row").sort("group", "seq", maintain_order=True)["row"]
+    talk = place.with_row_index("row").sort("group", "seq", maintain_order=True)
+    order, sessions = talk["row"].cast(pl.Int64).to_numpy(), place["group"].to_numpy()
+    sections, asked = _sections(order, sessions, talk["is_user"].to_numpy())
     return Haystack(
         positions={document_id: position for position, document_id in enumerate(documents["document_id"])},
-        contents=contents,
+        turns=turns,
+        passage_stems=stems,
+        contents=["\n".join(passages) for passages in _by_turn(texts, turns)],
         authors=authors,
         names=names,
-        roles=documents["role"].to_list(),
-        words=words,
-        stems=[[stem_of(word) for word in of_one] for of_one in words],
-        talk=order.cast(pl.Int64).to_numpy(),
-        sessions=place["group"].to_numpy(),
+        roles=documents["role"].gather(firsts).to_list(),
+        words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
+        stems=[list(chain.from_iterable(passages)) for passages in _by_turn(stems, turns)],
+        talk=order,
+        sessions=sessions,
+        sections=sections,
+        asked=asked,
         days=place["days"].fill_null(0.0).to_numpy(),
     )
 
 
+_Said = TypeVar("_Said")
+
+
+def _by_turn(of_documents: Sequence[_Said], turns: Places) -> list[list[_Said]]:
+    found: list[list[_Said]] = [[] for _ in range(int(turns.max(initial=-1)) + 1)]
+    for turn, said in zip(turns, of_documents, strict=True):
+        found[turn].append(said)
+    return found
+
+
+def _sections(talk: Places, sessions: Places, is_user: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+    """Of each turn its section and that section's first turn.
+
+    Args:
+        talk: places in the order of the talk.
+        is_user: of each, in that order, whether the user speaks.
+    """
+    begins = is_user | (np.diff(sessions[talk], prepend=-1) != 0)
+    sections, asked = np.empty(len(talk), np.int64), np.empty(len(talk), np.int64)
+    sections[talk] = np.cumsum(begins) - 1
+    asked[talk] = talk[begins][sections[talk]]
+    return sections, asked
+
+
 def content_words(text: str) -> list[str]:
-    """Words without stop words, in order, then runs of CJK characters as pairs of neighbours."""
+    """Words without stop words, in order, then runs of CJK characters as pairs of neighbours, then the parts of
+    identifiers in camel case, which are one word before."""
     words, runs = split_words(text)
     stop_words = load_stop_words("english")
-    return [w for w in words if w not in stop_words] + [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
+    parts = [part.lower() for word in _CAMEL.findall(text) for part in _PART.findall(word)]
+    return [
+        *(word for word in words if word not in stop_words),
+        *(pair for run in runs for pair in windows(run, _CJK_WINDOW)),
+        *(part for part in parts if part not in stop_words),
+    ]
 
 
 @lru_cache(maxsize=100_000)

@@ -12,23 +12,29 @@ from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of, highest
 
 _log = logging.getLogger(__name__)
-COLUMNS = ("meaning", "meaning_gap", "meaning_window", "meaning_wide_window", "meaning_session")
+COLUMNS = (
+    "meaning", "meaning_gap", "meaning_passage", "meaning_before", "meaning_behind", "meaning_window",
+    "meaning_wide_window", "meaning_section", "meaning_asked", "meaning_session",
+)  # fmt: skip
 _FEW = 5  # turns of one speaker whose mean is no better known than that of all
 _GAP_UNIT = 0.1  # cosine
 
 
 @dataclass(frozen=True, slots=True)
 class VectorEvidence:
-    """Add columns: standard scores of cosines among all documents that the query may see, but for the gap.
+    """Add columns: standard scores of cosines among all turns that the query may see, but for the gap.
 
     The query is embedded without author names; documents have the mean vector of their speaker (of their role, where
     none is named; of all, where it has fewer than 5 documents) taken away, for that is what the name before each turn
-    adds. `meaning`: the cosine; `meaning_gap`: by how many tenths it is below the query's best, <= 0;
-    `meaning_window` and `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind;
-    `meaning_session`: the session's best `meaning`. All 0 where the query cannot be embedded, which is logged and
+    adds. `meaning`: the cosine, of the best passage where a turn was cut into several; `meaning_gap`: by how many
+    tenths it is below the query's best, <= 0; `meaning_passage`: of the document alone; `meaning_before` and
+    `meaning_behind`: `meaning` of the turn before and behind; `meaning_window` and `meaning_wide_window`: of the sum of
+    the vectors of one and two turns before to as many behind; `meaning_section` and `meaning_session`: the best
+    `meaning` from one turn of the user up to the next, and of the session; `meaning_asked`: that of the user's turn
+    that the section begins with, 0 for that turn itself. All 0 where the query cannot be embedded, which is logged and
     counted.
 
     Source: ours.
@@ -44,20 +50,26 @@ class VectorEvidence:
         if asked is None or frame.is_empty():
             return frame.with_columns(pl.lit(0.0).alias(name) for name in COLUMNS)
         haystack = haystack_of(batch.documents)
-        mean, turns, windows, wide_windows = _laid(haystack, batch)
+        mean, passages, windows, wide_windows = _laid(haystack, batch)
 
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
             query = asked[row] - mean
             length = np.linalg.norm(query)
             query = on_grid(query / length if length else query)
-            cosines = turns @ query
+            of_passages = passages @ query
+            cosines = highest(haystack.turns, of_passages)
             scores = standardised(cosines)
             return [
                 scores,
                 (cosines - cosines.max(initial=-1.0)) / _GAP_UNIT,
+                standardised(of_passages),
+                haystack.beside(scores, 1),
+                haystack.beside(scores, -1),
                 standardised(windows @ query),
                 standardised(wide_windows @ query),
-                standardised(haystack.best_of_session(scores)),
+                standardised(haystack.best_of(haystack.sections, scores)),
+                haystack.of_asked(scores),
+                standardised(haystack.best_of(haystack.sessions, scores)),
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -81,21 +93,24 @@ def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, N
 
 
 def _laid(haystack: Haystack, batch: Batch) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """The mean vector, and of each document, its window and its wide window the unit vector, means taken away."""
+    """The mean vector; and unit vectors, means taken away, of each document, and of the windows around each turn."""
     vectors = batch.document_vectors(list(haystack.positions)).astype(np.float64)
     mean = vectors.mean(axis=0)
     own = vectors - mean
     speakers = [author or f"\n{role}" for author, role in zip(haystack.authors, haystack.roles, strict=True)]
     numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
-    owners = np.array([numbers[speaker] for speaker in speakers], dtype=np.int64)
+    owners = np.array([numbers[speaker] for speaker in speakers], dtype=np.int64)[haystack.turns]
     for number in range(len(numbers)):
         said = np.flatnonzero(owners == number)
         if len(said) >= _FEW:
             own[said] -= own[said].mean(axis=0)
-    turns = _unit(own)
+    passages = _unit(own)
+    turns = np.zeros((len(haystack), passages.shape[1]))
+    np.add.at(turns, haystack.turns, passages)
+    turns = turns if len(turns) == len(passages) else _unit(turns)
     near = turns + haystack.beside(turns, 1) + haystack.beside(turns, -1)
     wide = near + haystack.beside(turns, 2) + haystack.beside(turns, -2)
-    return mean, turns, _unit(near), _unit(wide)
+    return mean, passages, _unit(near), _unit(wide)
 
 
 def _unit(rows: npt.NDArray[np.float64]) -> Numbers:

@@ -1,4 +1,4 @@
-"""What words say: BM25 of a turn, of the turns around it and of its session, without the names of those who speak."""
+"""What words say: BM25 of a turn, its passages, the turns around it, its section and session, without names."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,25 +9,29 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import share_of_best, standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, stem_of
 from lcm.retrieval.ranking.evidence.postings import Postings, postings_of
 
 COLUMNS = (
     "words", "words_share", "words_covered", "words_window", "words_wide_window", "words_before", "words_behind",
-    "words_after_question", "words_session",
+    "words_after_question", "words_passage", "covered_passage", "words_section", "covered_section", "words_asked",
+    "words_session", "covered_session",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class WordEvidence:
-    """Add columns: standard scores among all documents that the query may see, but for two shares in [0, 1].
+    """Add columns: standard scores among all turns that the query may see, but for shares in [0, 1].
 
     `words`: BM25 of stems without stop words, author names left out of both sides, since a name matches half of all
     turns; `words_share`: the same over the query's best; `words_covered`: the share of the query's stems, by idf, that
-    the document holds; `words_window` and `words_wide_window`: BM25 of the text from `window` and `wide_window` turns
+    the turn holds; `words_window` and `words_wide_window`: BM25 of the text from `window` and `wide_window` turns
     before to as many behind, in the session; `words_before` and `words_behind`: `words` of the turn before and behind;
     `words_after_question`: `words` of the turn before, where positive and that turn ends in a question mark;
-    `words_session`: BM25 of the session's text.
+    `words_passage` and `covered_passage`: of the document alone, where a turn was cut into several;
+    `words_section` and `covered_section`: of all from one turn of the user up to the next; `words_asked`: `words` of
+    the user's turn that the section begins with, 0 for that turn itself; `words_session` and `covered_session`: of the
+    session's text.
 
     Source: ours.
     """
@@ -57,7 +61,13 @@ class WordEvidence:
                 haystack.beside(words, 1),
                 haystack.beside(words, -1),
                 haystack.beside(words.clip(0.0) * laid.asks, 1),
+                standardised(laid.passages.scores(terms)),
+                laid.passages.coverage(terms),
+                standardised(laid.sections.scores(terms)[haystack.sections]),
+                laid.sections.coverage(terms)[haystack.sections],
+                haystack.of_asked(words),
                 standardised(laid.sessions.scores(terms)[haystack.sessions]),
+                laid.sessions.coverage(terms)[haystack.sessions],
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -65,14 +75,14 @@ class WordEvidence:
     def _postings(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
         if key not in haystack.cache:
-            sessions: list[list[str]] = [[] for _ in range(int(haystack.sessions.max(initial=-1)) + 1)]
-            for place in haystack.talk:
-                sessions[haystack.sessions[place]] += haystack.stems[place]
+            turns = postings_of(haystack.stems)
             haystack.cache[key] = _TurnPostings(
-                postings_of(haystack.stems),
+                turns,
+                turns if len(haystack.passage_stems) == len(haystack) else postings_of(haystack.passage_stems),
                 postings_of(_around(haystack, self.window)),
                 postings_of(_around(haystack, self.wide_window)),
-                postings_of(sessions),
+                postings_of(_together(haystack, haystack.sections)),
+                postings_of(_together(haystack, haystack.sessions)),
                 asks(haystack),
             )
         laid: _TurnPostings = haystack.cache[key]
@@ -81,8 +91,10 @@ class WordEvidence:
 
 class _TurnPostings(NamedTuple):
     turns: Postings
+    passages: Postings
     windows: Postings
     wide_windows: Postings
+    sections: Postings
     sessions: Postings
     asks: Numbers
 
@@ -93,13 +105,21 @@ def query_stems(haystack: Haystack, text: str) -> list[str]:
 
 
 def asks(haystack: Haystack) -> Numbers:
-    """1 where the first line of a document ends in a question mark."""
+    """1 where the first line of a turn ends in a question mark."""
     first_lines = (content.partition("\n")[0].rstrip() for content in haystack.contents)
     return np.array([float(line.endswith(("?", "？"))) for line in first_lines])
 
 
+def _together(haystack: Haystack, groups: Places) -> list[list[str]]:
+    """The stems of each group's turns, in the order of the talk."""
+    found: list[list[str]] = [[] for _ in range(int(groups.max(initial=-1)) + 1)]
+    for place in haystack.talk:
+        found[groups[place]] += haystack.stems[place]
+    return found
+
+
 def _around(haystack: Haystack, radius: int) -> list[list[str]]:
-    """The stems of each document and of those up to `radius` places beside it in its session."""
+    """The stems of each turn and of those up to `radius` places beside it in its session."""
     found: list[list[str]] = [[] for _ in range(len(haystack))]
     talk, sessions = haystack.talk, haystack.sessions
     for at, place in enumerate(talk):

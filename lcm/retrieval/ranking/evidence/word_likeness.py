@@ -69,7 +69,7 @@ class WordLikeness:
                 alike,
                 share_of_best(raw),
                 haystack.beside(alike, -1),
-                standardised(haystack.best_of_session(alike)),
+                standardised(haystack.best_of(haystack.sessions, alike)),
                 standardised(words.sums @ _centred(total[np.newaxis], np.zeros(len(total)))[0]),
             ]
 
