@@ -3,14 +3,19 @@
     LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/learn_branches.py
 
 Over LoCoMo, `source=branches` with a second embedder and a second text index, `ranking=neighbours`: the columns
-NAME_score, by the loss of `learn_fusion.py`, one conversation held out. Prints recall at 5 and 10 with 95 % percentile
+NAME_score, by the loss of `evidence_fit.py`, one conversation held out. Prints recall at 5 and 10 with 95 % percentile
 bootstrap intervals over questions, the paired gain over dense and lexical alone, its sign-flip test with 9,999 draws,
 Holm over the rows, and the weights that all conversations together give.
 """
 
+from pathlib import Path
+
 import numpy as np
-from learn_fusion import collected, fitted, held_out, recalls, told
+from evidence_fit import fitted, scored
+from evidence_rows import collected
 from scipy.stats import permutation_test
+from system_parts import shown
+from talk_kinds import PUBLISHED
 
 SYSTEM = (
     "source=branches", "ranking=neighbours", "fusion=learnt",
@@ -31,31 +36,33 @@ SETS = (
 
 def main() -> None:
     columns = [f"{name}_score" for name in BRANCHES]
-    overrides = ["dataset=locomo", "dataset.categories=[1,2,3,4]"]
-    questions = collected(overrides, {"original": []}, SYSTEM, columns, ("dense_score", "lexical_score"))
-    everything = [(questions, np.ones(len(questions.conversations), bool), 1.0)]
+    questions = collected(
+        "locomo", PUBLISHED["locomo"], Path("runs/learn_branches"), SYSTEM, columns, ("dense_score", "lexical_score")
+    )
+    everything = np.ones(len(questions), dtype=bool)
     found, tests = [], []
     for names in SETS:
-        places = [BRANCHES.index(name) for name in names]
-        scores = held_out(questions, "original", places, [])
-        at_5, at_10 = (recalls(questions, scores, "original", k) for k in (5, 10))
-        found.append((names, at_5, at_10, fitted(everything, "original", places)))
+        signs = {f"{name}_score": 0 for name in names}
+        scores = np.zeros(len(questions.questions))
+        for conversation in np.unique(questions.conversations):
+            is_away = questions.conversations == conversation
+            rows = is_away[questions.questions]
+            scores[rows] = scored(questions, fitted([(questions, ~is_away, 1.0)], signs))[rows]
+        at_5, at_10 = (questions.recalls(scores, k) for k in (5, 10))
+        found.append((names, at_5, at_10, fitted([(questions, everything, 1.0)], signs)))
     base = found[0][2]
-    is_judged = ~np.isnan(base)
     for _, _, at_10, _ in found[1:]:
-        gain = (at_10 - base)[is_judged]
+        gain = at_10 - base
         test = permutation_test((gain,), np.mean, permutation_type="samples", n_resamples=9999, vectorized=True, rng=0)
         tests.append(float(test.pvalue))
     order, corrected, highest = np.argsort(tests, kind="stable"), [0.0] * len(tests), 0.0
     for position, i in enumerate(order):
         highest = corrected[i] = min(1.0, max(highest, tests[i] * (len(tests) - position)))
-    print(
-        "| branches | recall@5 | recall@10 | gain at 10 | p (Holm) | weights, fitted to all |\n|---|---|---|---|---|---|"
-    )
+    print("| branches | recall@5 | recall@10 | gain at 10 | p (Holm) | weights, fitted to all |\n" + "|---" * 6 + "|")
     for i, (names, at_5, at_10, weights) in enumerate(found):
-        beside = ("", "") if i == 0 else (told(at_10 - base), f"{corrected[i - 1]:.4f}")
-        learnt = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(names, weights, strict=True))
-        cells = (", ".join(names), told(at_5), told(at_10), *beside, learnt)
+        beside = ("", "") if i == 0 else (shown(at_10 - base), f"{corrected[i - 1]:.4f}")
+        learnt = ", ".join(f"{name} {weights[f'{name}_score']:.3g}" for name in names)
+        cells = (", ".join(names), shown(at_5), shown(at_10), *beside, learnt)
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

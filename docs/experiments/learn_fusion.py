@@ -1,46 +1,37 @@
-"""Learn the weights of `fusion=unified`: a linear model over the columns that the stages of `ranking=unified` make.
+"""Learn the weights of `fusion=unified` over many kinds of talk: a linear model over the columns that stages make.
 
-    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/learn_fusion.py [--beside DATASET ...]
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/learn_fusion.py collect
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/learn_fusion.py validate ablate weights
 
-Replays the conversations through the real components, keeps every document's evidence for every question, and fits by
-leave-one-conversation-out. Prints, for the evidence as it was published and as it was repaired, recall at 5 and 10 with
-95 % percentile bootstrap intervals over questions, held out and fitted whole, by category; what each family of evidence
-is worth, paired; and the YAML of the weights that all conversations together give.
+`collect` replays every kind through the real components and keeps each document's evidence for each question below
+--folder (`evidence_rows.py`); what the same components have made of the same dataset is not made again. The others
+collect what is missing, and learn (`evidence_fit.py`). Weights of evidence are never negative, those of form are free:
+what is found in one kind of talk must not be held against the answers of another.
 
-Loss of a question: over its evidence the mean of -ln(e^s / (e^s + sum of e^s over all that is none)), times the number
-of its turns to the power of .4, plus l2 times the sum of squared weights of columns scaled to unit deviation.
+`validate` prints recall@5 and recall@10 of each kind with 95 % percentile bootstrap intervals over questions: by
+weights that were learnt from all other kinds; from all but the question's own conversation; fitted to all; beside them
+the plain sum of both scores, the preset `neighbours` and the plain arms, and what the weights of the other kinds gain
+over each of these, paired. `ablate` prints what each family of evidence is worth to each kind that was left out,
+paired. `weights` prints the YAML of what all kinds together give.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
-from omegaconf import DictConfig
-from scipy.optimize import minimize
-from scipy.stats import permutation_test
-from system_parts import COMMON, place, run
+import talk_kinds
+from evidence_fit import L2, Learnt, Sign, fitted, scored
+from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
+from system_parts import COMMON, interval, place, run, shown
 
-from eval.dataset.dataset import Dataset
-from eval.significance import bootstrap_means
-from lcm.memory.memory import Memory
-from lcm.memory.system import System
-from lcm.protocols.retrieval import Batch
-from lcm.retrieval.embedder.kept import kept
-from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 
-Numbers = npt.NDArray[np.float64]
-L2 = 0.02
-POWER = 0.4
-STEPS = 60
-HARD = 150
-"""Documents of a question that are learnt from besides its evidence: the best by the plain sum of three scores."""
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "words": ("words", "words_share", "words_covered"),
     "words of the turns around": (
@@ -56,276 +47,235 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
     "form of a chat": ("chat_length", "chat_rarity", "chat_question", "user_speaks"),
 }  # fmt: skip
-RIVALS: Mapping[str, Sequence[str]] = {
-    "default": [],
-    **{f"system={name}": [f"system={name}"] for name in ("neighbours", "lancedb_pro", "libravdb", "lossless_claw")},
-}
-COLUMNS = tuple(column for columns in FAMILIES.values() for column in columns)
+FORM = ("form", "form of a chat")
+"""Families that say how a turn is put, and nothing of the question: their weights may have any sign."""
+AGAINST = ("other_speaks",)
+"""Evidence that a document is none."""
+NOT_LEARNT = ("lexical_score",)
+FOLDS = 8
+"""Into which the conversations of one kind fall, where there are more."""
+GROUPS: Mapping[str, Sequence[str]] = {"agent questions": talk_kinds.AGENT_QUESTIONS}
+ARMS = ("bm25", "dense")
+RIVALS = ("plain sum", *ARMS, "neighbours")
+WAYS = (*RIVALS, "kind left out", "conversation left out", "fitted to all")
 
 
-@dataclass(slots=True)
-class Recorder:
-    """A stage that keeps what passes."""
+@dataclass(frozen=True)
+class Study:
+    """What is learnt from, and how."""
 
-    columns: Sequence[str]
-    frames: list[pl.DataFrame] = field(default_factory=list)
+    kinds: Mapping[str, Evidence]
+    weights: Mapping[str, float]
+    """Of each kind in the loss."""
+    signs: Mapping[str, Sign]
+    """Of each column."""
+    l2: float
 
-    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        self.frames.append(frame.select("query_id", "document_id", *(pl.col(c).cast(pl.Float32) for c in self.columns)))
-        return frame.with_columns(score=pl.lit(0.0))
+    def learnt(
+        self, data: Learnt, without: Sequence[str] = (), start: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        signs = {column: sign for column, sign in self.signs.items() if column not in without}
+        return fitted(data, signs, self.l2, start)
+
+    def others(self, kind: str) -> Learnt:
+        """All kinds of another talk: `beam` and `beam_1M` are one."""
+        return [
+            (evidence, np.ones(len(evidence), dtype=bool), self.weights[name])
+            for name, evidence in self.kinds.items()
+            if _talk(name) != _talk(kind)
+        ]
+
+    @cached_property
+    def fitted_to_all(self) -> dict[str, float]:
+        return self.learnt([(e, np.ones(len(e), dtype=bool), self.weights[name]) for name, e in self.kinds.items()])
+
+    @cached_property
+    def of_others(self) -> dict[str, dict[str, float]]:
+        """Kind -> the weights that the other kinds give."""
+        return {kind: self.learnt(self.others(kind), start=self.fitted_to_all) for kind in self.kinds}
+
+    def conversation_out(self, kind: str) -> Numbers | None:
+        """The scores of a kind's rows by weights learnt from all but their own conversations, or from the other kinds
+        too; None where it is one conversation, or is not learnt from."""
+        evidence, weight = self.kinds[kind], self.weights[kind]
+        folds = evidence.conversations % FOLDS
+        if weight == 0 or len(np.unique(folds)) == 1:
+            return None
+        scores = np.zeros(len(evidence.questions))
+        for fold in np.unique(folds):
+            data = [*self.others(kind), (evidence, folds != fold, weight)]
+            rows = (folds == fold)[evidence.questions]
+            scores[rows] = scored(evidence, self.learnt(data, start=self.fitted_to_all))[rows]
+        return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """Evidence laid out: the rows of one question stand together."""
-
-    values: npt.NDArray[np.float32]
-    """Shape (rows, columns)."""
-    questions: npt.NDArray[np.int64]
-    """Of each row."""
-    targets: Mapping[str, Numbers]
-    """Judgements -> 1 for each row that is evidence, else 0."""
-    conversations: npt.NDArray[np.int64]
-    """Of each question."""
-    categories: npt.NDArray[np.str_]
-    """Of each question."""
-    ids: Sequence[str]
-    """Of each question."""
-    is_hard: npt.NDArray[np.bool_]
-    """Of each row: among the `HARD` best of its question by a plain sum, before anything is learnt."""
-
-    def rows_of(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = chosen[self.questions]
-        return found
+def _talk(kind: str) -> str:
+    return kind.partition("_")[0]
 
 
-def collected(
-    overrides: Sequence[str],
-    judged_by: Mapping[str, Sequence[str]],
-    system: Sequence[str] = ("system=unified", "fusion=learnt"),
-    columns: Sequence[str] = COLUMNS,
-    plain: Sequence[str] = ("words", "meaning", "alike"),
-) -> Questions:
-    """Every document's evidence for every question.
+def signs_of(made: Sequence[str], without: Sequence[str]) -> dict[str, Sign]:
+    """The columns to learn from, and which sign the weight of each may have.
 
     Args:
-        overrides: which dataset.
-        judged_by: judgements -> overrides that choose them.
-        system: what makes the evidence.
-        columns: of the evidence.
-        plain: those whose sum says which documents are hard.
+        made: columns that stages make.
+        without: families that are left out.
+    Raises:
+        SystemExit: if a column is in no family, or a family names what no stage can make.
     """
-    config = composition.composed([*COMMON, *system, *overrides])
-    datasets = {
-        name: building.build(composition.composed([*COMMON, *overrides, *more]), "dataset").load()
-        for name, more in judged_by.items()
+    family_of = {column: family for family, columns in FAMILIES.items() for column in columns}
+    if homeless := [column for column in made if column not in family_of and column not in NOT_LEARNT]:
+        raise SystemExit(f"column {homeless[0]!r} of a stage is in no family: name it in FAMILIES of learn_fusion.py")
+    if unknown := sorted(family_of.keys() - EVIDENCE_COLUMNS - set(PLAIN)):
+        raise SystemExit(f"FAMILIES of learn_fusion.py names {unknown[0]!r}, which no stage of evidence makes")
+    return {
+        column: 0 if family in FORM else -1 if column in AGAINST else 1
+        for column, family in family_of.items()
+        if column in made and family not in without
     }
-    frames, documents, place = _recorded(config, next(iter(datasets.values())), columns)
-    frame = pl.concat(frames).join(documents, on=["query_id", "document_id"], how="inner", maintain_order="left")
-    ids = frame["query_id"].unique(maintain_order=True)
-    number = {query_id: i for i, query_id in enumerate(ids)}
-    dataset = next(iter(datasets.values()))
-    queries = {query.query_id: query for query in dataset.queries}
-    targets = {}
-    for name, judged in datasets.items():
-        gold = judged.qrels.filter(pl.col("relevance") > 0).select("query_id", "message_id", gold=pl.lit(1.0))
-        found = frame.select("query_id", "message_id").join(
-            gold, on=["query_id", "message_id"], how="left", maintain_order="left"
-        )
-        targets[name] = found["gold"].fill_null(0.0).to_numpy()
-    of_question = np.array([number[query_id] for query_id in frame["query_id"]])
-    return Questions(
-        frame.select(columns).to_numpy(),
-        of_question,
-        targets,
-        np.array([place[queries[query_id].workspace_id] for query_id in ids]),
-        np.array([queries[query_id].category or "" for query_id in ids]),
-        ids.to_list(),
-        ranks(of_question, frame.select(pl.sum_horizontal(*plain)).to_series().to_numpy()) < HARD,
-    )
 
 
-def _recorded(
-    config: DictConfig, dataset: Dataset, columns: Sequence[str]
-) -> tuple[list[pl.DataFrame], pl.DataFrame, dict[str, int]]:
-    system: System = building.build(config, "memory")
-    ranking = system.ranking
-    assert isinstance(ranking, Ranking)
-    evidence = dict(takewhile(lambda item: item[0] != "fusion", ranking.stages.items()))
-    replay = building.build(config, "replay")
-    recorder, documents = Recorder(columns), []
-    workspaces = list(dict.fromkeys(transcript.workspace_id for transcript in dataset.transcripts))
-    for workspace in workspaces:
-        transcripts = [t for t in dataset.transcripts if t.workspace_id == workspace]
-        queries = [query for query in dataset.queries if query.workspace_id == workspace]
-        system_here: Any = System(kept(system.embedder), *_parts(system))
-        with Memory.open(system_here) as memory:
-            for asked in replay.play(memory, transcripts, queries):
-                memory.rank(asked, Ranking(ranking.source, {**evidence, "record": recorder}))
-            sources = memory.documents.select("document_id", message_id=pl.col("source_message_ids").list.first())
-            documents.append(pl.DataFrame({"query_id": [q.query_id for q in queries]}).join(sources, how="cross"))
-    return recorder.frames, pl.concat(documents), {workspace: i for i, workspace in enumerate(workspaces)}
-
-
-def _parts(system: System) -> list[Any]:
-    return [system.vector_index, system.text_index, system.token_estimator, system.extraction, system.ranking]
-
-
-def fitted(
-    data: Sequence[tuple[Questions, npt.NDArray[np.bool_], float]], judged: str, columns: Sequence[int]
-) -> Numbers:
-    """The weights of columns.
-
-    Args:
-        data: questions, which of them to learn from, and what one of them weighs.
-        judged: which judgements to learn from; the first, where a dataset lacks them.
-        columns: numbers of those to use.
-    """
-    values, targets, groups, weights, first = [], [], [], [], 0
-    for questions, chosen, weight in data:
-        target = questions.targets.get(judged, next(iter(questions.targets.values())))
-        counts = np.bincount(questions.questions, target, len(chosen))
-        rows = questions.rows_of(chosen & (counts > 0)) & ((target > 0) | questions.is_hard)
-        values.append(questions.values[rows][:, columns])
-        targets.append(target[rows])
-        groups.append(questions.questions[rows] + first)
-        share = weight * np.where(counts > 0, np.maximum(counts, 1) ** (POWER - 1), 0)
-        weights.append(share[questions.questions[rows]] * target[rows])
-        first += len(chosen)
-    x, is_none, weight = np.concatenate(values), np.concatenate(targets) == 0, np.concatenate(weights)
-    group = np.concatenate(groups)
-    scale = x.std(axis=0)
-    scale[scale < 1e-6] = 1.0
-    x = x / scale
-    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-    segment = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(group)]))
-    total = sum(weight_of * chosen.sum() for _, chosen, weight_of in data)
-
-    def loss(w: Numbers) -> tuple[float, Numbers]:
-        scores = (x @ w.astype(np.float32)).astype(np.float64)
-        others = np.where(is_none, scores, -np.inf)
-        highest = np.maximum.reduceat(others, starts)
-        shares = np.exp(others - highest[segment])
-        sums = np.add.reduceat(shares, starts)
-        margin = (highest + np.log(sums))[segment] - scores
-        pull = weight / (1 + np.exp(-margin))
-        slope = np.add.reduceat(pull, starts)[segment] * shares / sums[segment] - pull
-        value = float((weight * np.logaddexp(0, margin)).sum() / total + L2 * (w @ w))
-        return value, (x.T @ slope.astype(np.float32)).astype(np.float64) / total + 2 * L2 * w
-
-    found = minimize(loss, np.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return np.asarray(found.x / scale, dtype=np.float64)
-
-
-def held_out(
-    questions: Questions, judged: str, columns: Sequence[int], beside: Sequence[tuple[Questions, float]]
-) -> Numbers:
-    """Scores of every row by weights that were learnt without its conversation."""
-    scores = np.zeros(len(questions.questions))
-    for conversation in np.unique(questions.conversations):
-        away = questions.conversations == conversation
-        data = [(questions, ~away, 1.0), *((other, np.ones(len(other.conversations), bool), w) for other, w in beside)]
-        weights = fitted(data, judged, columns)
-        rows = questions.rows_of(away)
-        scores[rows] = questions.values[rows][:, columns] @ weights
-    return scores
-
-
-def recalls(questions: Questions, scores: Numbers, judged: str, cutoff: int) -> Numbers:
-    """Of each question the share of its evidence among the first `cutoff`; NaN without any."""
-    target = questions.targets[judged]
-    counts = np.bincount(questions.questions, target, len(questions.conversations))
-    found = target * (ranks(questions.questions, scores) < cutoff)
-    hits = np.bincount(questions.questions, found, len(counts))
-    return np.where(counts > 0, hits / np.maximum(counts, 1), np.nan)
-
-
-def ranks(questions: npt.NDArray[np.int64], scores: Numbers) -> npt.NDArray[np.int64]:
-    """Of each row, from 0, among those of its question."""
-    order = np.lexsort((-scores, questions))
-    found = np.empty(len(scores), dtype=np.int64)
-    found[order] = np.arange(len(scores)) - np.searchsorted(questions[order], questions[order])
+def recalls_of_presets(kind: str, evidence: Evidence, folder: Path) -> dict[str, dict[int, Numbers]]:
+    """The preset `neighbours` and the plain arms -> cutoff -> recall of every question, by `lcm evaluate`."""
+    dataset, *more = talk_kinds.overrides(kind, folder)
+    runs = folder / "presets" / kind
+    common = ["arms=controls", *COMMON[1:], "measures.retention.budgets=[]", *more, "system=neighbours"]
+    run(runs, dataset.removeprefix("dataset="), "neighbours", common)
+    values = pl.read_parquet(place(runs, "neighbours") / "per_query.parquet")
+    asked = pl.DataFrame({"query_id": evidence.ids})
+    found: dict[str, dict[int, Numbers]] = {}
+    for arm in ("system", *ARMS):
+        name = "neighbours" if arm == "system" else arm
+        for cutoff in (5, 10):
+            of_arm = values.filter(arm=arm, measure=f"recall@{cutoff}").select("query_id", "value")
+            joined = asked.join(of_arm, on="query_id", how="left", maintain_order="left")["value"]
+            assert joined.null_count() == 0, "the same questions are judged"
+            found.setdefault(name, {})[cutoff] = joined.to_numpy()
     return found
 
 
-def compared(questions: Questions, scores: Numbers, folder: Path) -> None:
-    """The presets and arms beside the held-out scores: paired differences, sign-flip tests, Holm over all of them."""
-    found = []
-    for judged in questions.targets:
-        common = ("arms=controls", *COMMON[1:], "dataset.categories=[1,2,3,4]", f"dataset.evidence={judged}")
-        values = recalls(questions, scores, judged, 10)
-        own = pl.DataFrame({"query_id": questions.ids, "own": values}).filter(pl.col("own").is_not_nan())
-        rivals = {}
-        for name, overrides in RIVALS.items():
-            rivals[name] = run(folder / judged, "locomo", name, [*common, *overrides])
-        values_of_arms = pl.read_parquet(place(folder / judged, "default") / "per_query.parquet").filter(
-            measure="recall@10"
+def validate(study: Study, folder: Path) -> None:
+    found: dict[str, dict[str, dict[int, Numbers]]] = {}
+    for kind, evidence in study.kinds.items():
+        plain = evidence.of(PLAIN).sum(axis=1, dtype=np.float64)
+        ways: dict[str, Numbers | None] = {
+            "plain sum": plain,
+            "kind left out": scored(evidence, study.of_others[kind]),
+            "conversation left out": study.conversation_out(kind),
+            "fitted to all": scored(evidence, study.fitted_to_all),
+        }
+        recalls = {way: {k: evidence.recalls(s, k) for k in (5, 10)} for way, s in ways.items() if s is not None}
+        found[kind] = {**recalls_of_presets(kind, evidence, folder), **recalls}
+    found |= {
+        group: {
+            way: {k: np.concatenate([found[kind][way][k] for kind in kinds]) for k in (5, 10)}
+            for way in WAYS
+            if all(way in found[kind] for kind in kinds)
+        }
+        for group, kinds in _groups(found)
+    }
+    for k in (5, 10):
+        print(f"\nrecall@{k}\n")
+        _table(
+            ["kind", "questions", *WAYS],
+            [
+                [kind, str(len(of["plain sum"][k])), *(shown(of[way][k]) if way in of else "–" for way in WAYS)]
+                for kind, of in found.items()
+            ],
         )
-        for arm in ("bm25", "dense", "last_n"):
-            rivals[f"arm {arm}"] = values_of_arms.filter(arm=arm).select("query_id", pl.col("value").alias("recall@10"))
-        for name, rival in rivals.items():
-            paired = own.join(rival.select("query_id", "recall@10"), on="query_id", how="inner")
-            assert len(paired) == len(own) == len(rival), "the same questions are judged"
-            gain = (paired["own"] - paired["recall@10"]).to_numpy()
-            test = permutation_test(
-                (gain,), np.mean, permutation_type="samples", n_resamples=9999, vectorized=True, rng=0
-            )
-            found.append((name, judged, rival["recall@10"].mean(), gain, float(test.pvalue)))
-    order = sorted(range(len(found)), key=lambda i: found[i][4])
-    corrected, highest = [0.0] * len(found), 0.0
-    for position, i in enumerate(order):
-        highest = corrected[i] = min(1.0, max(highest, found[i][4] * (len(found) - position)))
-    print("\n| rival | evidence | its recall@10 | gain | p, Holm over all rows |\n|---|---|---|---|---|")
-    for (name, judged, level, gain, _), p in zip(found, corrected, strict=True):
-        print(f"| {name} | {judged} | {level:.3f} | {told(gain)} | {p:.4f} |", flush=True)
+        print(f"\nrecall@{k}, kind left out: gained over\n")
+        _table(
+            ["kind", *RIVALS],
+            [
+                [kind, *(shown(of["kind left out"][k] - of[rival][k], "+") for rival in RIVALS)]
+                for kind, of in found.items()
+            ],
+        )
+    _by_category(study, found)
 
 
-def told(values: Numbers) -> str:
-    kept_values = values[~np.isnan(values)][:, np.newaxis]
-    low, high = bootstrap_means(kept_values, resamples=2000, confidence=0.95, seed=0)
-    return f"{kept_values.mean():.3f} [{low[0]:.3f}, {high[0]:.3f}]"
+def _by_category(study: Study, found: Mapping[str, Mapping[str, Mapping[int, Numbers]]]) -> None:
+    print("\nrecall@10 by category of question\n")
+    rows = []
+    for kind, evidence in study.kinds.items():
+        for category in dict.fromkeys(evidence.categories):
+            is_here = evidence.categories == category
+            cells = (f"{found[kind][way][10][is_here].mean():.3f}" if way in found[kind] else "–" for way in WAYS)
+            rows.append([kind, category, str(is_here.sum()), *cells])
+    _table(["kind", "category", "questions", *WAYS], rows)
 
 
-def report(questions: Questions, label: str, scores: Numbers) -> None:
-    for judged in questions.targets:
-        at_5, at_10 = (recalls(questions, scores, judged, k) for k in (5, 10))
-        names = dict.fromkeys(questions.categories[~np.isnan(at_10)])
-        parts = (f"{name} {np.nanmean(at_10[questions.categories == name]):.3f}" for name in names)
-        print(f"| {label} | {judged} | {told(at_5)} | {told(at_10)} | {', '.join(parts)} |", flush=True)
+def ablate(study: Study) -> None:
+    """Print what each family is worth to each kind that was left out; * = the 95 % interval is without 0."""
+    print("\nrecall@10, kind left out, learnt without a family: difference; * = its 95 % interval is without 0\n")
+    whole = {
+        kind: evidence.recalls(scored(evidence, study.of_others[kind]), 10) for kind, evidence in study.kinds.items()
+    }
+    rows = []
+    for family, columns in FAMILIES.items():
+        if not set(columns) & study.signs.keys():
+            continue
+        differences = {}
+        for kind, evidence in study.kinds.items():
+            start = study.of_others[kind]
+            weights = study.learnt(study.others(kind), without=columns, start=start)
+            differences[kind] = evidence.recalls(scored(evidence, weights), 10) - whole[kind]
+        for group, kinds in _groups(differences):
+            differences[group] = np.concatenate([differences[kind] for kind in kinds])
+        rows.append([family, *(_starred(values) for values in differences.values())])
+    _table(["without", *differences], rows)
+
+
+def _groups(kinds: Mapping[str, object]) -> list[tuple[str, Sequence[str]]]:
+    """The groups of which every kind is there."""
+    return [(group, members) for group, members in GROUPS.items() if set(members) <= kinds.keys()]
+
+
+def _starred(values: Numbers) -> str:
+    mean, low, high = interval(values)
+    return f"{mean:+.3f}{'*' if low > 0 or high < 0 else ''}"
+
+
+def print_weights(study: Study) -> None:
+    print("\nweights: # column -> what it weighs")
+    for column, weight in study.fitted_to_all.items():
+        if float(f"{weight:.3g}") != 0:
+            print(f"  {column}: {weight:.3g}")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(row)} |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--beside", nargs="*", default=["beam"], help="datasets to learn from beside LoCoMo")
-    parser.add_argument("--weight", type=float, default=1.0, help="what one of their questions weighs")
-    parser.add_argument("--folder", default="runs/learn_fusion", help="where the runs of presets and arms are kept")
+    parser.add_argument("steps", nargs="+", choices=["collect", "validate", "ablate", "weights"])
+    parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps")
+    parser.add_argument("--kinds", nargs="*", default=talk_kinds.KINDS, choices=talk_kinds.EVERY_KIND)
+    parser.add_argument("--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind in the loss; 1")
+    parser.add_argument("--without", nargs="*", default=[], choices=list(FAMILIES), help="families that are left out")
+    parser.add_argument("--l2", type=float, default=L2, help="what large weights cost")
+    parser.add_argument("--folder", default="runs/learn_fusion", help="where evidence and runs of presets are kept")
     arguments = parser.parse_args()
-    judged_by = {"original": ["dataset.evidence=original"], "repaired": ["dataset.evidence=repaired"]}
-    locomo = collected(["dataset=locomo", "dataset.categories=[1,2,3,4]"], judged_by)
-    beside = [(collected([f"dataset={name}"], {name: []}), arguments.weight) for name in arguments.beside]
     folder = Path(arguments.folder).resolve()
-    everything = list(range(len(COLUMNS)))
-    print("| fit | evidence | recall@5 | recall@10 | recall@10 by category |\n|---|---|---|---|---|")
-    best = held_out(locomo, "original", everything, beside)
-    report(locomo, "one conversation held out", best)
-    data = [(q, np.ones(len(q.conversations), bool), w) for q, w in [(locomo, 1.0), *beside]]
-    weights = fitted(data, "original", everything)
-    report(locomo, "fitted to all", locomo.values @ weights)
-    for other, _ in beside:
-        (name,) = other.targets
-        rest = [(locomo, 1 / arguments.weight), *((q, w / arguments.weight) for q, w in beside if q is not other)]
-        report(other, f"{name}, one conversation held out", held_out(other, name, everything, rest))
-        report(other, f"{name}, fitted to all", other.values @ weights)
-    compared(locomo, best, folder)
-    print("\n| without | recall@5 | recall@10 |\n|---|---|---|")
-    for family, columns in FAMILIES.items():
-        left = [i for i, column in enumerate(COLUMNS) if column not in columns]
-        scores = held_out(locomo, "original", left, beside)
-        cells = (told(recalls(locomo, scores, "original", k) - recalls(locomo, best, "original", k)) for k in (5, 10))
-        print(f"| {family} | {' | '.join(cells)} |", flush=True)
-    print("\nweights:")
-    for column, weight in zip(COLUMNS, weights, strict=True):
-        print(f"  {column}: {weight:.4g}")
+    system = ("system=unified", *arguments.system)
+    made = evidence_columns(building.build(composition.composed([*COMMON, *system]), "memory"))
+    signs = signs_of((*PLAIN, *made), arguments.without)
+    kinds = {}
+    for kind in arguments.kinds:
+        kinds[kind] = collected(kind, talk_kinds.overrides(kind, folder), folder, system)
+        print(f"{kind}: {len(kinds[kind])} questions, {len(kinds[kind].questions)} rows", file=sys.stderr, flush=True)
+    if set(arguments.steps) == {"collect"}:
+        return
+    weights = {kind: 0.0 if kind in talk_kinds.MEASURED_ONLY else 1.0 for kind in kinds}
+    weights |= {kind: float(number) for kind, _, number in (one.partition("=") for one in arguments.weight)}
+    study = Study(kinds, weights, signs, arguments.l2)
+    if "validate" in arguments.steps:
+        validate(study, folder)
+    if "ablate" in arguments.steps:
+        ablate(study)
+    if "weights" in arguments.steps:
+        print_weights(study)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from eval.experiment.run_folder import read_summary
@@ -65,3 +66,15 @@ def summarised(frame: pl.DataFrame) -> tuple[Sequence[float], Sequence[float], S
     values = frame.select(MEASURES).to_numpy().astype(np.float64)
     low, high = bootstrap_means(values, resamples=2000, confidence=0.95, seed=0)
     return values.mean(axis=0).tolist(), low.tolist(), high.tolist()
+
+
+def interval(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean, and the bounds of its 95 % interval over queries."""
+    low, high = bootstrap_means(values[:, np.newaxis], resamples=2000, confidence=0.95, seed=0)
+    return float(values.mean()), float(low[0]), float(high[0])
+
+
+def shown(values: npt.NDArray[np.float64], sign: str = "") -> str:
+    """A mean and its interval; `sign` "+" for differences."""
+    mean, low, high = interval(values)
+    return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
