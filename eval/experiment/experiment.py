@@ -38,6 +38,7 @@ from eval.measures.measure import (
     directions_of,
 )
 from eval.measures.names import SYSTEM_ARM
+from eval.measures.ranked_messages import with_near_duplicates
 from eval.measures.retrieval import judged_queries
 from lcm.errors import DatasetError
 from lcm.faults import counting
@@ -52,9 +53,10 @@ class Outcome:
 
     run: pl.DataFrame
     """arm, workspace_id, query_id, document_id, rank (1-based), score, index_tier (the width that answered, of an index
-    with several)."""
+    with several), stands_for (ids of near duplicates that were left out in its favour)."""
     documents: pl.DataFrame
-    """workspace_id, document_id, source_message_ids, tokens: every document that a run names."""
+    """workspace_id, document_id, source_message_ids, tokens: every document that a run names, or whose
+    near duplicate it names."""
     values: pl.DataFrame
     """arm, query_id, measure, value: of every measure of queries."""
     means: pl.DataFrame
@@ -170,7 +172,7 @@ class Experiment:
         return Outcome(
             run=run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
-                run.select("document_id").unique(), on="document_id", how="semi"
+                with_near_duplicates(run).select("document_id").unique(), on="document_id", how="semi"
             ),
             values=values,
             means=pl.concat([means for _, means in by_arm]),

@@ -43,6 +43,7 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "rank": pl.Int64(),
     "score": pl.Float64(),
     "index_tier": pl.Int64(),
+    "stands_for": pl.List(pl.String()),
 }
 ACTED = "acted: "
 """Begins the name of a slot among the incidents of a workspace."""

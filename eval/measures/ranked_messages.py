@@ -3,6 +3,15 @@
 import polars as pl
 
 
+def with_near_duplicates(run: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a run, behind each a row of the same rank for each document that its document stands for, where the
+    run says so."""
+    if "stands_for" not in run.columns:
+        return run
+    shown = pl.concat_list("document_id", pl.col("stands_for").fill_null([]))
+    return run.with_columns(document_id=shown).drop("stands_for").explode("document_id")
+
+
 def ranked_messages(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Rows arm, workspace_id, query_id, message_id, rank (1-based), score: each message where it is first covered.
 
@@ -12,7 +21,7 @@ def ranked_messages(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """
     covers = documents.select("workspace_id", "document_id", message_id="source_message_ids").explode("message_id")
     return (
-        run.sort("rank", maintain_order=True)
+        with_near_duplicates(run.sort("rank", maintain_order=True))
         .join(covers, on=["workspace_id", "document_id"], maintain_order="left_right")
         .filter(pl.col("message_id").is_not_null())
         .unique(["arm", "query_id", "message_id"], keep="first", maintain_order=True)

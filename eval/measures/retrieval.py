@@ -1,7 +1,8 @@
 """Retrieval measures, at the level of messages and of sessions.
 
-A document covers the messages that it stands for. At message level a ranking of documents is read as a ranking of
-messages: those of the first document, in order, then those of the second that are new, and so on.
+A document covers the messages that it stands for, and those of near duplicates that a ranking leaves out in its favour
+(a run's `stands_for`). At message level a ranking of documents is read as a ranking of messages: those of the first
+document, in order, then those of the second that are new, and so on.
 
 - `recall@k`: the fraction of the relevant messages that the first k *documents* cover.
 - `recall_any@k`: 1 if they cover at least one (a hit rate; some papers call this recall).
@@ -34,11 +35,13 @@ from typing import Any, Literal
 
 import ir_measures
 import polars as pl
+import polars.selectors as cs
 from ir_measures import AP, RR, Judged, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
+from eval.measures.ranked_messages import with_near_duplicates
 
 Level = Literal["message", "session"]
 _NAME = re.compile(
@@ -113,17 +116,18 @@ class Retrieval:
             "session": judged_queries(dataset),
         }
         ranked = (
-            reading.run.select("query_id", "document_id", "rank")
+            reading.run.select("query_id", "document_id", "rank", cs.by_name("stands_for", require_all=False))
             .join(judged["session"], on="query_id", how="semi", maintain_order="left")
             .join(workspace, on="query_id", how="left", maintain_order="left")
         )
+        shown = with_near_duplicates(ranked)
         covers = (
             reading.documents.select("workspace_id", "document_id", message_id="source_message_ids")
-            .join(ranked, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
+            .join(shown, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
             .explode("message_id")
             .join(sessions, on=of_message, how="left", maintain_order="left")
         )
-        covered = ranked.join(
+        covered = shown.join(
             covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right"
         ).rename({"message_id": "message", "session_id": "session"})
         frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]

@@ -23,10 +23,11 @@ RANKED_SCHEMA: dict[str, pl.DataType] = {
     "index_tier": pl.Int64(),
     "scope_class": pl.String(),
     "is_recovered": pl.Boolean(),
+    "stands_for": pl.List(pl.String()),
 }
 """What a ranking answers with. `cosine` is raw, null where the vector index did not return the document; `index_tier`
 the width that answered, of an index with several; `is_recovered` marks what was fetched because ranking failed, behind
-everything else."""
+everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(), "stage": pl.String(), "query_id": pl.String(), "document_id": pl.String(), "rank": pl.Int64(),
     "score": pl.Float64(),
@@ -180,8 +181,10 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
         "cosine",
         "index_tier",
         pl.col("scope_class").cast(pl.String),
-        cs.by_name("deferred", "is_recovered", require_all=False),
+        cs.by_name("deferred", "is_recovered", "stands_for", require_all=False),
     )
     if "is_recovered" not in kept.columns:
         kept = kept.with_columns(is_recovered=pl.lit(False))
+    none = pl.lit([], pl.List(pl.String()))
+    kept = kept.with_columns(stands_for=pl.col("stands_for").fill_null(none) if "stands_for" in kept.columns else none)
     return with_rank(best_first(kept)).select(list(RANKED_SCHEMA))

@@ -1,0 +1,95 @@
+"""What has nearly the same words as something better steps back, and that stands for it."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval.measures.ranked_messages import with_near_duplicates
+from lcm.memory.memory import Memory
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
+from lcm.retrieval.source.hybrid import Hybrid
+from tests.support.workspaces import minute, system
+
+FLIGHTS = (
+    "The flight to Rome leaves the northern gate in the morning for 120 euros.",
+    "Flight to Rome: leaves the northern gate, in the morning, for 120 euros",
+    "The flight to Rome leaves the northern gate in the morning for 140 euros.",
+    "Kettles whistle.",
+)
+
+
+def answered(texts: tuple[str, ...], scores: list[float], least_shared: float = 0.7, n: int = 20) -> pl.DataFrame:
+    """The ranking of one question over one message a text, text i with score i."""
+
+    def scored(frame: pl.DataFrame, batch: object) -> pl.DataFrame:
+        return frame.with_columns(
+            score=pl.col("seq").replace_strict(dict(enumerate(scores, 1)), return_dtype=pl.Float64)
+        )
+
+    stages = {"scores": scored, "near_duplicates": NearDuplicates(least_shared, n), "limit": Limit(n)}
+    messages = tuple(Message(f"m{i}", "user", text, "s", minute(i)) for i, text in enumerate(texts))
+    with Memory.open(system(ranking=Ranking(Hybrid(1000, 1000), stages))) as memory:
+        memory.ingest(Transcript("talk", messages))
+        found = memory.rank([Query("q", "flight kettle euros", minute(99))])
+        ids = memory.documents.select("document_id", message=pl.col("source_message_ids").list.first())
+    names = dict(ids.iter_rows())
+    return found.with_columns(
+        message=pl.col("document_id").replace_strict(names),
+        like=pl.col("stands_for").list.eval(pl.element().replace_strict(names, default=None)),
+    )
+
+
+def test_what_says_the_same_again_goes_last_and_is_stood_for() -> None:
+    found = answered(FLIGHTS, [4.0, 3.0, 2.0, 1.0])
+    assert found["message"].to_list() == ["m0", "m2", "m3", "m1"]
+    assert found["like"].to_list() == [["m1"], [], [], []]
+
+
+def test_another_number_is_something_new() -> None:
+    found = answered(FLIGHTS[:3], [1.0, 2.0, 3.0], least_shared=0.5)
+    assert found["message"].to_list() == ["m2", "m1", "m0"]
+    assert found["like"].to_list() == [[], ["m0"], []][: len(found)]
+
+
+def test_what_a_limit_cuts_off_is_stood_for_all_the_same() -> None:
+    found = answered(FLIGHTS, [4.0, 3.0, 2.0, 1.0], n=2)
+    assert found["message"].to_list() == ["m0", "m2"]
+    shown = with_near_duplicates(found.select("query_id", "rank", "document_id", "stands_for"))
+    assert shown["rank"].to_list() == [1, 1, 2]
+
+
+WORDS = st.lists(st.sampled_from(["red", "blue", "7", "8", "green"]), min_size=1, max_size=4)
+TEXTS = st.lists(WORDS, min_size=1, max_size=7)
+
+
+@settings(deadline=None, max_examples=40)
+@given(TEXTS, st.floats(0.1, 1.0))
+def test_nothing_is_lost_and_every_near_duplicate_is_behind_the_one_that_stands_for_it(
+    words: list[list[str]], least_shared: float
+) -> None:
+    texts = tuple(" ".join(["flight", *some]) for some in words)
+    found = answered(texts, [float(-i) for i in range(len(texts))], least_shared)
+    assert sorted(found["message"].to_list()) == [f"m{i}" for i in range(len(texts))]
+    stood_for = [message for like in found["like"].to_list() for message in like]
+    assert len(stood_for) == len(set(stood_for))
+    first = len(found) - len(stood_for)
+    assert set(found["message"][first:]) == set(stood_for)
+    assert not any(found["like"].to_list()[first:])
+    stems = [set(text.split()) for text in texts]
+    for message, like in found.select("message", "like").iter_rows():
+        mine = stems[int(message[1:])]
+        for other in like:
+            theirs = stems[int(other[1:])]
+            assert len(mine & theirs) >= least_shared * len(mine | theirs)
+            assert {word for word in theirs if word.isdigit()} <= mine
+
+
+@pytest.mark.parametrize("wrong", [{"least_shared": 0.0}, {"least_shared": 1.1}, {"n": 0}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        NearDuplicates(**wrong)  # type: ignore[arg-type]
