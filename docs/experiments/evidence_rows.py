@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,14 @@ from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.embedder.kept import kept
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.crowding import Crowding
 from pipelines.config import building, composition
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 PLAIN = ("dense_score", "lexical_score")
 """Standard scores of the source; what is learnt must be worth more than their sum."""
+TURN = ("conversation_id", "session_id", "seq", "kind")
 HARD = 150
 """Documents of a question that are learnt from besides its evidence: the best by a plain sum of scores."""
 
@@ -49,6 +52,10 @@ class Evidence:
     conversations: Places
     is_hard: npt.NDArray[np.bool_]
     """Of each row: among the `HARD` best of its question, before anything is learnt."""
+    turns: pl.DataFrame
+    """Of each row what tells which turn it is a passage of."""
+    crowding: Crowding | None
+    """What becomes of the scores of further passages of one turn; None = nothing."""
 
     def __len__(self) -> int:
         """How many questions."""
@@ -67,11 +74,18 @@ class Evidence:
 
     def recalls(self, scores: Numbers, cutoff: int) -> Numbers:
         """Of each question the share of its judged messages that the first `cutoff` documents stand for."""
-        is_first = ranks(self.questions, scores)[self.covers[:, 0]] < cutoff
+        is_first = self._ranks(scores)[self.covers[:, 0]] < cutoff
         is_found = np.zeros(len(self.judged), dtype=bool)
         is_found[self.covers[is_first, 1]] = True
         shares: Numbers = np.bincount(self.judged, is_found, len(self)) / np.bincount(self.judged, minlength=len(self))
         return shares
+
+    def _ranks(self, scores: Numbers) -> Places:
+        if self.crowding is None:
+            return ranks(self.questions, scores)
+        no_batch = cast(Batch, None)  # of which it reads nothing
+        crowded = self.crowding(self.turns.with_columns(score=pl.Series(scores)), no_batch)
+        return ranks(self.questions, crowded["score"].to_numpy())
 
 
 def ranks(questions: Places, scores: Numbers) -> Places:
@@ -91,7 +105,10 @@ class Recorder:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         found = frame.select(
-            "query_id", "document_id", *(pl.col(c).cast(pl.Float32).fill_nan(0).fill_null(0) for c in self.columns)
+            "query_id",
+            *TURN,
+            "document_id",
+            *(pl.col(c).cast(pl.Float32).fill_nan(0).fill_null(0) for c in self.columns),
         )
         sources = batch.documents.select("document_id", message_ids="source_message_ids")
         self.frames.append(found.join(sources, on="document_id", how="inner", maintain_order="left"))
@@ -130,7 +147,8 @@ def collected(
         part = file.with_suffix(".part")
         _recorded(memory, replay, dataset, columns).write_parquet(part)
         part.replace(file)
-    return _laid_out(kind, pl.read_parquet(file), dataset, columns, plain)
+    crowding = next((one for one in _ranking(memory).stages.values() if isinstance(one, Crowding)), None)
+    return _laid_out(kind, pl.read_parquet(file), dataset, columns, plain, crowding)
 
 
 def evidence_columns(system: System) -> list[str]:
@@ -164,7 +182,12 @@ def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[
 
 
 def _laid_out(
-    kind: str, rows: pl.DataFrame, dataset: Dataset, columns: tuple[str, ...], plain: Sequence[str]
+    kind: str,
+    rows: pl.DataFrame,
+    dataset: Dataset,
+    columns: tuple[str, ...],
+    plain: Sequence[str],
+    crowding: Crowding | None,
 ) -> Evidence:
     judged = dataset.evidence()
     queries = [query for query in dataset.queries if query.query_id in judged]
@@ -183,6 +206,7 @@ def _laid_out(
     )  # fmt: skip
     questions = rows["question"].to_numpy()
     sums = rows.select(pl.sum_horizontal(pl.col(c).cast(pl.Float64) for c in plain)).to_series().to_numpy()
+    turns = rows.select("query_id", *TURN)
     return Evidence(
         kind=kind,
         columns=columns,
@@ -194,4 +218,6 @@ def _laid_out(
         categories=np.array([query.category or "" for query in queries]),
         conversations=np.array([place[query.workspace_id] for query in queries]),
         is_hard=ranks(questions, sums) < HARD,
+        turns=turns,
+        crowding=crowding if turns.is_duplicated().any() else None,
     )
