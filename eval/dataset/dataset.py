@@ -24,6 +24,12 @@ SESSION_QRELS_SCHEMA: dict[str, pl.DataType] = {
     "session_id": pl.String(),
     "relevance": pl.Int64(),
 }
+QUOTATIONS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "evidence": pl.Int64(),
+    "message_id": pl.String(),
+    "quotation": pl.String(),
+}
 REFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
     "query_id": pl.String(),
@@ -64,6 +70,9 @@ class Dataset:
     `qrels` says of a session through its messages is not repeated here."""
     repaired_qrels: pl.DataFrame | None = None
     """`qrels` again, by evidence that was corrected: retrieval is measured by both; None: by `qrels` alone."""
+    quotations: pl.DataFrame = field(default_factory=_empty(QUOTATIONS_SCHEMA))
+    """Columns query_id, evidence, message_id, quotation: the words of a judged message that answer the query. Rows of
+    one query and number (`evidence`) are one piece of evidence, which each of these messages holds."""
     references: pl.DataFrame = field(default_factory=_empty(REFERENCES_SCHEMA))
     """Columns conversation_id, query_id, text: reference summaries; query_id is null for one of the whole
     conversation, else it names the query that the summary answers."""
@@ -82,7 +91,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
-        for name in ("qrels", "session_qrels", "repaired_qrels", "references", "options"):
+        for name in ("qrels", "session_qrels", "repaired_qrels", "quotations", "references", "options"):
             frame = getattr(self, name)
             unknown = set() if frame is None else set(frame["query_id"].drop_nulls()) - known
             if unknown:
@@ -120,6 +129,7 @@ class Dataset:
             qrels=self.qrels.filter(is_asked),
             repaired_qrels=None if self.repaired_qrels is None else self.repaired_qrels.filter(is_asked),
             session_qrels=self.session_qrels.filter(is_asked),
+            quotations=self.quotations.filter(is_asked),
             references=self.references.filter(pl.col("conversation_id").is_in(told)),
             options=self.options.filter(is_asked),
         )

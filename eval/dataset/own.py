@@ -10,7 +10,7 @@ from typing import ClassVar
 import polars as pl
 
 from eval.dataset.card import Card
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
 from eval.questions.overlap import OF_OVERLAP, overlap
@@ -76,6 +76,12 @@ class Own:
         refuse(problems_of(file, unresolved))
         ends = _ends(sessions)
         qrels = [(one.question.question_id, message_id, 1) for one in located for message_id in one.message_ids]
+        quotations = [
+            (one.question.question_id, number, message_id, quotation)
+            for one in located
+            for number, each in enumerate(one.located, 1)
+            for message_id, quotation in each.quotations.items()
+        ]
         protocol = f"workspace={self.workspace} format={self.format}"
         told = [*sessions.sha256s, file.sha256, protocol, *(f"{query} {message}" for query, message, _ in qrels)]
         return Dataset(
@@ -94,6 +100,7 @@ class Own:
                 for one in located
             ),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
+            quotations=pl.DataFrame(quotations, schema=QUOTATIONS_SCHEMA, orient="row"),
             notes=(*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
             generated=_generated([one.question for one in located]),
             generated_by_query={

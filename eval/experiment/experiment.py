@@ -271,7 +271,8 @@ class Experiment:
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: RunMeasure
     ) -> Made:
         run = pl.concat([one.run(arm) for one in results])
-        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset)), Counter()
+        texts = pl.concat([one.evidence_text for one in results])
+        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts)), Counter()
 
     def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
         """What the summary tells of each measure that gives no rows of queries."""

@@ -13,6 +13,7 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
+from eval.measures.evidence_text import evidence_text
 from eval.measures.measure import (
     KINDS,
     REPORT_TOKENS,
@@ -62,6 +63,8 @@ class WorkspaceResult:
     """Measure that reads memories -> its rows."""
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens."""
+    evidence_text: pl.DataFrame
+    """workspace_id beside `EVIDENCE_TEXT_SCHEMA`."""
     decisions: pl.DataFrame
     incidents: Counter[str]
     widths: Sequence[int]
@@ -139,7 +142,7 @@ class WorkspaceEvaluator:
             if not checkpoint.queries:
                 for name in _FACTS:
                     facts[name], _ = stages.frame(
-                        "facts", keys.fact(name), _fact(name, checkpoint, queries), in_memory=True
+                        "facts", keys.fact(name), _fact(name, checkpoint, queries, self.dataset), in_memory=True
                     )
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
             for name, measure in self.measures.items():
@@ -155,6 +158,7 @@ class WorkspaceEvaluator:
             ranked={arm: pl.concat(frames) for arm, frames in ranked.items()},
             measured={name: pl.concat(frames) for name, frames in measured.items()},
             documents=facts["documents"].select(named, pl.all()),
+            evidence_text=facts["evidence_text"].select(named, pl.all()),
             decisions=facts["decisions"].select(named, pl.all()),
             incidents=incidents,
             contexts=checkpoint.contexts,
@@ -302,8 +306,8 @@ def _of_memory(
     return make
 
 
-def _fact(name: str, checkpoint: ReplayCheckpoint, queries: Sequence[Query]) -> Callable[[], Made]:
-    return lambda: (_FACTS[name](checkpoint.open(), queries), Counter())
+def _fact(name: str, checkpoint: ReplayCheckpoint, queries: Sequence[Query], dataset: Dataset) -> Callable[[], Made]:
+    return lambda: (_FACTS[name](checkpoint.open(), queries, dataset), Counter())
 
 
 def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
@@ -315,7 +319,7 @@ def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> l
     return None if union.issuperset(present) else sorted(union)
 
 
-def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+def _documents(memory: Memory, queries: Sequence[Query], _: Dataset) -> pl.DataFrame:
     documents = memory.documents
     if (readable := _readable(memory, queries, documents["scope"])) is not None:
         documents = documents.filter(pl.col("scope").is_in(readable))
@@ -326,24 +330,29 @@ def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
     return documents.select(*columns).with_columns(tokens)
 
 
-def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+def _evidence_text(memory: Memory, queries: Sequence[Query], dataset: Dataset) -> pl.DataFrame:
+    return evidence_text(memory.documents, queries, dataset)
+
+
+def _decisions(memory: Memory, queries: Sequence[Query], _: Dataset) -> pl.DataFrame:
     decisions = memory.store.decisions()
     readable = _readable(memory, queries, decisions["scope"])
     return decisions if readable is None else memory.store.decisions(readable)
 
 
-def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+def _widths(memory: Memory, _: Sequence[Query], __: Dataset) -> pl.DataFrame:
     return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
 
 
-def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+def large_files(memory: Memory, _: Sequence[Query], __: Dataset) -> pl.DataFrame:
     """How many texts were taken out of their contexts: the one row of the one column."""
     with memory.store.reading() as connection:
         return pl.DataFrame({"large_files": [census(connection)["large files"]]})
 
 
-_FACTS: Mapping[str, Callable[[Memory, Sequence[Query]], pl.DataFrame]] = {
+_FACTS: Mapping[str, Callable[[Memory, Sequence[Query], Dataset], pl.DataFrame]] = {
     "documents": _documents,
+    "evidence_text": _evidence_text,
     "decisions": _decisions,
     "widths": _widths,
     "large_files": large_files,

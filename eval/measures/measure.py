@@ -41,6 +41,17 @@ QUERY_VALUES_SCHEMA: dict[str, pl.DataType] = {
 }
 """What a measure gives of queries; the arm is known to who asks."""
 VALUES_SCHEMA: dict[str, pl.DataType] = {"arm": pl.String(), **QUERY_VALUES_SCHEMA}
+EVIDENCE_TEXT_SCHEMA: dict[str, pl.DataType] = {
+    "message_id": pl.String(),
+    "quotation": pl.String(),
+    "part": pl.Int64(),
+    "parts": pl.Int64(),
+    "document_id": pl.String(),
+    "tokens": pl.Int64(),
+}
+"""Where the words of evidence stand: who has read so many tokens of a document, from its start, has read a quotation,
+whatever message it is from (`message_id` is empty), or one of the parts of a judged message (`quotation` is empty), which
+may stand in different documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,8 @@ class RunReading:
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens: of every document."""
     dataset: Dataset
+    evidence_text: pl.DataFrame | None = None
+    """workspace_id beside `EVIDENCE_TEXT_SCHEMA`; None where nobody has the words of the documents."""
 
 
 class Measure(Protocol):

@@ -14,6 +14,15 @@ document, in order, then those of the second that are new, and so on.
 - `MRR`, `MAP`: over the whole ranking, as deep as the run goes.
 - `tokens@k`: the tokens of the first k documents: what that recall costs.
 - `recall`, `tokens`: without a cutoff, over all that was returned.
+- `recall@Bt`: the share of the evidence that is found by reading until B tokens are spent: the documents in order,
+  whole, the first that no longer fits as far as it does, and none behind it.
+
+For `recall@Bt` evidence that is quoted is found when what is read of one document that stands for its message holds the
+quotation. A judged message without a quotation is found when what is read holds its words, as far as any document that
+stands for it does: a passage of a long message is not the message, all its passages are. A summary or another document
+that tells of its messages in other words counts for them when it is read whole, as for `recall@k`, and so does what is
+read in place of a near duplicate; for a quotation they count where they repeat it. It is of messages alone, in the
+tokens of `tokens@k`, and where nothing is quoted never above `recall`.
 
 Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
 
@@ -42,16 +51,21 @@ from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
 from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.token_budget import recall_within
+from lcm.errors import LcmError
 
 Level = Literal["message", "session"]
 _NAME = re.compile(
-    r"(recall|recall_any|recall_all|recall_capped|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*|recall|tokens|MRR|MAP"
+    r"(recall|recall_any|recall_all|recall_capped|nDCG|nDCG_longmemeval|tokens)@[1-9]\d*"
+    r"|recall@[1-9]\d*t|recall|tokens|MRR|MAP"
 )
+_BUDGET = re.compile(r"recall@(\d+)t")
 _EVERYTHING = 1_000_000  # a cutoff beyond any run
 
 DEFAULT_NAMES = (
     "recall@5", "recall@10", "recall_any@5", "recall_any@10", "recall_all@5", "recall_all@10",
     "nDCG@10", "MRR", "MAP", "tokens@5", "tokens@10", "recall", "tokens",
+    "recall@1000t", "recall@2000t", "recall@4000t",
 )  # fmt: skip
 
 
@@ -67,19 +81,27 @@ class Retrieval:
         if bad or not self.names:
             raise ValueError(
                 f"names: unknown measure {bad[0] if bad else ''!r}; choose from: recall@k, recall_any@k, recall_all@k, "
-                "recall_capped@k, nDCG@k, nDCG_longmemeval@k, tokens@k (k >= 1), recall, tokens, MRR, MAP"
+                "recall_capped@k, nDCG@k, nDCG_longmemeval@k, tokens@k, recall@Bt (k, B >= 1), recall, tokens, MRR, MAP"
             )
         if not self.levels or set(self.levels) - {"message", "session"}:
             raise ValueError(f"levels must be some of message, session, got {list(self.levels)!r}")
 
     def value_names(self) -> list[str]:
-        leveled = [name for name in self.names if not name.startswith("tokens")]
         tokens = [name for name in self.names if name.startswith("tokens")]
-        told = [f"judged@{k}" for k in self._cutoffs()] if "message" in self.levels else []
-        return [*(_prefix(level) + name for level in self.levels for name in leveled), *tokens, *told]
+        of_messages = [*self._within(), *(f"judged@{k}" for k in self._cutoffs())] if "message" in self.levels else []
+        return [*(_prefix(level) + name for level in self.levels for name in self._leveled()), *tokens, *of_messages]
+
+    def _leveled(self) -> list[str]:
+        """Those that every level has."""
+        return [name for name in self.names if not name.startswith("tokens") and not _BUDGET.fullmatch(name)]
+
+    def _within(self) -> dict[str, int]:
+        """Those of messages alone, under a budget -> that budget."""
+        return {name: int(found[1]) for name in self.names if (found := _BUDGET.fullmatch(name))}
 
     def _cutoffs(self) -> list[int]:
-        return sorted({int(name.partition("@")[2]) for name in self.names if "@" in name})
+        ranks = (name.partition("@")[2] for name in self.names)
+        return sorted({int(k) for k in ranks if k.isdecimal()})
 
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
@@ -134,7 +156,20 @@ class Retrieval:
         for level in self.levels:
             units = _units(covered, level, judged[level])
             frames += self._level(level, units, judgements[level], judged[level])
-        frames += self._tokens(ranked, reading.documents, judged["session"])
+        sized = ranked.join(
+            reading.documents.select("workspace_id", "document_id", "tokens"),
+            on=["workspace_id", "document_id"],
+            how="left",
+            maintain_order="left",
+        )
+        frames += self._tokens(sized, judged["session"])
+        if "message" in self.levels and (within := self._within()):
+            if reading.evidence_text is None:
+                raise LcmError(
+                    f"{next(iter(within))} needs the words of the documents, which only `lcm evaluate` has: name "
+                    "another measure"
+                )
+            frames.append(recall_within(within, sized, covered, reading.evidence_text, dataset))
         if "message" in self.levels and says_what_was_judged(dataset):
             looked_at = dataset.qrels.select("query_id", "relevance", unit="message_id")
             frames += self._judged(_units(covered, "message", judged["message"]), looked_at)
@@ -164,11 +199,11 @@ class Retrieval:
         cut_on = "rank" if level == "message" else "position"
         frames = []
         by_cutoff: dict[int | None, list[str]] = {}
-        for name in self.names:
+        for name in self._leveled():
             kind, _, k = name.partition("@")
             if kind == "nDCG_longmemeval":
                 frames.append(_column(_prefix(level) + name, _ndcg_longmemeval(int(k), qrels, units), judged))
-            elif kind != "tokens":
+            else:
                 by_cutoff.setdefault(int(k) if k and kind.startswith("recall") else None, []).append(name)
         for cutoff, names in by_cutoff.items():
             shallow = units if cutoff is None else units.filter(pl.col(cut_on) <= cutoff)
@@ -209,8 +244,7 @@ class Retrieval:
             for name, measure in theirs.items()
         ]
 
-    def _tokens(self, ranked: pl.DataFrame, documents: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
-        sized = ranked.join(documents, on=["workspace_id", "document_id"], how="left")
+    def _tokens(self, sized: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
         frames = []
         for name in self.names:
             kind, _, k = name.partition("@")

@@ -11,11 +11,24 @@ from eval.questions.files import Problem, QuestionsFile
 from eval.questions.line import LineError
 from eval.questions.names import MESSAGE_NUMBER, Names, looks_like_a_line, looks_like_an_id
 from eval.questions.question import Evidence, Question
-from eval.questions.quotation import NEAREST, Likeness, Place, alike, copies, holding, likeness, may_be_alike, thinking
+from eval.questions.quotation import (
+    NEAREST,
+    Likeness,
+    Place,
+    alike,
+    copies,
+    holding,
+    likeness,
+    may_be_alike,
+    thinking,
+    words_quoted,
+)
 from eval.questions.sessions import Sessions
 from lcm.clock import EPOCH, format_instant
 
 _TOLD = 60
+_NAMED = ("id", "line")
+"""How evidence is found that is not quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,12 @@ class Located:
     places: tuple[Place, ...]
     how: str
     """How it was found: id, line, quotation, or `like, 93 %`."""
+
+    @property
+    def quotations(self) -> dict[str, str]:
+        """Message -> the words of it that are quoted; empty where it is named otherwise."""
+        quote = self.evidence.quote or ("" if self.how in _NAMED else self.evidence.text)
+        return {place.message_id: words_quoted(quote, place) for place in self.places} if quote else {}
 
 
 @dataclass(frozen=True, slots=True)

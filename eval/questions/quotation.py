@@ -77,7 +77,7 @@ def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[
             while at >= 0:
                 number = bisect.bisect_right(starts, at) - 1
                 place, text = texts[number]
-                if place is not (of_quote[-1] if of_quote else None) and _cuts_nothing(quote, text):
+                if place is not (of_quote[-1] if of_quote else None) and end_of(quote, text) is not None:
                     of_quote.append(place)
                 at = joined.find(quote, starts[number + 1])
     return found
@@ -87,7 +87,7 @@ def thinking(quote: str, transcripts: Iterable[Transcript]) -> list[Place]:
     """The messages in which a model thought the words of a quotation, which is no evidence."""
 
     def holds(text: str | None) -> bool:
-        return text is not None and quote in text and _cuts_nothing(quote, text)
+        return text is not None and end_of(quote, text) is not None
 
     return [
         place
@@ -96,15 +96,25 @@ def thinking(quote: str, transcripts: Iterable[Transcript]) -> list[Place]:
     ]
 
 
-def _cuts_nothing(quote: str, text: str) -> bool:
-    """Whether a number at an end of a quotation is whole where it stands, and a single word too: nobody quotes 3 from
-    30, or cat from concatenate."""
-    within = r"[A-Za-z0-9]" if quote.isascii() and len(quote.split()) == 1 else r"\d"
-    before, after = (re.match(within, quote[0]), re.match(within, quote[-1]))
-    if not before and not after:
-        return True
-    whole = f"{f'(?<!{within})' if before else ''}{re.escape(quote)}{f'(?!{within})' if after else ''}"
-    return re.search(whole, text) is not None
+def end_of(quote: str, text: str) -> int | None:
+    """Where a quotation that stands in a text ends; None = it does not stand there.
+
+    A number at an end of a quotation is whole where it stands, and a single word too: nobody quotes 3 from 30, or cat
+    from concatenate.
+    """
+    goes_on = _is_ascii_word if quote.isascii() and len(quote.split()) == 1 else str.isdecimal
+    at = text.find(quote)
+    while at >= 0:
+        end = at + len(quote)
+        is_cut = goes_on(quote[:1]) and goes_on(text[at - 1 : at])
+        if not is_cut and not (goes_on(quote[-1:]) and goes_on(text[end : end + 1])):
+            return end
+        at = text.find(quote, at + 1)
+    return None
+
+
+def _is_ascii_word(character: str) -> bool:
+    return character.isascii() and character.isalnum()
 
 
 def alike(quotes: Mapping[str, Collection[str] | None], transcripts: Iterable[Transcript]) -> dict[str, list[Likeness]]:
@@ -129,6 +139,16 @@ def alike(quotes: Mapping[str, Collection[str] | None], transcripts: Iterable[Tr
 def likeness(quote: str, place: Place) -> Likeness:
     """How like a message is to a quotation."""
     return _likest(folded(quote), [folded(text) for text in searched_texts(place.message)], place)
+
+
+def words_quoted(quote: str, place: Place) -> str:
+    """The words of a message that a quotation is of: its own, or, where it is only like some, these."""
+    texts, words = [folded(text) for text in searched_texts(place.message)], folded(quote)
+    if any(words in text for text in texts):
+        return quote
+    likest = max(texts, key=lambda text: _likeness(words, text)[0], default="")
+    found = fuzz.partial_ratio_alignment(words, likest)
+    return quote if found is None else likest[found.dest_start : found.dest_end] or quote
 
 
 def may_be_alike(quote: str) -> bool:

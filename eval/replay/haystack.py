@@ -115,6 +115,7 @@ class Haystack:
             if dataset.repaired_qrels is None
             else names.renamed(dataset.repaired_qrels, "message", workspaces),
             session_qrels=names.renamed(dataset.session_qrels, "session", workspaces),
+            quotations=names.renamed(dataset.quotations, "message", workspaces),
             layout=Layout(
                 settings=settings,
                 workspace_of_query=workspaces,

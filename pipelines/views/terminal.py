@@ -36,6 +36,7 @@ ARM_MEASURES = (
     "judged@10",
     "session.recall@5",
     "tokens@10",
+    "recall@2000t",
 )
 """The columns of the printed table, as far as they were measured, beside those of measures that are added.
 
