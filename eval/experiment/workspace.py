@@ -48,6 +48,8 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
 }
 ACTED = "acted: "
 """Begins the name of a slot among the incidents of a workspace."""
+_Fact = Callable[[Memory, Sequence[Query]], pl.DataFrame]
+"""Tells one thing of a memory that holds all transcripts of its workspace, as far as these queries may read."""
 _TEXTS_AT_ONCE = 1 << 14
 """Of the documents whose tokens are counted: no second copy of all words."""
 
@@ -140,10 +142,9 @@ class WorkspaceEvaluator:
                 ranked[arm].append(frame)
                 incidents.update(survived)
             if not checkpoint.queries:
-                for name in _FACTS:
-                    facts[name], _ = stages.frame(
-                        "facts", keys.fact(name), _fact(name, checkpoint, queries, self.dataset), in_memory=True
-                    )
+                for name, fact in {**_FACTS, "evidence_text": self._evidence_text}.items():
+                    make = _found(fact, checkpoint, queries)
+                    facts[name], _ = stages.frame("facts", keys.fact(name), make, in_memory=True)
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
             for name, measure in self.measures.items():
                 if self._reads(measure, workspace, checkpoint):
@@ -166,6 +167,9 @@ class WorkspaceEvaluator:
             large_files=facts["large_files"].item(),
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
         )
+
+    def _evidence_text(self, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+        return evidence_text(_readable_documents(memory, queries), queries, self.dataset)
 
     def _reads(self, measure: Measure, workspace: str, checkpoint: ReplayCheckpoint) -> bool:
         """Whether a measure reads the memory as it stands now."""
@@ -306,8 +310,8 @@ def _of_memory(
     return make
 
 
-def _fact(name: str, checkpoint: ReplayCheckpoint, queries: Sequence[Query], dataset: Dataset) -> Callable[[], Made]:
-    return lambda: (_FACTS[name](checkpoint.open(), queries, dataset), Counter())
+def _found(fact: _Fact, checkpoint: ReplayCheckpoint, queries: Sequence[Query]) -> Callable[[], Made]:
+    return lambda: (fact(checkpoint.open(), queries), Counter())
 
 
 def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
@@ -319,10 +323,13 @@ def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> l
     return None if union.issuperset(present) else sorted(union)
 
 
-def _documents(memory: Memory, queries: Sequence[Query], _: Dataset) -> pl.DataFrame:
-    documents = memory.documents
-    if (readable := _readable(memory, queries, documents["scope"])) is not None:
-        documents = documents.filter(pl.col("scope").is_in(readable))
+def _readable_documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    readable = _readable(memory, queries, memory.documents["scope"])
+    return memory.documents if readable is None else memory.documents.filter(pl.col("scope").is_in(readable))
+
+
+def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    documents = _readable_documents(memory, queries)
     parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
     counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
     tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
@@ -330,31 +337,26 @@ def _documents(memory: Memory, queries: Sequence[Query], _: Dataset) -> pl.DataF
     return documents.select(*columns).with_columns(tokens)
 
 
-def _evidence_text(memory: Memory, queries: Sequence[Query], dataset: Dataset) -> pl.DataFrame:
-    return evidence_text(memory.documents, queries, dataset)
-
-
-def _decisions(memory: Memory, queries: Sequence[Query], _: Dataset) -> pl.DataFrame:
+def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
     decisions = memory.store.decisions()
     readable = _readable(memory, queries, decisions["scope"])
     return decisions if readable is None else memory.store.decisions(readable)
 
 
-def _widths(memory: Memory, _: Sequence[Query], __: Dataset) -> pl.DataFrame:
+def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
     return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
 
 
-def large_files(memory: Memory, _: Sequence[Query], __: Dataset) -> pl.DataFrame:
+def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
     """How many texts were taken out of their contexts: the one row of the one column."""
     with memory.store.reading() as connection:
         return pl.DataFrame({"large_files": [census(connection)["large files"]]})
 
 
-_FACTS: Mapping[str, Callable[[Memory, Sequence[Query], Dataset], pl.DataFrame]] = {
+_FACTS: Mapping[str, _Fact] = {
     "documents": _documents,
-    "evidence_text": _evidence_text,
     "decisions": _decisions,
     "widths": _widths,
     "large_files": large_files,
 }
-"""Facts of a memory that has taken in all transcripts of its workspace, as far as its queries may read, by name."""
+"""By name; what is asked of the dataset too is the evaluator's own."""

@@ -50,8 +50,8 @@ EVIDENCE_TEXT_SCHEMA: dict[str, pl.DataType] = {
     "tokens": pl.Int64(),
 }
 """Where the words of evidence stand: who has read so many tokens of a document, from its start, has read a quotation,
-whatever message it is from (`message_id` is empty), or one of the parts of a judged message (`quotation` is empty), which
-may stand in different documents."""
+of whatever message (`message_id` is empty), or one of the parts of a judged message (`quotation` is empty); these may
+stand in different documents."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def unmeasured(objectives: Sequence[Objective], measures: Mapping[str, Measure])
             remedy = f"set measures.retention.budgets=[{cutoff}]"
         elif objective.is_time and giver in measures and not measures[giver].value_names():
             remedy = f"set measures.{giver}.queries=100"
-        elif kind in RANKING_MEASURES and cutoff.isdecimal():
+        elif kind in RANKING_MEASURES and cutoff.removesuffix("t").isdecimal():
             remedy = f"add it to measures.retrieval.names, or {remedy}"
         return f"study.objectives: nothing measures {objective.measure!r} here; {remedy}"
     return None

@@ -170,7 +170,7 @@ def test_judgements_of_messages_and_of_sessions_each_have_their_n(lcm: Lcm, monk
     (row,) = [line for line in finished.stdout.splitlines() if line.startswith("│ system")]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells[:2] == ["system", "91"]
-    assert [cell.endswith(" n=40") for cell in cells[2:]] == [True, True, True, True, True, False, False]
+    assert [cell.endswith(" n=40") for cell in cells[2:]] == [True, True, True, True, True, False, False, True]
 
 
 def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Edges of what is counted: graded and absent judgements, messages covered twice, several workspaces."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.measures.evidence_text import evidence_text
 from eval.measures.means import Means
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM
@@ -56,7 +58,9 @@ def measured(
     documents = pl.DataFrame(
         {"document_id": list(covers), "source_message_ids": list(covers.values()), "tokens": [10] * len(covers)}
     ).with_columns(workspace_id=pl.lit("default"))
-    found = Retrieval(names=names).of_run(RunReading(SYSTEM_ARM, run, documents, data))
+    worded = documents.with_columns(text=pl.col("source_message_ids").list.join("\n"), kind=pl.lit("message"))
+    texts = evidence_text(worded, data.queries, data).with_columns(workspace_id=pl.lit("default"))
+    found = Retrieval(names=names).of_run(RunReading(SYSTEM_ARM, run, documents, data, texts))
     return found.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
 
 
@@ -129,7 +133,7 @@ def test_grades_reach_ndcg() -> None:
 def test_a_judged_query_without_results_is_zero_by_every_measure() -> None:
     found = values(DEFAULT_NAMES, {"q": ["m0"]}, {"q": {"m0": 1}, "empty": {"m0": 1}})
     of_empty = {measure: value for (query, measure), value in found.items() if query == "empty"}
-    by_session = [f"session.{name}" for name in DEFAULT_NAMES if not name.startswith("tokens")]
+    by_session = [f"session.{name}" for name in DEFAULT_NAMES if not re.match(r"tokens|.*t$", name)]
     assert of_empty == dict.fromkeys([*DEFAULT_NAMES, *by_session], 0.0)
 
 
