@@ -38,15 +38,17 @@ def recall_within(
     )
     to_end = pl.col("before") + pl.col("tokens")
     is_itself = pl.col("document_id") == pl.col("shown")
-    quoted = standing.join(
+    quoted = standing.filter(pl.col("quotation") != "").join(
         evidence_text.select("workspace_id", "quotation", "part", "parts", "tokens", shown="document_id"),
         on=["workspace_id", "quotation", "shown"],
     )
-    unquoted = standing.join(evidence_text, on=["workspace_id", "message_id", "document_id"])
+    unquoted = standing.filter(quotation="").join(
+        evidence_text.drop("quotation"), on=["workspace_id", "message_id", "document_id"]
+    )
     ends = pl.concat(
         [
             quoted.select("query_id", "evidence", "part", "parts", end=to_end),
-            unquoted.filter(quotation="").select(
+            unquoted.select(
                 "query_id", "evidence", "part", "parts", end=pl.when(is_itself).then(to_end).otherwise("whole")
             ),
         ]

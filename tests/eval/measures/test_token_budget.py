@@ -58,17 +58,22 @@ def found(
     budgets: Sequence[int],
     names: Sequence[str] = (),
     others: Sequence[Document] = (),
+    stands_for: Sequence[str] = (),
 ) -> list[float]:
-    """The values at each budget, then those of `names`; `others` are documents that were not returned."""
+    """The values at each budget, then those of `names`. `others` are documents that were not returned; the first that
+    was stands for those of the ids `stands_for`; documents are d1, d2 ..."""
     rows = [
         ("default", f"d{rank}", text, list(sources), *(kind or ["message"]), *REPORT_TOKENS.count([text]), rank, "q")
         for rank, (text, sources, *kind) in enumerate((*ranked, *others), 1)
     ]
     frame = pl.DataFrame(rows, schema=RANKED, orient="row")
     texts = evidence_text(frame, data.queries, data).with_columns(workspace_id=pl.lit("default"))
+    nobody = pl.lit([], pl.List(pl.String()))
+    instead = pl.when(rank=1).then(pl.lit(list(stands_for), pl.List(pl.String()))).otherwise(nobody)
+    run = frame.head(len(ranked)).with_columns(stands_for=instead)
     asked = [*(f"recall@{budget}t" for budget in budgets), *names]
     retrieval = Retrieval(names=asked, levels=["message"])
-    values = retrieval.of_run(RunReading("system", frame.head(len(ranked)), frame, data, texts))
+    values = retrieval.of_run(RunReading("system", run, frame, data, texts))
     by_name = dict(values.select("measure", "value").iter_rows())
     return [by_name[name] for name in asked]
 
@@ -158,6 +163,34 @@ def test_of_what_an_extraction_drops_nothing_is_asked() -> None:
     assert found(data, ranked, [4, 5]) == [0, 1]
     whole = (f"I write it down\n[tool write] text: {WORDS}", ["m0"])
     assert found(data, [*ranked, whole], [5, 5 + tokens(whole[0])]) == [0, 1], "another document holds the call"
+
+
+def test_what_a_passage_is_headed_with_or_stands_for_beside_is_not_its_message() -> None:
+    """A call and its long result, cut: the second passage stands for the call too, and shows none of its words."""
+    texts = {"call": "[tool read] path: notes.md\nlimit: 200", "result": " ".join(f"{i} {WORDS}" for i in range(4))}
+    half = len(texts["result"]) // 2
+    first = (f"{texts['call']}\n{texts['result'][:half]}", list(texts))
+    second = (f"notes.md, further\n{texts['result'][half:]}", list(texts))
+    data = dataset(texts, ["call"])
+    assert found(data, [second], [1000], ["recall"], others=[first]) == [0, 1]
+    assert found(data, [second, first], [1000]) == [1]
+    merged = ("another message's words are these, and it is read in place of this one", ["call", "m2"])
+    data = dataset({**texts, "m2": merged[0]}, ["call"])
+    assert found(data, [merged], [tokens(merged[0])]) == [1], "no document holds a word of it any more"
+
+
+def test_what_is_read_in_place_of_a_near_duplicate_counts_for_it_whole_and_for_its_quotations_as_it_holds_them() -> (
+    None
+):
+    texts = {"m0": f"first: {WORDS}", "m1": f"second: {WORDS}"}
+    ranked, others = [(texts["m1"], ["m1"])], [(texts["m0"], ["m0"])]
+    cost = tokens(texts["m1"])
+    assert found(dataset(texts, ["m0"]), ranked, [cost], ["recall@1"], others) == [0, 0]
+    assert found(dataset(texts, ["m0"]), ranked, [cost - 1, cost], ["recall@1"], others, ["d2"]) == [0, 1, 1]
+    shared, own = ([(1, "m0", words)] for words in ("lazy dog", "first: the quick"))
+    assert found(dataset(texts, ["m0"], shared), ranked, [cost // 2, cost], others=others) == [0, 0]
+    assert found(dataset(texts, ["m0"], shared), ranked, [cost // 2], others=others, stands_for=["d2"]) == [1]
+    assert found(dataset(texts, ["m0"], own), ranked, [cost], others=others, stands_for=["d2"]) == [0]
 
 
 @given(
