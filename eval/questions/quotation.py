@@ -102,8 +102,10 @@ def end_of(quote: str, text: str) -> int | None:
     A number at an end of a quotation is whole where it stands, and a single word too: nobody quotes 3 from 30, or cat
     from concatenate.
     """
-    goes_on = _is_ascii_word if quote.isascii() and len(quote.split()) == 1 else str.isdecimal
     at = text.find(quote)
+    if at < 0:
+        return None  # as in most texts
+    goes_on = _is_ascii_word if quote.isascii() and len(quote.split()) == 1 else str.isdecimal
     while at >= 0:
         end = at + len(quote)
         is_cut = goes_on(quote[:1]) and goes_on(text[at - 1 : at])
