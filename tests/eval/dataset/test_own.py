@@ -128,5 +128,11 @@ class TestAgentQuestions:
             for line in lines:
                 ends = [one.rpartition("/")[2] for one in judged.get(line["question_id"], [])]
                 assert sorted(ends) == sorted(one.rpartition("/")[2] for one in line["message_ids"])
+            quoted = {(query, number, quotation) for query, number, _, quotation in dataset.quotations.iter_rows()}
+            assert quoted == {
+                (line["question_id"], number, evidence["quote"].strip())
+                for line in lines
+                for number, evidence in enumerate(line["evidence"], 1)
+            }
             counted[name] = len(dataset.queries), len(judged), len(dataset.workspaces)
         assert counted == {"pi": (70, 64, 1), "tau": (60, 55, 1), "mixed": (70, 64, 9)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eval.arms.oracle import Oracle
 from eval.benchmark import corpus
-from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
@@ -127,11 +127,15 @@ def test_distractors_are_judged_by_nobody_and_dated_among_the_others(
         assert any(set(times) <= host for host in hosts), "the times of one conversation"
 
 
-def test_corrected_evidence_is_laid_out_like_the_recorded() -> None:
+def test_corrected_and_quoted_evidence_is_laid_out_like_the_recorded() -> None:
     data = dataset({"a": (0, 3), "b": (5, 3)})
-    laid = Bulk(haystack="pooled").laid_out(replace(data, repaired_qrels=data.qrels), others)
+    quotations = data.qrels.select("query_id", "message_id", evidence=pl.lit(1), quotation=pl.lit("as it says"))
+    laid = Bulk(haystack="pooled").laid_out(
+        replace(data, repaired_qrels=data.qrels, quotations=quotations.select(list(QUOTATIONS_SCHEMA))), others
+    )
     assert laid.repaired_qrels is not None
     assert laid.repaired_qrels.equals(laid.qrels)
+    assert laid.quotations["message_id"].equals(laid.qrels["message_id"])
 
 
 def test_nothing_is_laid_out_by_default() -> None:
