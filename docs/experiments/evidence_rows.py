@@ -1,6 +1,6 @@
 """Each document's evidence for each judged question of a kind of talk: made by the real components, kept on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -10,24 +10,31 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 from system_parts import COMMON
 
 from eval.cache.fingerprint import Fingerprint, digest
 from eval.dataset.dataset import Dataset
+from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.embedder.kept import kept
-from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.crowding import Crowding
+from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.pipeline import Ranking, passed
 from pipelines.config import building, composition
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 PLAIN = ("dense_score", "lexical_score")
 """Standard scores of the source; what is learnt must be worth more than their sum."""
-TURN = ("conversation_id", "session_id", "seq", "kind")
+_ROW = ("query_id", "document_id", "conversation_id", "session_id", "seq", "kind")
+_DOCUMENT = (*_ROW[1:], "text", "role", "created_at", "source_message_ids")
+BEHIND = ("crowding", "near_duplicates")
+"""Stages behind the fusion that decide, with the scores, which documents come first."""
+_DEPTH = 20
+"""Ranks that matter."""
 HARD = 150
 """Documents of a question that are learnt from besides its evidence: the best by a plain sum of scores."""
 
@@ -52,10 +59,10 @@ class Evidence:
     conversations: Places
     is_hard: npt.NDArray[np.bool_]
     """Of each row: among the `HARD` best of its question, before anything is learnt."""
-    turns: pl.DataFrame
-    """Of each row what tells which turn it is a passage of."""
-    crowding: Crowding | None
-    """What becomes of the scores of further passages of one turn; None = nothing."""
+    batches: Sequence["Asked"]
+    """All rows, in order."""
+    behind: Mapping[str, Stage | Expansion]
+    """What the rows pass when they are scored."""
 
     def __len__(self) -> int:
         """How many questions."""
@@ -72,20 +79,41 @@ class Evidence:
         """The values of some columns."""
         return self.values[:, [self.columns.index(column) for column in columns]]
 
-    def recalls(self, scores: Numbers, cutoff: int) -> Numbers:
-        """Of each question the share of its judged messages that the first `cutoff` documents stand for."""
-        is_first = self._ranks(scores)[self.covers[:, 0]] < cutoff
-        is_found = np.zeros(len(self.judged), dtype=bool)
-        is_found[self.covers[is_first, 1]] = True
-        shares: Numbers = np.bincount(self.judged, is_found, len(self)) / np.bincount(self.judged, minlength=len(self))
-        return shares
+    def recalls(self, scores: Numbers, *cutoffs: int) -> dict[int, Numbers]:
+        """Cutoff -> of each question the share of its judged messages that so many documents stand for."""
+        of_row, counts, found = self._ranks(scores), np.bincount(self.judged, minlength=len(self)), {}
+        for cutoff in cutoffs:
+            is_found = np.zeros(len(self.judged), dtype=bool)
+            is_found[self.covers[of_row[self.covers[:, 0]] < cutoff, 1]] = True
+            found[cutoff] = np.bincount(self.judged, is_found, len(self)) / counts
+        return found
 
     def _ranks(self, scores: Numbers) -> Places:
-        if self.crowding is None:
-            return ranks(self.questions, scores)
-        no_batch = cast(Batch, None)  # of which it reads nothing
-        crowded = self.crowding(self.turns.with_columns(score=pl.Series(scores)), no_batch)
-        return ranks(self.questions, crowded["score"].to_numpy())
+        """Of each row, from 0: its document's behind all stages, or that of the document which stands for it."""
+        found = np.full(len(scores), _DEPTH)
+        for asked in self.batches:
+            frame = asked.rows.with_columns(score=pl.Series(scores[asked.first : asked.first + len(asked.rows)]))
+            batch = cast(Batch, asked)  # those stages look at the documents alone
+            for name, stage in self.behind.items():
+                frame = passed(name, stage, frame, batch)
+            ranked = best_first(frame).with_columns(rank=pl.int_range(pl.len()).over("query_id"))
+            kept = cs.by_name("query_id", "document_id", "rank", "stands_for", require_all=False)
+            shown = with_near_duplicates(ranked.filter(pl.col("rank") < _DEPTH).select(kept))
+            best = shown.group_by("query_id", "document_id").agg(pl.col("rank").min())
+            best = best.join(asked.rows, on=["query_id", "document_id"], how="inner")
+            found[best["row"].to_numpy()] = best["rank"].to_numpy()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Questions that saw the same documents."""
+
+    first: int
+    """Number of the first of the rows."""
+    rows: pl.DataFrame
+    """Columns row, query_id, document_id, and what tells the turns apart."""
+    documents: pl.DataFrame
 
 
 def ranks(questions: Places, scores: Numbers) -> Places:
@@ -98,20 +126,17 @@ def ranks(questions: Places, scores: Numbers) -> Places:
 
 @dataclass(slots=True)
 class Recorder:
-    """A stage that keeps what passes, and what messages the documents stood for then."""
+    """A stage that keeps what passes, and the documents as they were then."""
 
     columns: Sequence[str]
-    frames: list[pl.DataFrame] = field(default_factory=list)
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    documents: list[pl.DataFrame] = field(default_factory=list)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        found = frame.select(
-            "query_id",
-            *TURN,
-            "document_id",
-            *(pl.col(c).cast(pl.Float32).fill_nan(0).fill_null(0) for c in self.columns),
-        )
-        sources = batch.documents.select("document_id", message_ids="source_message_ids")
-        self.frames.append(found.join(sources, on="document_id", how="inner", maintain_order="left"))
+        values = (pl.col(column).cast(pl.Float32).fill_nan(0).fill_null(0) for column in self.columns)
+        number = pl.lit(len(self.rows)).alias("batch")
+        self.rows.append(frame.select(number, *_ROW, *values))
+        self.documents.append(batch.documents.select(number, *_DOCUMENT))
         return frame.with_columns(score=pl.lit(0.0))
 
 
@@ -136,24 +161,29 @@ def collected(
     config = composition.composed([*COMMON, *system, *chosen])
     dataset: Dataset = building.build(config, "dataset").load()
     memory: System = building.build(config, "memory")
-    memory = replace(memory, embedder=kept(memory.embedder))
+    stages = _ranking(memory).stages
+    before = Ranking(_ranking(memory).source, dict(takewhile(lambda item: item[0] != "fusion", stages.items())))
+    memory = replace(memory, embedder=kept(memory.embedder), ranking=before)
     replay: Bulk = building.build(config, "replay")
     columns = tuple(columns or (*PLAIN, *evidence_columns(memory)))
     fingerprint = Fingerprint()
     inputs = [fingerprint.of(memory), fingerprint.of(replay), dataset.digest, columns]
-    file = folder / f"{kind}-{digest(inputs, {*fingerprint.modules, Memory.__module__})[:16]}.parquet"
-    if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        _recorded(memory, replay, dataset, columns).write_parquet(part)
-        part.replace(file)
-    crowding = next((one for one in _ranking(memory).stages.values() if isinstance(one, Crowding)), None)
-    return _laid_out(kind, pl.read_parquet(file), dataset, columns, plain, crowding)
+    key = digest(inputs, {*fingerprint.modules, Memory.__module__})[:16]
+    rows, documents = (folder / f"{kind}-{key}-{part}.parquet" for part in ("rows", "documents"))
+    if not rows.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        recorder = _recorded(memory, replay, dataset, columns)
+        pl.concat(recorder.documents).write_parquet(documents)
+        unfinished = rows.with_suffix(".part")
+        pl.concat(recorder.rows).write_parquet(unfinished)
+        unfinished.replace(rows)
+    behind = {name: stage for name, stage in stages.items() if name in BEHIND}
+    return _laid_out(kind, pl.read_parquet(rows), pl.read_parquet(documents), dataset, columns, plain, behind)
 
 
 def evidence_columns(system: System) -> list[str]:
-    """The columns that the stages before the fusion say they make."""
-    return [column for stage in _stages(_ranking(system)).values() for column in getattr(stage, "makes", ())]
+    """The columns that the stages of its ranking say they make."""
+    return [column for stage in _ranking(system).stages.values() for column in getattr(stage, "makes", ())]
 
 
 def _ranking(system: System) -> Ranking:
@@ -161,15 +191,10 @@ def _ranking(system: System) -> Ranking:
     return system.ranking
 
 
-def _stages(ranking: Ranking) -> dict[str, Stage | Expansion]:
-    return dict(takewhile(lambda item: item[0] != "fusion", ranking.stages.items()))
-
-
-def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[str]) -> pl.DataFrame:
+def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[str]) -> Recorder:
     judged = dataset.evidence()
-    recorder = Recorder(columns)
-    ranking = _ranking(system)
-    recording = Ranking(ranking.source, {**_stages(ranking), "record": recorder})
+    recorder, ranking = Recorder(columns), _ranking(system)
+    recording = Ranking(ranking.source, {**ranking.stages, "record": recorder})
     for workspace in dataset.workspaces:
         here = dataset.part([workspace])
         queries = [query for query in here.queries if query.query_id in judged]
@@ -178,46 +203,54 @@ def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[
         with Memory.open(system) as memory:
             for asked in replay.play(memory, here.transcripts, queries):
                 memory.rank(asked, recording)
-    return pl.concat(recorder.frames)
+    return recorder
 
 
 def _laid_out(
     kind: str,
     rows: pl.DataFrame,
+    documents: pl.DataFrame,
     dataset: Dataset,
     columns: tuple[str, ...],
     plain: Sequence[str],
-    crowding: Crowding | None,
+    behind: Mapping[str, Stage | Expansion],
 ) -> Evidence:
     judged = dataset.evidence()
-    queries = [query for query in dataset.queries if query.query_id in judged]
-    number = {query.query_id: i for i, query in enumerate(queries)}
+    queries = {query.query_id: query for query in dataset.queries if query.query_id in judged}
+    ids = list(dict.fromkeys([*rows["query_id"].unique(maintain_order=True), *queries]))
+    number = {query_id: i for i, query_id in enumerate(ids)}
     place = {workspace: i for i, workspace in enumerate(dataset.workspaces)}
-    rows = rows.with_columns(
-        question=pl.col("query_id").replace_strict(number, return_dtype=pl.Int64)
-    ).sort("question", maintain_order=True).with_row_index("row")  # fmt: skip
+    rows = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+    questions = rows["query_id"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
     messages = pl.DataFrame(
-        [(number[query_id], message_id) for query_id, of_one in judged.items() for message_id in dict.fromkeys(of_one)],
-        schema={"question": pl.Int64, "message_ids": pl.String},
+        [(query_id, message_id) for query_id in ids for message_id in dict.fromkeys(judged[query_id])],
+        schema={"query_id": pl.String, "message_id": pl.String},
         orient="row",
     ).with_row_index("judged")
-    covers = rows.select("row", "question", "message_ids").explode("message_ids").join(
-        messages, on=["question", "message_ids"], how="inner"
-    )  # fmt: skip
-    questions = rows["question"].to_numpy()
-    sums = rows.select(pl.sum_horizontal(pl.col(c).cast(pl.Float64) for c in plain)).to_series().to_numpy()
-    turns = rows.select("query_id", *TURN)
+    sources = documents.select("batch", "document_id", message_id="source_message_ids")
+    covers = (
+        rows.select("row", "batch", "query_id", "document_id")
+        .join(sources, on=["batch", "document_id"], how="inner")
+        .explode("message_id")
+        .join(messages, on=["query_id", "message_id"], how="inner")
+        .unique(["row", "judged"], maintain_order=True)
+    )
+    sums = rows.select(pl.sum_horizontal(pl.col(column).cast(pl.Float64) for column in plain)).to_series().to_numpy()
+    of_batch = documents.partition_by("batch", as_dict=True, include_key=False)
     return Evidence(
         kind=kind,
         columns=columns,
         values=rows.select(columns).to_numpy(),
         questions=questions,
-        judged=messages["question"].to_numpy(),
+        judged=messages["query_id"].replace_strict(number, return_dtype=pl.Int64).to_numpy(),
         covers=covers.select("row", "judged").cast(pl.Int64).to_numpy(),
-        ids=list(number),
-        categories=np.array([query.category or "" for query in queries]),
-        conversations=np.array([place[query.workspace_id] for query in queries]),
+        ids=ids,
+        categories=np.array([queries[query_id].category or "" for query_id in ids]),
+        conversations=np.array([place[queries[query_id].workspace_id] for query_id in ids]),
         is_hard=ranks(questions, sums) < HARD,
-        turns=turns,
-        crowding=crowding if turns.is_duplicated().any() else None,
+        batches=[
+            Asked(part["row"][0], part.select("row", *_ROW), of_batch[key])
+            for key, part in rows.partition_by("batch", as_dict=True, maintain_order=True).items()
+        ],
+        behind=behind,
     )

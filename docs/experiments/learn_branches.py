@@ -48,7 +48,7 @@ def main() -> None:
             is_away = questions.conversations == conversation
             rows = is_away[questions.questions]
             scores[rows] = scored(questions, fitted([(questions, ~is_away, 1.0)], signs))[rows]
-        at_5, at_10 = (questions.recalls(scores, k) for k in (5, 10))
+        at_5, at_10 = questions.recalls(scores, 5, 10).values()
         found.append((names, at_5, at_10, fitted([(questions, everything, 1.0)], signs)))
     base = found[0][2]
     for _, _, at_10, _ in found[1:]:

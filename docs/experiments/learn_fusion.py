@@ -166,7 +166,7 @@ def validate(study: Study, folder: Path) -> None:
             "conversation left out": study.conversation_out(kind),
             "fitted to all": scored(evidence, study.fitted_to_all),
         }
-        recalls = {way: {k: evidence.recalls(s, k) for k in (5, 10)} for way, s in ways.items() if s is not None}
+        recalls = {way: evidence.recalls(scores, 5, 10) for way, scores in ways.items() if scores is not None}
         found[kind] = {**recalls_of_presets(kind, evidence, folder), **recalls}
     found |= {
         group: {
@@ -211,7 +211,8 @@ def ablate(study: Study) -> None:
     """Print what each family is worth to each kind that was left out; * = the 95 % interval is without 0."""
     print("\nrecall@10, kind left out, learnt without a family: difference; * = its 95 % interval is without 0\n")
     whole = {
-        kind: evidence.recalls(scored(evidence, study.of_others[kind]), 10) for kind, evidence in study.kinds.items()
+        kind: evidence.recalls(scored(evidence, study.of_others[kind]), 10)[10]
+        for kind, evidence in study.kinds.items()
     }
     rows = []
     for family, columns in FAMILIES.items():
@@ -221,7 +222,7 @@ def ablate(study: Study) -> None:
         for kind, evidence in study.kinds.items():
             start = study.of_others[kind]
             weights = study.learnt(study.others(kind), without=columns, start=start)
-            differences[kind] = evidence.recalls(scored(evidence, weights), 10) - whole[kind]
+            differences[kind] = evidence.recalls(scored(evidence, weights), 10)[10] - whole[kind]
         for group, kinds in _groups(differences):
             differences[group] = np.concatenate([differences[kind] for kind in kinds])
         rows.append([family, *(_starred(values) for values in differences.values())])
