@@ -55,7 +55,7 @@ def main() -> None:
 
 def measured(kind: str, systems: Sequence[tuple[str, Sequence[str]]], arms: Sequence[str]) -> pl.DataFrame:
     """Rows kind, system, query_id and a column for each measure, of every judged question of a kind."""
-    frames = []
+    of_systems, of_arms = [], []
     for number, (name, made_by) in enumerate(systems):
         with TemporaryDirectory() as folder:
             with_arms = "arms=controls" if arms and not number else "arms=none"
@@ -63,10 +63,11 @@ def measured(kind: str, systems: Sequence[tuple[str, Sequence[str]]], arms: Sequ
             values = experiment_of(composition.composed(asked)).run(lambda *_: None).values
         if not number and (unknown := sorted(set(arms) - set(values["arm"]))):
             raise SystemExit(f"there is no control arm {unknown[0]!r}; these are: {', '.join(values['arm'].unique())}")
-        wanted = values.filter(pl.col("arm").is_in([SYSTEM_ARM, *arms]))
-        named = wanted.with_columns(system=pl.col("arm").replace({SYSTEM_ARM: name}), kind=pl.lit(kind))
-        frames.append(named.pivot("measure", index=["kind", "system", "query_id"], values="value"))
-    return pl.concat(frames)
+        named = values.with_columns(system=pl.col("arm").replace({SYSTEM_ARM: name}), kind=pl.lit(kind))
+        of_systems.append(named.filter(arm=SYSTEM_ARM))
+        of_arms.append(named.filter(pl.col("arm").is_in(arms)))
+    rows = pl.concat([*of_systems, *of_arms])
+    return rows.pivot("measure", index=["kind", "system", "query_id"], values="value", maintain_order=True)
 
 
 def means(found: pl.DataFrame, measures: Sequence[str]) -> Iterator[str]:
