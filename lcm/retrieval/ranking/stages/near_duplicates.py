@@ -1,6 +1,6 @@
 """Say a thing once: what has nearly the same words as something better steps back, and that stands for it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class NearDuplicates:
         is_like = np.zeros(len(ids), dtype=np.bool_)
         first = 0
         for length in ordered["query_id"].rle().struct.field("len"):
-            for row, better in self._pairs(map(words.of, ids[first : first + length])):
+            for row, better in self._pairs([words.of(one) for one in ids[first : first + length]]):
                 stands_for[first + better].append(ids[first + row])
                 is_like[first + row] = True
             first += length
@@ -48,17 +48,16 @@ class NearDuplicates:
             deferred=deferred | pl.Series(is_like), stands_for=pl.Series(stands_for, dtype=pl.List(pl.String))
         )
 
-    def _pairs(self, texts: Iterable["_Text"]) -> list[tuple[int, int]]:
-        """Each near duplicate with the better one that it is like, as numbers of texts, which come best first and are
-        read as far as needed."""
-        kept: dict[int, _Text] = {}
+    def _pairs(self, texts: Sequence["_Text"]) -> list[tuple[int, int]]:
+        """Each near duplicate with the better one that it is like, as numbers of texts, which come best first."""
+        kept: list[int] = []
         found = []
         for row, text in enumerate(texts):
-            better = next((one for one, other in kept.items() if self._is_like(text, other)), None)
+            better = next((one for one in kept if self._is_like(text, texts[one])), None)
             if better is not None:
                 found.append((row, better))
             elif len(kept) < self.n:
-                kept[row] = text
+                kept.append(row)
             else:
                 break
         return found
