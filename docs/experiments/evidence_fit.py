@@ -2,8 +2,8 @@
 
 Loss of a question: over its evidence the mean of -ln(e^s / (e^s + sum of e^s over all that is none)). It weighs the
 number of its evidence to the power of .4; the questions of one kind together weigh what the kind weighs, however many
-they are. To that comes l2 times the sum of squared weights of columns scaled to unit deviation, which
-is the root of the kinds' mean variance.
+they are. To that comes l2 times the sum of squared weights of columns scaled to unit deviation, which is the root of
+the kinds' mean variance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evidence_rows import Evidence, Numbers
 from scipy.optimize import minimize
 
-L2 = 0.02
+L2 = 0.05
 _POWER = 0.4
 _STEPS = 200
 _FLAT = 1e-6

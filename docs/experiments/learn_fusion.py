@@ -48,9 +48,10 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "time named in the question": ("said_then",),
     "words of time": ("tells_time", "told_when_asked"),
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
-    "form of a chat": ("chat_length", "chat_rarity", "chat_question", "user_speaks"),
+    "form of a chat": ("chat_length", "chat_rarity", "chat_question"),
+    "user": ("user_speaks",),
 }  # fmt: skip
-FORM = ("form", "form of a chat")
+FORM = ("form", "form of a chat", "user")
 """Families that say how a turn is put, and nothing of the question: their weights may have any sign."""
 AGAINST = ("other_speaks",)
 """Evidence that a document is none."""
@@ -58,6 +59,8 @@ NOT_LEARNT = ("lexical_score",)
 FOLDS = 8
 """Into which the conversations of one kind fall, where there are more."""
 GROUPS: Mapping[str, Sequence[str]] = {"agent questions": talk_kinds.AGENT_QUESTIONS}
+SIZE = 0.5
+"""Kinds of many questions are surer and weigh more, but not as much more: 0 = all alike, 1 = all questions alike."""
 ARMS = ("bm25", "dense")
 RIVALS = ("plain sum", *ARMS, "neighbours")
 WAYS = (*RIVALS, "kind left out", "conversation left out", "fitted to all")
@@ -256,7 +259,8 @@ def main() -> None:
     parser.add_argument("steps", nargs="+", choices=["collect", "validate", "ablate", "weights"])
     parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps")
     parser.add_argument("--kinds", nargs="*", default=talk_kinds.KINDS, choices=talk_kinds.EVERY_KIND)
-    parser.add_argument("--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind in the loss; 1")
+    parser.add_argument("--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind, in place of its size's")
+    parser.add_argument("--size", type=float, default=SIZE, help="a kind weighs its number of questions to this power")
     parser.add_argument("--without", nargs="*", default=[], choices=list(FAMILIES), help="families that are left out")
     parser.add_argument("--l2", type=float, default=L2, help="what large weights cost")
     parser.add_argument("--folder", default="runs/learn_fusion", help="where evidence and runs of presets are kept")
@@ -271,7 +275,10 @@ def main() -> None:
         print(f"{kind}: {len(kinds[kind])} questions, {len(kinds[kind].questions)} rows", file=sys.stderr, flush=True)
     if set(arguments.steps) == {"collect"}:
         return
-    weights = {kind: 0.0 if kind in talk_kinds.MEASURED_ONLY else 1.0 for kind in kinds}
+    weights = {
+        kind: 0.0 if kind in talk_kinds.MEASURED_ONLY else float(len(evidence) ** arguments.size)
+        for kind, evidence in kinds.items()
+    }
     weights |= {kind: float(number) for kind, _, number in (one.partition("=") for one in arguments.weight)}
     study = Study(kinds, weights, signs, arguments.l2)
     if "validate" in arguments.steps:
