@@ -9,10 +9,10 @@ collect what is missing, and learn (`evidence_fit.py`). Weights of evidence are 
 what is found in one kind of talk must not be held against the answers of another.
 
 `validate` prints recall@5 and recall@10 of each kind with 95 % percentile bootstrap intervals over questions: by
-weights that were learnt from all other kinds; from all but the question's own conversation; fitted to all; beside them
-the plain sum of both scores, the preset `neighbours` and the plain arms, and what the weights of the other kinds gain
-over each of these, paired. `ablate` prints what each family of evidence is worth to each kind that was left out,
-paired. `weights` prints the YAML of what all kinds together give.
+weights that were learnt from all other kinds; from those outside of its group; from all but the question's own
+conversation; fitted to all; beside them the plain sum of both scores, the preset `neighbours` and the plain arms, and
+what the weights of the other kinds gain over each of these, paired. `ablate` prints what each family of evidence is
+worth to each kind that was left out, paired. `weights` prints the YAML of what all kinds together give.
 """
 
 import argparse
@@ -63,7 +63,7 @@ SIZE = 0.5
 """Kinds of many questions are surer and weigh more, but not as much more: 0 = all alike, 1 = all questions alike."""
 ARMS = ("bm25", "dense")
 RIVALS = ("plain sum", *ARMS, "neighbours")
-WAYS = (*RIVALS, "kind left out", "conversation left out", "fitted to all")
+WAYS = (*RIVALS, "group left out", "kind left out", "conversation left out", "fitted to all")
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class Study:
         signs = {column: sign for column, sign in self.signs.items() if column not in without}
         return fitted(data, signs, self.l2, start)
 
-    def others(self, kind: str) -> Learnt:
-        """All kinds of another talk: `beam` and `beam_1M` are one."""
+    def others(self, kind: str, group: Sequence[str] = ()) -> Learnt:
+        """All other kinds, but for those of a group: `beam` and `beam_1M` are one."""
         return [
             (evidence, np.ones(len(evidence), dtype=bool), self.weights[name])
             for name, evidence in self.kinds.items()
-            if _talk(name) != _talk(kind)
+            if _talk(name) != _talk(kind) and name not in group
         ]
 
     @cached_property
@@ -99,6 +99,15 @@ class Study:
     def of_others(self) -> dict[str, dict[str, float]]:
         """Kind -> the weights that the other kinds give."""
         return {kind: self.learnt(self.others(kind), start=self.fitted_to_all) for kind in self.kinds}
+
+    def group_out(self, kind: str) -> Numbers | None:
+        """The scores of a kind's rows by weights learnt from the kinds outside of its group; None where it is in none,
+        or no other is learnt from."""
+        for group in GROUPS.values():
+            data = self.others(kind, group)
+            if kind in group and any(weight > 0 for _, _, weight in data):
+                return scored(self.kinds[kind], self.learnt(data, start=self.fitted_to_all))
+        return None
 
     def conversation_out(self, kind: str) -> Numbers | None:
         """The scores of a kind's rows by weights learnt from all but their own conversations, or from the other kinds
@@ -166,6 +175,7 @@ def validate(study: Study, folder: Path) -> None:
         ways: dict[str, Numbers | None] = {
             "plain sum": plain,
             "kind left out": scored(evidence, study.of_others[kind]),
+            "group left out": study.group_out(kind),
             "conversation left out": study.conversation_out(kind),
             "fitted to all": scored(evidence, study.fitted_to_all),
         }
@@ -259,7 +269,9 @@ def main() -> None:
     parser.add_argument("steps", nargs="+", choices=["collect", "validate", "ablate", "weights"])
     parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps")
     parser.add_argument("--kinds", nargs="*", default=talk_kinds.KINDS, choices=talk_kinds.EVERY_KIND)
-    parser.add_argument("--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind, in place of its size's")
+    parser.add_argument(
+        "--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind, in place of its size's"
+    )
     parser.add_argument("--size", type=float, default=SIZE, help="a kind weighs its number of questions to this power")
     parser.add_argument("--without", nargs="*", default=[], choices=list(FAMILIES), help="families that are left out")
     parser.add_argument("--l2", type=float, default=L2, help="what large weights cost")
