@@ -17,25 +17,25 @@ L2 = 0.05
 _POWER = 0.4
 _STEPS = 200
 _FLAT = 1e-6
-Sign = int
-"""1 = a weight is never negative, -1 = never positive, 0 = free."""
+Bounds = tuple[float | None, float | None]
+"""The least and the most that a weight may be; None = any."""
 Learnt = Sequence[tuple[Evidence, npt.NDArray[np.bool_], float]]
 """Kinds, which of their questions are learnt from, and what each kind weighs."""
 
 
 def fitted(
-    data: Learnt, signs: Mapping[str, Sign], l2: float = L2, start: Mapping[str, float] | None = None
+    data: Learnt, bounds: Mapping[str, Bounds], l2: float = L2, start: Mapping[str, float] | None = None
 ) -> dict[str, float]:
     """The weights of columns.
 
     Args:
         data: what to learn from; a kind of weight 0 is passed over.
-        signs: the columns to use, and which sign the weight of each may have.
+        bounds: the columns to use, and between what the weight of each lies.
         l2: how much large weights cost.
         start: weights to begin from: the loss is convex, so they change the time alone.
     """
     parts = [
-        _rows(evidence, chosen, weight, list(signs)) for evidence, chosen, weight in data if weight > 0 and chosen.any()
+        _rows(evidence, chosen, weight, list(bounds)) for evidence, chosen, weight in data if weight > 0 and chosen.any()
     ]
     x, is_evidence, share = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
     ends = np.cumsum([0, *(part[2].max(initial=-1) + 1 for part in parts)])
@@ -60,10 +60,13 @@ def fitted(
         value = float((weight * np.logaddexp(0, margin)).sum() + l2 * (w @ w))
         return value, (x.T @ slope.astype(np.float32)).astype(np.float64) + 2 * l2 * w
 
-    begun = np.array([(start or {}).get(column, 0.0) for column in signs]) * scale
-    bounds = [(0 if sign > 0 else None, 0 if sign < 0 else None) for sign in signs.values()]
-    found = minimize(loss, begun, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS})
-    return dict(zip(signs, (found.x / scale).tolist(), strict=True))
+    begun = np.array([(start or {}).get(column, 0.0) for column in bounds]) * scale
+    scaled = [
+        (None if least is None else least * size, None if most is None else most * size)
+        for (least, most), size in zip(bounds.values(), scale, strict=True)
+    ]
+    found = minimize(loss, begun, jac=True, method="L-BFGS-B", bounds=scaled, options={"maxiter": _STEPS})
+    return dict(zip(bounds, (found.x / scale).tolist(), strict=True))
 
 
 def scored(evidence: Evidence, weights: Mapping[str, float]) -> Numbers:

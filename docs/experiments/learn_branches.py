@@ -11,7 +11,7 @@ Holm over the rows, and the weights that all conversations together give.
 from pathlib import Path
 
 import numpy as np
-from evidence_fit import fitted, scored
+from evidence_fit import Bounds, fitted, scored
 from evidence_rows import collected
 from scipy.stats import permutation_test
 from system_parts import shown
@@ -42,14 +42,14 @@ def main() -> None:
     everything = np.ones(len(questions), dtype=bool)
     found, tests = [], []
     for names in SETS:
-        signs = {f"{name}_score": 0 for name in names}
+        bounds: dict[str, Bounds] = {f"{name}_score": (None, None) for name in names}
         scores = np.zeros(len(questions.questions))
         for conversation in np.unique(questions.conversations):
             is_away = questions.conversations == conversation
             rows = is_away[questions.questions]
-            scores[rows] = scored(questions, fitted([(questions, ~is_away, 1.0)], signs))[rows]
+            scores[rows] = scored(questions, fitted([(questions, ~is_away, 1.0)], bounds))[rows]
         at_5, at_10 = questions.recalls(scores, 5, 10).values()
-        found.append((names, at_5, at_10, fitted([(questions, everything, 1.0)], signs)))
+        found.append((names, at_5, at_10, fitted([(questions, everything, 1.0)], bounds)))
     base = found[0][2]
     for _, _, at_10, _ in found[1:]:
         gain = at_10 - base

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import talk_kinds
-from evidence_fit import L2, Learnt, Sign, fitted, scored
+from evidence_fit import L2, Learnt, Bounds, fitted, scored
 from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
 from system_parts import COMMON, interval, place, run, shown
 
@@ -45,16 +45,17 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "session": ("words_session", "covered_session", "meaning_session", "alike_session"),
     "words alike": ("alike", "alike_share", "alike_behind", "alike_sum"),
     "speaker": ("asked_speaks", "other_speaks"),
+    "asker": ("asker_speaks",),
     "time named in the question": ("said_then",),
     "words of time": ("tells_time", "told_when_asked"),
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
-    "form of a chat": ("chat_length", "chat_rarity", "chat_question"),
-    "user": ("user_speaks",),
 }  # fmt: skip
-FORM = ("form", "form of a chat", "user")
+FORM = ("form",)
 """Families that say how a turn is put, and nothing of the question: their weights may have any sign."""
 AGAINST = ("other_speaks",)
 """Evidence that a document is none."""
+MOST = {"asker_speaks": 1.5}
+"""What a weight may be at most: beyond this BEAM alone gains, whose evidence is what its users said, and other kinds lose."""
 NOT_LEARNT = ("lexical_score",)
 FOLDS = 8
 """Into which the conversations of one kind fall, where there are more."""
@@ -73,15 +74,15 @@ class Study:
     kinds: Mapping[str, Evidence]
     weights: Mapping[str, float]
     """Of each kind in the loss."""
-    signs: Mapping[str, Sign]
+    bounds: Mapping[str, Bounds]
     """Of each column."""
     l2: float
 
     def learnt(
         self, data: Learnt, without: Sequence[str] = (), start: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        signs = {column: sign for column, sign in self.signs.items() if column not in without}
-        return fitted(data, signs, self.l2, start)
+        bounds = {column: within for column, within in self.bounds.items() if column not in without}
+        return fitted(data, bounds, self.l2, start)
 
     def others(self, kind: str, group: Sequence[str] = ()) -> Learnt:
         """All other kinds, but for those of a group: `beam` and `beam_1M` are one."""
@@ -128,8 +129,8 @@ def _talk(kind: str) -> str:
     return kind.partition("_")[0]
 
 
-def signs_of(made: Sequence[str], without: Sequence[str]) -> dict[str, Sign]:
-    """The columns to learn from, and which sign the weight of each may have.
+def bounds_of(made: Sequence[str], without: Sequence[str]) -> dict[str, Bounds]:
+    """The columns to learn from, and between what the weight of each lies.
 
     Args:
         made: columns that stages make.
@@ -143,7 +144,7 @@ def signs_of(made: Sequence[str], without: Sequence[str]) -> dict[str, Sign]:
     if unknown := sorted(family_of.keys() - EVIDENCE_COLUMNS - set(PLAIN)):
         raise SystemExit(f"FAMILIES of learn_fusion.py names {unknown[0]!r}, which no stage of evidence makes")
     return {
-        column: 0 if family in FORM else -1 if column in AGAINST else 1
+        column: (None if family in FORM or column in AGAINST else 0, 0 if column in AGAINST else MOST.get(column))
         for column, family in family_of.items()
         if column in made and family not in without
     }
@@ -229,7 +230,7 @@ def ablate(study: Study) -> None:
     }
     rows = []
     for family, columns in FAMILIES.items():
-        if not set(columns) & study.signs.keys():
+        if not set(columns) & study.bounds.keys():
             continue
         differences = {}
         for kind, evidence in study.kinds.items():
@@ -280,7 +281,7 @@ def main() -> None:
     folder = Path(arguments.folder).resolve()
     system = ("system=unified", *arguments.system)
     made = evidence_columns(building.build(composition.composed([*COMMON, *system]), "memory"))
-    signs = signs_of((*PLAIN, *made), arguments.without)
+    bounds = bounds_of((*PLAIN, *made), arguments.without)
     kinds = {}
     for kind in arguments.kinds:
         kinds[kind] = collected(kind, talk_kinds.overrides(kind, folder), folder, system)
@@ -292,7 +293,7 @@ def main() -> None:
         for kind, evidence in kinds.items()
     }
     weights |= {kind: float(number) for kind, _, number in (one.partition("=") for one in arguments.weight)}
-    study = Study(kinds, weights, signs, arguments.l2)
+    study = Study(kinds, weights, bounds, arguments.l2)
     if "validate" in arguments.steps:
         validate(study, folder)
     if "ablate" in arguments.steps:

@@ -19,6 +19,7 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.run_folder import read_summary
+from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.bulk import Bulk
 from pipelines import cli
 from tests.lcm.retrieval.embedder.conftest import exported_minilm  # noqa: F401 - a fixture
@@ -97,9 +98,11 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
 def test_the_parquet_files_hold_what_the_summary_sums_up(lcm: Lcm) -> None:
     folder = lcm("evaluate", *QUICK).folder
     run, documents, values, means = (pl.read_parquet(folder / f"{name}.parquet") for name in PARQUET)
-    assert run.columns == ["arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier"]
+    assert run.columns == [
+        "arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier", "stands_for",
+    ]  # fmt: skip
     assert run.group_by("query_id", maintain_order=True).agg(pl.col("rank").min())["rank"].unique().to_list() == [1]
-    assert set(run["document_id"]) == set(documents["document_id"])
+    assert set(with_near_duplicates(run)["document_id"]) == set(documents["document_id"])
     per_query = values.filter(measure="recall@10")["value"]
     said = strict(folder)["measures"]["recall@10"]
     assert said["n"] == len(per_query) == 91

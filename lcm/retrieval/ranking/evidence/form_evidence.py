@@ -13,10 +13,7 @@ from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.word_evidence import asks
 from lcm.retrieval.text_index.words import split_words
 
-COLUMNS = (
-    "form_length", "form_rarity", "form_names", "form_first_person", "form_question",
-    "chat_length", "chat_rarity", "chat_question", "user_speaks",
-)  # fmt: skip
+COLUMNS = ("form_length", "form_rarity", "form_names", "form_first_person", "form_question")
 _FIRST_PERSON = frozenset(("i", "me", "my", "mine", "we", "us", "our", "ours"))
 _NAME = re.compile(r"(?<=[\w,;:'\"(] )[A-Z][a-z]+")  # a capital where no sentence begins
 _CAPTION = "[picture:"
@@ -26,13 +23,11 @@ _CAPTION = "[picture:"
 class FormEvidence:
     """Add columns that do not depend on the query.
 
-    Those of a talk among named people are 0 for documents that begin with no name, those of a chat for all others: an
-    assistant is long-winded, and what its user asks is what is remembered.
-
-    Of a talk, standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of its stems;
-    `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1: `form_first_person`,
-    whether it speaks of the speaker; `form_question`, whether its first line ends in a question mark.
-    Of a chat `chat_length`, `chat_rarity` and `chat_question` likewise, and `user_speaks`: 1 where the role is `user`.
+    They tell of a talk among named people, and are 0 for documents that begin with no name: what an assistant or a tool
+    says is long for other reasons. Standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of
+    its stems; `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1:
+    `form_first_person`, whether it speaks of the speaker; `form_question`, whether its first line ends in a question
+    mark.
 
     Source: ours.
     """
@@ -58,10 +53,6 @@ def _forms(haystack: Haystack) -> list[Numbers]:
         named = standardised(np.log1p(np.array(names, dtype=np.float64)))
         question = asks(haystack)
         is_talk = np.array([float(author is not None) for author in haystack.authors])
-        is_user = np.array([float(role == "user") for role in haystack.roles])
-        haystack.cache[FormEvidence] = [
-            *(of_all * is_talk for of_all in (length, rare, named, np.array(first), question)),
-            *(of_all * (1 - is_talk) for of_all in (length, rare, question, is_user)),
-        ]
+        haystack.cache[FormEvidence] = [of_all * is_talk for of_all in (length, rare, named, np.array(first), question)]
     forms: list[Numbers] = haystack.cache[FormEvidence]
     return forms

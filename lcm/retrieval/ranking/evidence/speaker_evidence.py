@@ -1,5 +1,6 @@
 """Who speaks: a question about somebody is mostly answered by what that person said."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +10,16 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 
-COLUMNS = ("asked_speaks", "other_speaks")
+COLUMNS = ("asked_speaks", "other_speaks", "asker_speaks")
+_ASKER = re.compile(r"\bI\b")
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerEvidence:
-    """Add columns of 0 and 1, where a query names exactly one of those who speak: `asked_speaks` of documents that
+    """Add columns of 0 and 1. Where a query names exactly one of those who speak: `asked_speaks` of documents that
     begin with that name, `other_speaks` of those that begin with another. A query that names nobody, or several,
-    leaves both 0; so do documents that begin with no name.
+    leaves both 0; so do documents that begin with no name. Of these, where a query says I, `asker_speaks` tells which
+    have the role `user`.
 
     Source: ours.
     """
@@ -28,12 +31,16 @@ class SpeakerEvidence:
 
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
             named = haystack.named(texts[row])
+            says_i = _ASKER.search(texts[row]) is not None
+            speakers = zip(haystack.authors, haystack.roles, strict=True)
+            asker = np.array([float(says_i and author is None and role == "user") for author, role in speakers])
             if len(named) != 1:
-                return [np.zeros(len(haystack)), np.zeros(len(haystack))]
+                return [np.zeros(len(haystack)), np.zeros(len(haystack)), asker]
             (asked,) = named
             return [
                 np.array([float(author == asked) for author in haystack.authors]),
                 np.array([float(author is not None and author != asked) for author in haystack.authors]),
+                asker,
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.protocols.retrieval import Stage
+from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
@@ -24,6 +24,7 @@ from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
 from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.hybrid import Hybrid
+from lcm.writing.extraction.steps import Steps
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, tzinfo=UTC)
@@ -134,14 +135,52 @@ def test_time_expressions_are_spans_of_days(text: str, expected: list[tuple[date
     assert found == [Span(start, start + days) for start, days in starts]
 
 
-def test_form_of_a_talk_and_of_a_chat_exclude_each_other() -> None:
-    talk = ranked([FormEvidence()], ["x"])
+def test_who_says_i_asks_of_what_the_user_said() -> None:
+    frame = ranked([SpeakerEvidence()], ["What did I offer?", "Tea in Indiana?"], [(None, "Tea?"), (None, "Yes.")])
+    assert frame["asker_speaks"].to_list() == [1, 0, 0, 0]
+
+
+def test_form_is_told_of_a_talk_among_named_people_alone_and_the_asker_of_any_other() -> None:
+    stages = [FormEvidence(), SpeakerEvidence()]
+    talk = ranked(stages, ["I"])
     assert talk["form_first_person"].to_list() == [0, 1, 0, 1]
     assert talk["form_question"].to_list() == [1, 0, 0, 0]
-    assert talk.select("chat_length", "chat_rarity", "chat_question", "user_speaks").sum().row(0) == (0, 0, 0, 0)
-    chat = ranked([FormEvidence()], ["x"], tuple((None, text) for _, text in TALK))
-    assert chat["user_speaks"].to_list() == [1, 0, 1, 0]
+    assert talk["asker_speaks"].to_list() == [0, 0, 0, 0]
+    chat = ranked(stages, ["I"], tuple((None, text) for _, text in TALK))
+    assert chat["asker_speaks"].to_list() == [1, 0, 1, 0]
     assert chat["form_length"].to_list() == [0, 0, 0, 0]
+
+
+def test_passages_share_the_evidence_of_their_turn_and_have_their_own() -> None:
+    said = ("The kettle leaks. " * 9).strip(), ("Rome was sunny. " * 9).strip()
+    messages = (
+        Message("ask", "user", "What now?", "s", STARTED),
+        Message("long", "assistant", "\n\n".join(said), "s", STARTED),
+        Message("last", "user", "Thanks.", "s", STARTED),
+    )
+    seen: list[pl.DataFrame] = []
+
+    def keep(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        seen.append(frame.join(batch.documents.select("document_id", "text"), on="document_id"))
+        return frame.with_columns(score=pl.lit(0.0))
+
+    stages = {"words": WordEvidence(), "vectors": VectorEvidence(Hashing()), "keep": keep}
+    with Memory.open(system(extraction=Steps(passage_characters=200))) as memory:
+        memory.ingest(Transcript("talk", messages))
+        memory.rank([Query("q", "a kettle in sunny weather", STARTED)], Ranking(Hybrid(), stages))
+    (kettle,), (rome,) = (seen[0].filter(pl.col("text").str.contains(word)).to_dicts() for word in ("kettle", "Rome"))
+    shared = ("words", "words_covered", "words_before", "meaning", "meaning_window", "words_section", "meaning_asked")
+    assert all(kettle[column] == rome[column] for column in shared)
+    assert kettle["words_covered"] > max(kettle["covered_passage"], rome["covered_passage"]) > 0
+    assert kettle["meaning_passage"] != rome["meaning_passage"]
+
+
+def test_a_section_goes_from_one_turn_of_the_user_up_to_the_next() -> None:
+    talk = [(None, f"{word} tea") for word in ("red", "green", "blue", "black")]
+    frame = ranked([WordEvidence()], ["green black"], talk)
+    covered = frame["covered_section"].to_list()
+    assert covered == [covered[0]] * 2 + [covered[2]] * 2
+    assert frame["words_asked"].to_list() == [0, frame["words"][0], 0, frame["words"][2]]
 
 
 def test_a_word_is_most_alike_to_the_turn_that_holds_it() -> None:
