@@ -87,7 +87,7 @@ def prepared_once() -> Iterator[tuple[pl.DataFrame, Batch]]:
                 score=pl.col("bm25").fill_null(0.1),
                 **{
                     column: pl.col("bm25") * share
-                    for share, column in enumerate(composed(["fusion=unified"]).fusion.weights)
+                    for share, column in enumerate(sorted(EVIDENCE_COLUMNS))
                     if column not in frame.columns
                 },
             ),
