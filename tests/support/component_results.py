@@ -35,7 +35,7 @@ from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.lcm.retrieval.reranker.conftest import batch, frame
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.lcm.writing.admission.tables import at_cosine
-from tests.support import kinds, talk
+from tests.support import chat, kinds, talk
 from tests.support.authored_results import authored
 from tests.support.clustering_results import clustered
 from tests.support.composing import composed
@@ -123,11 +123,13 @@ def _ranked(config: DictConfig) -> object:
     lexical branch."""
     ranking = building.build(config, "ranking")
     ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, RoutedRanking) else [ranking]
-    return [
-        memory.rank(asked, way).rows()
-        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()), (_talk(), talk.questions()))
-        for way in ways
-    ]
+    asked_of = (
+        (_life(), questions()),
+        (_kinds(), kinds.questions()),
+        (_talk(), talk.questions()),
+        (_chat(), chat.questions()),
+    )
+    return [memory.rank(asked, way).rows() for memory, asked in asked_of for way in ways]
 
 
 def _answered_by_arms(config: DictConfig) -> object:
@@ -156,6 +158,11 @@ def _life() -> Memory:
 @cache
 def _talk() -> Memory:
     return talk.workspace()
+
+
+@cache
+def _chat() -> Memory:
+    return chat.workspace()
 
 
 @cache
