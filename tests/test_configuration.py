@@ -42,6 +42,8 @@ def written(yaml: str) -> dict[str, Any]:
 
 NODES = {f"{yaml}:{name}": (name, node) for yaml in YAMLS for name, node in nodes(Path(yaml).stem, written(yaml))}
 
+DEEPER = {"ranking/unified:limit"}
+"""Whose passages are short: half of a budget would be left."""
 DEFAULTS_BY_OTHER_NAMES = {
     "lcm.writing.admission.amac.Amac": "balanced",
     "lcm.retrieval.reinforcement.decay_tiers.DecayTiers": "tiers",
@@ -169,7 +171,7 @@ def test_a_yaml_named_like_its_target_holds_the_defaults() -> None:
         }
         if {key: held[key] for key in defaults} != defaults:
             differing[place] = defaults
-    assert differing == {}
+    assert set(differing) == DEEPER
 
 
 def default_of(parameter: inspect.Parameter, of: type) -> Any:

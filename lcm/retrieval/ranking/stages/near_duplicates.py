@@ -25,7 +25,7 @@ class NearDuplicates:
     """
 
     least_shared: float = 0.7
-    n: int = 20
+    n: int = 40
     """As many documents as the ranking lets through."""
 
     def __post_init__(self) -> None:
