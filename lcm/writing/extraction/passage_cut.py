@@ -16,16 +16,19 @@ def cut(text: str, size: int, first_size: int | None = None) -> list[str]:
     """
     found: list[str] = []
     here: list[str] = []
+    length = 0  # of these lines, with a line end behind each
     room = size if first_size is None else first_size
     for line in _lines(text, size):
-        while here and sum(map(len, here)) + len(here) + len(line) > room:
+        while here and length + len(line) > room:
             at = _last_seam(here)
             found.append("\n".join(here[:at]))
             here, room = here[at:], size
+            length = sum(map(len, here)) + len(here)
         if not here and len(line) > room:
             found.append("")
             room = size
         here.append(line)
+        length += len(line) + 1
     found.append("\n".join(here))
     return [passage.strip("\n") for passage in found]
 

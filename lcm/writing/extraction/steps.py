@@ -141,8 +141,9 @@ def _first_needed(messages: Sequence[Message], known: int) -> int:
         if place < known and not waiting:
             return place + 1
         waiting.difference_update(_opened(messages[place]))
-        if place >= known:
-            waiting.update(_answered(messages[place]))
+        answered = _answered(messages[place])
+        if place >= known or len(answered) > 1:  # of several, the earliest call that is there takes it
+            waiting.update(answered)
     return 0
 
 

@@ -28,5 +28,6 @@ class Crowding:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         turns = frame.with_columns(_query=pl.col("query_id").rle_id(), _turn=turn_of(frame, "query_id"))
         better = (pl.col("score").rank("ordinal", descending=True) - 1).over("_query", "_turn").fill_null(0)
-        spread = pl.col("score").std(ddof=0).over("_query").fill_null(0.0)
+        finite = pl.when(pl.col("score").is_finite()).then("score")
+        spread = finite.std(ddof=0).over("_query").fill_null(0.0)
         return turns.with_columns(score=pl.col("score") - self.penalty * better * spread).drop("_query", "_turn")

@@ -130,6 +130,13 @@ def test_a_conversation_that_grows_is_not_read_from_its_start() -> None:
         assert read.times < 12
 
 
+def test_a_result_of_several_calls_stays_with_its_own_when_the_next_comes_later() -> None:
+    both = replace(answering("r", "a", 2), parts=(*answering("r", "a").parts, *answering("r", "b", by_user=True).parts))
+    messages = [calling("first", ["a"], 0), calling("second", ["b", "c"], 1), both, answering("last", "c", 3)]
+    assert extracted(messages[:3]) + extracted(messages, 3) == extracted(messages)
+    assert sources(messages) == [("first", "r"), ("second", "last")]
+
+
 CALL_IDS = st.sampled_from(["1", "2", None])
 SESSIONS = st.sampled_from(["s", "t"])
 KINDS: Sequence[Callable[[str, str | None, str], Message]] = (

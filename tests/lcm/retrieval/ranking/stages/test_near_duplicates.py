@@ -1,5 +1,7 @@
 """What has nearly the same words as something better steps back, and that stands for it."""
 
+from itertools import pairwise
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -16,9 +18,9 @@ from lcm.retrieval.source.hybrid import Hybrid
 from tests.support.workspaces import minute, system
 
 FLIGHTS = (
-    "The flight to Rome leaves the northern gate in the morning for 120 euros.",
-    "Flight to Rome: leaves the northern gate, in the morning, for 120 euros",
-    "The flight to Rome leaves the northern gate in the morning for 140 euros.",
+    "The flight to Rome leaves the northern gate in the morning for 120 euros, as said.",
+    "The flight to Rome leaves the northern gate in the morning for 120 euros,",
+    "The flight to Rome leaves the northern gate in the morning for 140 euros, as said.",
     "Kettles whistle.",
 )
 
@@ -50,10 +52,27 @@ def test_what_says_the_same_again_goes_last_and_is_stood_for() -> None:
     assert found["like"].to_list() == [["m1"], [], [], []]
 
 
-def test_another_number_is_something_new() -> None:
+def test_what_says_more_is_no_duplicate_of_what_says_less() -> None:
     found = answered(FLIGHTS[:3], [1.0, 2.0, 3.0], least_shared=0.5)
     assert found["message"].to_list() == ["m2", "m1", "m0"]
-    assert found["like"].to_list() == [[], ["m0"], []][: len(found)]
+    assert found["like"].to_list() == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("I will fly to Paris in May", "I will not fly to Paris in May"),
+        ("Ann: I quit my job today", "Bob: I quit my job today"),
+        ("the balance is -50 now", "the balance is 50 now"),
+        ("from 5.0 to 7 at noon", "from 7 to 5.0 at noon"),
+        ("red over green today", "green over red today"),
+        ("DEBUG = true in a.py", "DEBUG = false in a.py"),
+        ("我明天会去巴黎", "我明天不会去巴黎"),
+    ],
+)
+def test_a_denial_another_speaker_sign_number_or_order_is_something_new(said: tuple[str, str]) -> None:
+    for texts in (said, said[::-1]):
+        assert answered(texts, [2.0, 1.0], least_shared=0.3)["like"].to_list() == [[], []]
 
 
 def test_what_a_limit_cuts_off_is_stood_for_all_the_same() -> None:
@@ -80,13 +99,13 @@ def test_nothing_is_lost_and_every_near_duplicate_is_behind_the_one_that_stands_
     first = len(found) - len(stood_for)
     assert set(found["message"][first:]) == set(stood_for)
     assert not any(found["like"].to_list()[first:])
-    stems = [set(text.split()) for text in texts]
+    pairs = [set(pairwise(text.split())) for text in texts]
     for message, like in found.select("message", "like").iter_rows():
-        mine = stems[int(message[1:])]
+        mine = pairs[int(message[1:])]
         for other in like:
-            theirs = stems[int(other[1:])]
-            assert len(mine & theirs) >= least_shared * len(mine | theirs)
-            assert {word for word in theirs if word.isdigit()} <= mine
+            theirs = pairs[int(other[1:])]
+            assert theirs <= mine
+            assert len(theirs) + 1 >= least_shared * (len(mine) + 1)
 
 
 @pytest.mark.parametrize("wrong", [{"least_shared": 0.0}, {"least_shared": 1.1}, {"n": 0}])
