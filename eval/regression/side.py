@@ -10,6 +10,7 @@ import polars as pl
 from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary, read_table
 from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.measures.ranked_messages import with_near_duplicates
 from lcm.errors import LcmError
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
@@ -92,7 +93,8 @@ def _config(folder: Path) -> Mapping[str, Any] | None:
 def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
     if not ((folder / "run.parquet").exists() and (folder / "documents.parquet").exists()):
         return None
-    run = _read(folder / "run.parquet", name, ("arm", "workspace_id", "query_id", "document_id", "rank"))
+    columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
+    run = with_near_duplicates(_read(folder / "run.parquet", name, columns, "stands_for"))
     documents = _read(folder / "documents.parquet", name, ("workspace_id", "document_id", "source_message_ids"))
     return (
         run.filter(arm=SYSTEM_ARM)
