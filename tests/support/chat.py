@@ -17,7 +17,9 @@ TURNS = (
     ANSWER,
     "And the garden kettle?",
     "The kettle in the garden whistles.",
-    "Thanks.",
+    "Why is the kettle mute? Tell me now please.",
+    "Its lid.",
+    "Why is the kettle mute?",
 )
 
 
@@ -32,5 +34,5 @@ def workspace() -> Memory:
 
 
 def questions() -> list[Query]:
-    texts = ("When did I want the kettle to whistle?", "Why was the kettle mute?")
+    texts = ("When did I want the kettle to whistle?", "Tell me now why the kettle is mute, please")
     return [Query(f"chat {i}", text, minute(60)) for i, text in enumerate(texts)]
