@@ -78,8 +78,11 @@ class Steps:
         return self.annotation.annotate(candidates, instants)
 
     def _head(self, message: Message) -> str:
-        """What a step's passages begin with, so that each tells where it comes from: its first call, shortened."""
-        calls = (said.text for said in passages(message) if said.kind == "calls" and said.kind in self.passages)
+        """What a step's passages begin with, so that each tells where it comes from: its first call, shortened; empty
+        where nothing is cut or the message calls nothing."""
+        if self.passage_characters is None or "calls" not in self.passages or not tool_calls(message):
+            return ""
+        calls = (said.text for said in passages(message) if said.kind == "calls")
         call = next(calls, "").partition("\n")[0]
         return call if len(call) <= _HEAD else f"{call[: _HEAD - 1]}…"
 
@@ -94,8 +97,9 @@ class _Step:
     head: str = ""
     messages: int = 0
     text: str = ""
-    """Of the last passage, as far as it goes, with whose words it is."""
+    """Of the last passage, as far as it goes."""
     message_ids: tuple[str, ...] = ()
+    """Of the last passage: the step's first message, and those whose words it says."""
     document_ids: tuple[str, ...] = ()
     """Of the candidates made of the last passage so far."""
     made: set[str] = field(default_factory=set)

@@ -148,7 +148,8 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     names = frozenset(word for author in set(authors) if author is not None for word in _name_words(author))
     words = [[word for word in content_words(text) if word not in names] for text in texts]
     stems = [[stem_of(word) for word in of_one] for of_one in words]
-    place = documents[firsts].select(
+    heads = documents[firsts]
+    place = heads.select(
         group=pl.struct("conversation_id", "session_id").rank("dense").cast(pl.Int64) - 1,
         seq=pl.col("seq").fill_null(0),
         days=pl.col("created_at").dt.epoch("ms") / 86_400_000,
@@ -164,7 +165,7 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
         contents=["\n".join(passages) for passages in _by_turn(texts, turns)],
         authors=authors,
         names=names,
-        roles=documents["role"].gather(firsts).to_list(),
+        roles=heads["role"].to_list(),
         words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
         stems=[list(chain.from_iterable(passages)) for passages in _by_turn(stems, turns)],
         talk=order,
@@ -179,6 +180,7 @@ _Said = TypeVar("_Said")
 
 
 def _by_turn(of_documents: Sequence[_Said], turns: Places) -> list[list[_Said]]:
+    """What the documents of each turn have, one list a turn."""
     found: list[list[_Said]] = [[] for _ in range(int(turns.max(initial=-1)) + 1)]
     for turn, said in zip(turns, of_documents, strict=True):
         found[turn].append(said)

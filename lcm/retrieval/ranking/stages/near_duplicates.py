@@ -1,6 +1,6 @@
 """Say a thing once: what repeats something better word for word steps back, and that stands for it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 
 _Said = frozenset[tuple[str, str]]
-"""Pairs of neighbouring words, the first of them with who speaks."""
+"""Pairs of neighbouring words; the first word stands beside the role that speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NearDuplicates:
         is_like = np.zeros(len(ids), dtype=np.bool_)
         first = 0
         for length in ordered["query_id"].rle().struct.field("len"):
-            for row, better in self._found(texts[first : first + length].select("role", "text").rows()):
+            for row, better in self._found(texts[first : first + length].select("role", "text").iter_rows()):
                 stands_for[first + better].append(ids[first + row])
                 is_like[first + row] = True
             first += length
@@ -55,7 +55,7 @@ class NearDuplicates:
             deferred=deferred | pl.Series(is_like), stands_for=pl.Series(stands_for, dtype=pl.List(pl.String))
         )
 
-    def _found(self, texts: Sequence[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
+    def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""
         kept: list[tuple[int, _Said]] = []
         for row, (role, text) in enumerate(texts):
