@@ -20,6 +20,7 @@ TURNS = (
     "Why is the kettle mute? Tell me now please.",
     "Its lid.",
     "Why is the kettle mute?",
+    "Its lid.",
 )
 
 

@@ -15,6 +15,9 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.source.hybrid import Hybrid
+from pipelines.config import building
+from tests.support import chat
+from tests.support.composing import composed
 from tests.support.workspaces import minute, system
 
 FLIGHTS = (
@@ -112,3 +115,12 @@ def test_nothing_is_lost_and_every_near_duplicate_is_behind_the_one_that_stands_
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         NearDuplicates(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_preset_leaves_out_what_a_chat_repeats() -> None:
+    config = composed(["system=unified", "embedder=hashing"])
+    ranking = building.build(config, "memory").ranking
+    with chat.workspace() as memory:
+        found = memory.rank(chat.questions(), ranking).join(memory.documents, on="document_id")
+        left_out = found.filter(pl.col("document_id").is_in(found["stands_for"].explode().implode()))
+    assert "Its lid." in left_out["text"]
