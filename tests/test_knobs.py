@@ -39,7 +39,8 @@ MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {
     **{
         name: [pytest.mark.full]
         for name in (
-            *("compaction/clustering", "compaction/lossless", "fusion/unified", "ranking/lancedb_pro"),
+            *("compaction/clustering", "compaction/lossless", "fusion/unified", "fusion/unified_two_embedders"),
+            "ranking/lancedb_pro",
             *("recovery/corrected", "session/default"),
             # Trees of vectors, whole sets of questions, times of queries: their own tests are in the fast part.
             *("vector_index/hnsw_tiers", "kinds/written", "measures/latency", "assembly/lossless"),

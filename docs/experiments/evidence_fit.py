@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evidence_rows import Evidence, Numbers
 from scipy.optimize import minimize
 
-L2 = 0.05
+L2 = 0.3
 _POWER = 0.4
 _STEPS = 200
 _FLAT = 1e-6

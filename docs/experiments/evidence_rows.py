@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
-from system_parts import COMMON
+from system_parts import COMMON, key_of
 
-from eval.cache.fingerprint import Fingerprint, digest
 from eval.dataset.dataset import Dataset
 from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.bulk import Bulk
@@ -31,7 +30,7 @@ PLAIN = ("dense_score", "lexical_score")
 """Standard scores of the source; what is learnt must be worth more than their sum."""
 _ROW = ("query_id", "document_id", "conversation_id", "session_id", "seq", "kind")
 _DOCUMENT = (*_ROW[1:], "text", "role", "created_at", "source_message_ids")
-BEHIND = ("crowding", "near_duplicates")
+BEHIND = ("crowding", "session_crowding", "near_duplicates")
 """Stages behind the fusion that decide, with the scores, which documents come first."""
 _DEPTH = 20
 """Ranks that matter."""
@@ -146,7 +145,7 @@ def collected(
     folder: Path,
     system: Sequence[str] = ("system=unified",),
     columns: Sequence[str] | None = None,
-    plain: Sequence[str] = ("words", "meaning", "alike"),
+    plain: Sequence[str] = ("dense_score", "words_passage", "words_window", "alike_sum"),
 ) -> Evidence:
     """The evidence of a kind, from the folder where the same components have made it of the same dataset before.
 
@@ -166,13 +165,12 @@ def collected(
     memory = replace(memory, embedder=kept(memory.embedder), ranking=before)
     replay: Bulk = building.build(config, "replay")
     columns = tuple(columns or (*PLAIN, *evidence_columns(memory)))
-    fingerprint = Fingerprint()
-    inputs = [fingerprint.of(memory), fingerprint.of(replay), dataset.digest, columns]
-    key = digest(inputs, {*fingerprint.modules, Memory.__module__})[:16]
+    key = key_of([memory, replay], [dataset.digest, columns], Memory)
     rows, documents = (folder / f"{kind}-{key}-{part}.parquet" for part in ("rows", "documents"))
     if not rows.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        recorder = _recorded(memory, replay, dataset, columns)
+        recorder = Recorder(columns)
+        rank_judged(memory, replay, dataset, Ranking(before.source, {**before.stages, "record": recorder}))
         pl.concat(recorder.documents).write_parquet(documents)
         unfinished = rows.with_suffix(".part")
         pl.concat(recorder.rows).write_parquet(unfinished)
@@ -191,10 +189,9 @@ def _ranking(system: System) -> Ranking:
     return system.ranking
 
 
-def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[str]) -> Recorder:
+def rank_judged(system: System, replay: Bulk, dataset: Dataset, ranking: Ranking) -> None:
+    """Rank every judged question of a dataset over a system's memory, for what the ranking records."""
     judged = dataset.evidence()
-    recorder, ranking = Recorder(columns), _ranking(system)
-    recording = Ranking(ranking.source, {**ranking.stages, "record": recorder})
     for workspace in dataset.workspaces:
         here = dataset.part([workspace])
         queries = [query for query in here.queries if query.query_id in judged]
@@ -202,8 +199,7 @@ def _recorded(system: System, replay: Bulk, dataset: Dataset, columns: Sequence[
             continue
         with Memory.open(system) as memory:
             for asked in replay.play(memory, here.transcripts, queries):
-                memory.rank(asked, recording)
-    return recorder
+                memory.rank(asked, ranking)
 
 
 def _laid_out(

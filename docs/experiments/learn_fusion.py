@@ -12,10 +12,12 @@ what is found in one kind of talk must not be held against the answers of anothe
 weights that were learnt from all other kinds; from those outside of its group; from all but the question's own
 conversation; fitted to all; beside them the plain sum of both scores, the preset `neighbours` and the plain arms, and
 what the weights of the other kinds gain over each of these, paired. `ablate` prints what each family of evidence is
-worth to each kind that was left out, paired. `weights` prints the YAML of what all kinds together give.
+worth to each kind that was left out, paired. `weights` prints the YAML of what all kinds together give; `--left-out`
+names a file to put the overrides in that set what the other kinds give, for each kind (`ranking_tables.py` reads it).
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,33 +35,33 @@ from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "words": ("words", "words_share", "words_covered"),
     "words of the turns around": (
         "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question",
     ),
-    "vectors": ("dense_score", "meaning", "meaning_gap"),
+    "vectors": ("dense_score",),
     "vectors of the turns around": ("meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window"),
+    "vectors of a second embedder": ("further_meaning_passage", "further_meaning_window", "further_meaning_session"),
     "passage": ("words_passage", "covered_passage", "meaning_passage"),
-    "section": ("words_section", "covered_section", "meaning_section"),
-    "what the section answers": ("words_asked", "meaning_asked"),
+    "section": ("meaning_section",),
     "session": ("words_session", "covered_session", "meaning_session", "alike_session"),
-    "words alike": ("alike", "alike_share", "alike_behind", "alike_sum"),
+    "words alike": ("alike_sum",),
     "speaker": ("asked_speaks", "other_speaks"),
     "asker": ("asker_speaks",),
     "time named in the question": ("said_then",),
-    "words of time": ("tells_time", "told_when_asked"),
+    "words of time": ("told_when_asked",),
+    "state now": ("later_if_now",),
     "form": ("form_length", "form_rarity", "form_names", "form_first_person", "form_question"),
 }  # fmt: skip
 FORM = ("form",)
 """Families that say how a turn is put, and nothing of the question: their weights may have any sign."""
 AGAINST = ("other_speaks",)
 """Evidence that a document is none."""
-MOST = {"asker_speaks": 1.5}
-"""What a weight may be at most: beyond this BEAM alone gains, whose evidence is what its users said, and other kinds lose."""
+MOST = {"asker_speaks": 1.5, "later_if_now": 1.5}
+"""What a weight may be at most: beyond this BEAM alone gains, whose evidence is what its users said, and other kinds lose;
+of the state that is asked for there are few questions to learn from."""
 NOT_LEARNT = ("lexical_score",)
 FOLDS = 8
 """Into which the conversations of one kind fall, where there are more."""
-GROUPS: Mapping[str, Sequence[str]] = {"agent questions": talk_kinds.AGENT_QUESTIONS}
 SIZE = 0.5
 """Kinds of many questions are surer and weigh more, but not as much more: 0 = all alike, 1 = all questions alike."""
 ARMS = ("bm25", "dense")
@@ -104,7 +106,7 @@ class Study:
     def group_out(self, kind: str) -> Numbers | None:
         """The scores of a kind's rows by weights learnt from the kinds outside of its group; None where it is in none,
         or no other is learnt from."""
-        for group in GROUPS.values():
+        for group in talk_kinds.GROUPS.values():
             data = self.others(kind, group)
             if kind in group and any(weight > 0 for _, _, weight in data):
                 return scored(self.kinds[kind], self.learnt(data, start=self.fitted_to_all))
@@ -245,7 +247,7 @@ def ablate(study: Study) -> None:
 
 def _groups(kinds: Mapping[str, object]) -> list[tuple[str, Sequence[str]]]:
     """The groups of which every kind is there."""
-    return [(group, members) for group, members in GROUPS.items() if set(members) <= kinds.keys()]
+    return [(group, members) for group, members in talk_kinds.GROUPS.items() if set(members) <= kinds.keys()]
 
 
 def _starred(values: Numbers) -> str:
@@ -255,9 +257,27 @@ def _starred(values: Numbers) -> str:
 
 def print_weights(study: Study) -> None:
     print("\nweights: # column -> what it weighs")
-    for column, weight in study.fitted_to_all.items():
-        if float(f"{weight:.3g}") != 0:
-            print(f"  {column}: {weight:.3g}")
+    for column, weight in _written(study.fitted_to_all).items():
+        print(f"  {column}: {weight}")
+
+
+def left_out(study: Study, preset: Sequence[str]) -> dict[str, list[str]]:
+    """Kind -> the overrides that set the weights which the other kinds give, for every kind, collected or not.
+
+    Args:
+        preset: columns that the preset weighs, of which those that were not learnt are set to 0.
+    """
+    found = {}
+    for kind in talk_kinds.EVERY_KIND:
+        learnt = study.of_others.get(kind) or study.learnt(study.others(kind), start=study.fitted_to_all)
+        weights = {**dict.fromkeys(preset, "0"), **_written(learnt)}
+        found[kind] = [f"++fusion.weights={{{','.join(f'{column}:{weight}' for column, weight in weights.items())}}}"]
+    return found
+
+
+def _written(weights: Mapping[str, float]) -> dict[str, str]:
+    """As a YAML has them, without those that are nothing then."""
+    return {column: f"{weight:.3g}" for column, weight in weights.items() if float(f"{weight:.3g}") != 0}
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -268,7 +288,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="+", choices=["collect", "validate", "ablate", "weights"])
-    parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps")
+    parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps, or another system")
     parser.add_argument("--kinds", nargs="*", default=talk_kinds.KINDS, choices=talk_kinds.EVERY_KIND)
     parser.add_argument(
         "--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind, in place of its size's"
@@ -276,11 +296,14 @@ def main() -> None:
     parser.add_argument("--size", type=float, default=SIZE, help="a kind weighs its number of questions to this power")
     parser.add_argument("--without", nargs="*", default=[], choices=list(FAMILIES), help="families that are left out")
     parser.add_argument("--l2", type=float, default=L2, help="what large weights cost")
+    parser.add_argument("--left-out", metavar="FILE", help="where `weights` puts those of the other kinds, as JSON")
     parser.add_argument("--folder", default="runs/learn_fusion", help="where evidence and runs of presets are kept")
     arguments = parser.parse_args()
     folder = Path(arguments.folder).resolve()
-    system = ("system=unified", *arguments.system)
-    made = evidence_columns(building.build(composition.composed([*COMMON, *system]), "memory"))
+    presets = [override for override in arguments.system if override.startswith("system=")]
+    system = (*(() if presets else ("system=unified",)), *arguments.system)
+    config = composition.composed([*COMMON, *system])
+    made = evidence_columns(building.build(config, "memory"))
     bounds = bounds_of((*PLAIN, *made), arguments.without)
     kinds = {}
     for kind in arguments.kinds:
@@ -300,6 +323,9 @@ def main() -> None:
         ablate(study)
     if "weights" in arguments.steps:
         print_weights(study)
+        if arguments.left_out:
+            overrides = left_out(study, list(config.fusion.weights))
+            Path(arguments.left_out).write_text(json.dumps(overrides, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ NEEDS = {
     "language_model": {"openai_compatible": "a server"},
     "reranker": {"cross_encoder": "a model", "remote": "a key"},
     "summarizer": {"llm": "a language model", "t5": "a model"},
+    "system": {"unified_two_embedders": "a model"},
 }
 """Group -> choices that are not mixed, and what they need."""
 APART = {

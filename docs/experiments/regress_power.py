@@ -28,13 +28,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from eval.comparison.side import Side, read_side
 from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import SUMMARY
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
-from eval.regression.side import Side, read_side
 from pipelines import regress
 from pipelines.config import building, composition
 from pipelines.steps.point import evaluated
@@ -264,13 +264,13 @@ def _row(name: str, changes: Sequence[Planted], base: Path) -> str:
         sides = read_side(base, "base"), read_side(change.folder, change.name)
         for seed in range(HALVES):
             asked = sides[0].queries.sample(fraction=0.5, seed=seed)
-            halves[Regression().compare(*(restricted(side, asked) for side in sides)).verdict] += 1
+            halves[Regression().compare(*(restricted(side, asked) for side in sides)).gate] += 1
     losses, lists = [change.loss for change in changes], [change.reordered for change in changes]
     kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(change.mechanism for change in changes).items())
     cells = (
         name, len(changes), kinds, f"{min(losses):.2f} to {max(losses):.2f}", f"{min(lists):.0%} to {max(lists):.0%}",
-        whole["regressed"], whole["could not tell"],
-        f"{halves['regressed']} of {halves.total()}", f"{halves['could not tell']} of {halves.total()}",
+        whole["regressed"], whole["cannot tell"],
+        f"{halves['regressed']} of {halves.total()}", f"{halves['cannot tell']} of {halves.total()}",
     )  # fmt: skip
     return f"| {' | '.join(map(str, cells))} |"
 
@@ -281,7 +281,7 @@ def judged(base: Path, candidate: Path) -> str:
     if not (into / SUMMARY).exists():
         with contextlib.redirect_stdout(io.StringIO()):
             regress.main([str(base), str(candidate), f"into={into}", "tracking=none"])
-    return str(json.loads((into / "report.json").read_text())["verdict"])
+    return str(json.loads((into / "report.json").read_text())["gate"])
 
 
 def restricted(side: Side, asked: pl.DataFrame) -> Side:
@@ -305,7 +305,7 @@ def power(base: Path, harmless: Path, costly: Path) -> None:
         for name, side in sides.items()
     }  # fmt: skip
     recall = {name: table["recall@10"].to_numpy() for name, table in tables.items()}
-    judge = Regression(resamples=RESAMPLES, worst_queries=0)
+    judge = Regression(resamples=RESAMPLES, changed_queries=0)
     n = len(queries)
     print(
         f"\n| true loss, points | {n:,} queries: flagged | not told | fine | "
@@ -323,8 +323,8 @@ def power(base: Path, harmless: Path, costly: Path) -> None:
                 after = queries.select("query_id").join(table, on="query_id", how="left", maintain_order="left")
                 drawn = rng.integers(0, n, size)
                 pair = (drawn_side(sides["base"], queries, table, drawn) for table in (tables["base"], after))
-                verdicts[judge.compare(*pair).verdict] += 1
-            cells += [f"{verdicts[v] / DRAWS:.1%}" for v in ("regressed", "could not tell", "fine")]
+                verdicts[judge.compare(*pair).gate] += 1
+            cells += [f"{verdicts[v] / DRAWS:.1%}" for v in ("regressed", "cannot tell", "fine")]
         print(f"| {loss:g} | {' | '.join(cells)} |", flush=True)
 
 
@@ -345,7 +345,7 @@ def drawn_side(side: Side, queries: pl.DataFrame, table: pl.DataFrame, drawn: np
     ids = [f"{i}" for i in range(len(drawn))]
     wide = table[drawn].with_columns(query_id=pl.Series(ids))
     values = wide.unpivot(index="query_id", variable_name="measure", value_name="value").drop_nulls()
-    return replace(side, queries=queries[drawn].with_columns(query_id=pl.Series(ids)), values=values, ranking=None)
+    return replace(side, queries=queries[drawn].with_columns(query_id=pl.Series(ids)), values=values)
 
 
 def _ranked(run: pl.DataFrame) -> pl.DataFrame:

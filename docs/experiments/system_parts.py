@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from eval.cache.fingerprint import Fingerprint, digest
 from eval.experiment.run_folder import read_summary
 from eval.significance import bootstrap_means
 
@@ -55,6 +56,19 @@ def run(folder: Path, dataset: str, name: str, overrides: Sequence[str]) -> pl.D
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     values = pl.read_parquet(target / "per_query.parquet").filter(arm="system")
     return values.pivot("measure", index="query_id", values="value").select("query_id", *MEASURES).sort("query_id")
+
+
+def key_of(parts: Sequence[object], beside: Sequence[object], made_with: type) -> str:
+    """The key of what a class makes of components: another where one of them, or the source of one, is another.
+
+    Args:
+        parts: the components.
+        beside: what it depends on besides, as plain data.
+        made_with: the class.
+    """
+    fingerprint = Fingerprint()
+    inputs = [*(fingerprint.of(part) for part in parts), *beside]
+    return digest(inputs, {*fingerprint.modules, made_with.__module__})[:16]
 
 
 def place(folder: Path, name: str) -> Path:

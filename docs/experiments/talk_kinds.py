@@ -24,6 +24,8 @@ SESSIONS: Mapping[str, tuple[str, str]] = {
 """Kind of recorded session -> the file of `agent_questions` that asks of it, and what shares a workspace. The ids of a
 file with several kinds begin with the kind."""
 AGENT_QUESTIONS = tuple(SESSIONS)
+GROUPS: Mapping[str, Sequence[str]] = {"agents together": AGENT_QUESTIONS}
+"""Kinds that are also told of together."""
 KINDS = ("locomo", "beam", "qmsum", "longmemeval", *AGENT_QUESTIONS)
 EVERY_KIND = (*PUBLISHED, *AGENT_QUESTIONS)
 MEASURED_ONLY = ("beam_500K", "beam_1M", "qmsum", "longmemeval")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from lcm.records.document import DEFAULT_RATING
+from lcm.records.document import DEFAULT_RATING, TURN_KINDS
 
 _SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
 """What takes the place of a rating that is no number."""
@@ -96,7 +96,7 @@ class DocumentTimeline:
             return self.frame.clear()
         documents = self.frame.head(begun)
         folded = documents.filter(
-            pl.col("kind") == "message",
+            pl.col("kind").is_in(TURN_KINDS),
             pl.col("invalidated_at") <= at,
             ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
         )

@@ -1,5 +1,6 @@
 """What can be found: candidates, what became of them, and documents."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,6 +80,13 @@ class Decision:
     """The admission features behind the score, each in [0, 1]."""
     audit: Mapping[str, Any] = field(default_factory=dict)
     """JSON. What else the judges said: thresholds, weights, hint, compared ids, the model's own words."""
+
+
+TURN_KINDS = ("message", "exchange")
+"""Kinds of documents that are turns as they were said: of one message, or of two short ones of user and assistant."""
+
+EXCHANGE_SPEAKER = re.compile(r"(?m)^\[(?:user|assistant)\] ?")
+"""What begins the two turns of an exchange, and none of their other lines."""
 
 
 @dataclass(frozen=True, slots=True)

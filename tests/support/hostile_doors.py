@@ -56,6 +56,8 @@ def hostile_commands(preset: HostilePreset, here: Path, canary: Path) -> Iterato
     global_ = text if text.startswith("# @") else f"# @package _global_\n{group}:\n{_indented(text)}"
     _written(here / "given-preset" / "system" / "theirs.yaml", global_)
     yield "preset of regress", ("regress", "run", "given-preset", "into=compared-preset", _NONE)
+    yield "runs of a comparison", ("compare", "run", "sweep", "into=compared-runs", _NONE)
+    yield "run of a comparison with a system", ("compare", "run", "decay=weibull", "into=compared-system", _NONE)
     yield "run folder that is logged", ("log", "run", _NONE)
     yield "run folder that is exported", ("export", "run", "to=out", _NONE)
     yield "run folder that is judged", ("judge", "run", "into=qrels", "report=true")
@@ -75,6 +77,7 @@ def hostile_commands(preset: HostilePreset, here: Path, canary: Path) -> Iterato
 
 
 READ_ONLY = {
+    "runs of a comparison": {"eval.tracking.none.NoTracking"},
     "baseline of regress, both sides measured": {
         "eval.regression.regression.Regression",
         "eval.tracking.none.NoTracking",

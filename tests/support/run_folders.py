@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.regression.side import Side, read_side
+from eval.comparison.side import Side, read_side
 
 
 def write_run_folder(

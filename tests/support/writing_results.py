@@ -11,7 +11,7 @@ from lcm.writing.admission.intake import Intake
 from lcm.writing.extraction.llm import Llm
 from pipelines.config import building
 from tests.lcm.writing.admission.tables import TOWARDS, Table, around, at_cosine, candidate, document
-from tests.support.agent_talk import agent_talk
+from tests.support.agent_talk import agent_talk, said
 from tests.support.language_models import Listing
 from tests.support.small_talk import transcript
 from tests.support.workspaces import minute
@@ -27,7 +27,8 @@ def extracted(config: DictConfig) -> object:
     extraction = building.build(config, "extraction")
     if isinstance(extraction, Llm):
         extraction = replace(extraction, language_model=Listing())
-    messages = (*transcript().messages, *agent_talk().messages)
+    short = (said("so", "user", "So it is mended?"), said("yes", "assistant", "Yes, it is."))
+    messages = (*transcript().messages, *agent_talk().messages, *short)
     return extraction.extract(messages, incidents=Counter())
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.session import LazySession, Session
+from lcm.retrieval.embedder.session import LazySession, Session, check_files
 from lcm.retrieval.embedder.windows import cut
 
 _LAYER_NORM_EPSILON = 1e-5  # torch's default, which models trained with a final layer norm used
@@ -72,6 +72,7 @@ class Onnx:
     def name(self) -> str:
         """Weights, settings, and the versions that compute: any of them can move the last bit of a row."""
         directory = Path(self.directory)
+        check_files(directory / self.file, directory / "tokenizer.json")
         # Weights beyond 2 GB lie in a file beside the graph: model.onnx_data, model.onnx.data.
         beside = sorted(directory.glob(f"{self.file}[._]*"))
         parts = [directory / "tokenizer.json", directory / self.file, *beside]

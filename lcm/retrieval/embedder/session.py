@@ -49,9 +49,7 @@ class Session:
         Raises:
             ModelError: if one is missing or is no embedding model.
         """
-        for path in (model_path, tokenizer_path):
-            if not path.is_file():
-                raise ModelError(f"{path} does not exist; a model directory holds an .onnx file and its tokenizer.json")
+        check_files(model_path, tokenizer_path)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
@@ -111,6 +109,16 @@ class Session:
         feed = {name: np.array([values[name]], dtype) for name, dtype in self.dtypes.items()}
         output: npt.NDArray[np.float32] = self.model.run([self.output], feed)[0][0]
         return output
+
+
+def check_files(*paths: Path) -> None:
+    """Refuse a model of which a file is missing."""
+    for path in paths:
+        if not path.is_file():
+            raise ModelError(
+                f"{path} does not exist: set directory (embedder.directory, further_embedder.directory, "
+                "reranker.directory) to a model directory, which holds an .onnx file and its tokenizer.json"
+            )
 
 
 def processors() -> int:

@@ -36,12 +36,13 @@ class Learnt:
         return tuple(self.weights)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        found = {column for column in self.weights if column in frame.columns and frame.schema[column].is_numeric()}
+        schema = frame.schema  # asked for once: a live query is a few rows
+        found = {column for column in self.weights if column in schema and schema[column].is_numeric()}
         for column in self.weights:
             if column not in found and (column not in EVIDENCE_COLUMNS or not found):
                 raise ValueError(
                     f"weights.{column} names no column of numbers that a stage before makes; choose from: "
-                    + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
+                    + ", ".join(sorted(name for name, dtype in schema.items() if dtype.is_numeric()))
                 )
         terms = (pl.col(column).fill_nan(0.0) * weight for column, weight in self.weights.items() if column in found)
         return best_first(frame.with_columns(score=in_order(terms)))

@@ -8,7 +8,7 @@ import polars as pl
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of
 
-_FLAT = 1e-9  # spread or best value below which nothing stands out
+_FLAT = 1e-9  # spread below which nothing stands out
 _GRID = 2.0**20
 
 
@@ -48,12 +48,6 @@ def standardised(values: Numbers) -> Numbers:
     """(x - mean) / standard deviation; 0 where all are equal."""
     spread = values.std()
     return (values - values.mean()) / spread if spread > _FLAT else np.zeros_like(values)
-
-
-def share_of_best(values: Numbers) -> Numbers:
-    """x / the highest; 0 where nothing is above 0. Values are >= 0."""
-    best = values.max(initial=0.0)
-    return values / best if best > _FLAT else np.zeros_like(values)
 
 
 def on_grid(rows: Numbers) -> Numbers:

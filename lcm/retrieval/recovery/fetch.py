@@ -8,12 +8,12 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Recovery
+from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.retrieval.source.dense import dense_branch
 
-_TURN, _USER = "message", "user"
 _MARKS = ("deferred", "is_recovered")
 _KEYS = ["query_id", "document_id"]
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Fetch:
             batch.incidents["recovery without vectors"] += len(batch.queries)
             return marked
         turns = _turns(batch)
-        users = turns.filter(role=_USER)
+        users = turns.filter((pl.col("role") == "user") | (pl.col("kind") == "exchange"))
         answers, added = _answers(marked), []
         for asker in _askers(batch):
             has_session = batch.is_in_session or not asker.own(batch.documents).is_empty()
@@ -94,7 +94,7 @@ def _turns(batch: Batch) -> pl.DataFrame:
     known = batch.documents.select(columns)
     if batch.turns is not None:
         known = pl.concat([known, batch.turns.select(columns)])
-    return known.filter(kind=_TURN)
+    return known.filter(pl.col("kind").is_in(TURN_KINDS))
 
 
 def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:

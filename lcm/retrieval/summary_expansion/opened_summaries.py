@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.records.document import TURN_KINDS
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
@@ -120,5 +121,5 @@ def _below(lying: Mapping[str, _PlacedDocument], summary_id: str, depth: int) ->
         return tops
     below = [name for top in tops for name in _below(lying, top, depth - 1)]
     opened = frozenset[str]().union(*(lying[top].sources for top in tops))
-    said = [(name, row.sources) for name, row in lying.items() if row.kind == "message"]
+    said = [(name, row.sources) for name, row in lying.items() if row.kind in TURN_KINDS]
     return [*below, *(name for name, sources in said if sources <= covered and not sources <= opened)]

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Container, Iterable
 from importlib import resources
 
-_CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # folding turns other widths into these
-_RUN = re.compile(rf"(?P<cjk>(?:(?=[{_CJK}])[^\W_])+)|(?:(?![{_CJK}])[^\W_])+")
+CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # folding turns other widths into these
+_RUN = re.compile(rf"(?P<cjk>(?:(?=[{CJK}])[^\W_])+)|(?:(?![{CJK}])[^\W_])+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LISTS = ("english", "lucene")
 _VOICING_MARKS = "\u3099\u309a"  # with one, Japanese か is が: another sound, not an accent

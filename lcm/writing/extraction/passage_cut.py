@@ -6,13 +6,17 @@ from collections.abc import Iterator
 _SEAM = re.compile(r"\s*$|#{1,6} |```|@@ |diff |(?:async )?def |class |func(?:tion)? |\[tool ")
 """A line before which something new begins: it is blank, or heads a section, a file's difference, a definition."""
 
+_STOP = re.compile("[。！？]")
+"""Ends a sentence where no space follows."""
+
 
 def cut(text: str, size: int, first_size: int | None = None) -> list[str]:
     """A text as passages of at most `size` characters, the first of at most `first_size`.
 
     Lines stand together until the next would be too much; then the cut is made before the last line of the second half
-    that begins something new, if there is one. A line that is longer than a passage is cut between words, one without
-    spaces anywhere. Nothing but whitespace at the cuts is left out. The first passage is empty where no line fits.
+    that begins something new, if there is one. A line that is longer than a passage is cut behind a sentence of Chinese
+    or Japanese, else between words, one without spaces anywhere. Nothing but whitespace at the cuts is left out. The
+    first passage is empty where no line fits.
     """
     found: list[str] = []
     here: list[str] = []
@@ -37,7 +41,8 @@ def _lines(text: str, size: int) -> Iterator[str]:
     for line in text.split("\n"):
         rest = line.rstrip()
         while len(rest) > size:
-            at = rest.rfind(" ", size // 2, size + 1)
+            stops = [stop.end() for stop in _STOP.finditer(rest, size // 2, size)]
+            at = stops[-1] if stops else rest.rfind(" ", size // 2, size + 1)
             at = size if at < 0 else at
             yield rest[:at]
             rest = rest[at:].lstrip(" ")

@@ -1,4 +1,5 @@
-"""One document a step of an agent, or one a passage of it: a call of tools with the results that answer it."""
+"""One document a step of an agent, or one a passage of it: a call of tools with the results that answer it; and one an
+exchange of two short turns."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from lcm.checks import check_range
 from lcm.protocols.writing import Annotation
 from lcm.records.conversation import Message, Role
-from lcm.records.document import Candidate
+from lcm.records.document import EXCHANGE_SPEAKER, Candidate
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.passages import SAID, PassageKind, passages
 from lcm.writing.annotation.none import NoAnnotation
@@ -18,6 +19,10 @@ from lcm.writing.new_document import document_id
 _MOST_RESULTS = 32
 """A step's messages of results; a further one is a document of its own. Each makes the step's document anew, so the
 text of a call that thousands answer would grow with their square."""
+
+_BLOCK = 32
+"""An exchange lies within so many messages of the conversation, counted from its start: which turns pair up can be told
+from there, and a conversation that grows need not be read anew."""
 
 _HEAD = 120
 """Characters of the call that a passage begins with."""
@@ -39,6 +44,11 @@ class Steps:
     new begins; each is a document, of the first message of its step and of those whose words it says. From the second
     on, a passage of a step begins with the step's first call, shortened, which tells where its words come from. Another
     result goes on where the last passage has room.
+
+    With `exchange_characters`, two turns of user and assistant that follow each other in their session, and together
+    say no more than that, are one document of kind `exchange`, in the place of the first one's: "yes" means nothing
+    without what it answers. A turn is in one exchange, the earliest; turns that call tools, bring results or name an
+    author are in none.
     """
 
     roles: Sequence[Role] = ("user", "assistant", "tool")
@@ -49,6 +59,8 @@ class Steps:
     leave out, reasoning, files, others."""
     passage_characters: int | None = None
     """The most that one document says, but for the call that it begins with; None = steps stay whole."""
+    exchange_characters: int | None = None
+    """The most that two turns of an exchange say together, no more than a passage; None = every turn stands alone."""
     annotation: Annotation = field(default_factory=NoAnnotation)
     """Category, importance, temporal type and expiry, by all words of the step so far, as said with its last message; a
     message of an unknown time counts as said at EPOCH."""
@@ -57,11 +69,13 @@ class Steps:
         check_roles(self.roles)
         check_passages(self.passages)
         check_range(self, "passage_characters", ge=_HEAD, or_null=True, is_whole=True)
+        check_range(self, "exchange_characters", ge=1, or_null=True, is_whole=True)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         candidates, instants = [], []
         steps: dict[tuple[str, str], _Step] = {}
-        for place in range(_first_needed(messages, known), len(messages)):
+        unanswered: dict[str, _Turn] = {}
+        for place in range(self._read_from(messages, known), len(messages)):
             message = messages[place]
             step = next((steps[key] for key in _answered(message) if key in steps), None)
             if step is None or step.is_full:
@@ -71,11 +85,33 @@ class Steps:
             if message.role in self.roles and words:
                 if not step.messages:
                     step.first_id, step.head = message.message_id, self._head(message)
-                grown = step.grown(message.message_id, words, self.passage_characters)
+                turn = _Turn(place, message, words, step)
+                before = unanswered.pop(message.session_id, None)
+                if before and self._is_exchange(before, turn):
+                    grown = [_exchange(before, turn)]
+                else:
+                    grown = step.grown(message.message_id, words, self.passage_characters)
+                    unanswered[message.session_id] = turn
                 if place >= known:
                     candidates += grown
                     instants += [said_at(message)] * len(grown)
         return self.annotation.annotate(candidates, instants)
+
+    def _read_from(self, messages: Sequence[Message], known: int) -> int:
+        """The place from which steps and exchanges of the messages after the first `known` can be told."""
+        needed = _first_needed(messages, known)
+        return needed if self.exchange_characters is None else min(needed, known - known % _BLOCK)
+
+    def _is_exchange(self, before: "_Turn", reply: "_Turn") -> bool:
+        most = self.exchange_characters
+        return (
+            most is not None
+            and {before.message.role, reply.message.role} == {"user", "assistant"}
+            and before.is_talk
+            and reply.is_talk
+            and before.place // _BLOCK == reply.place // _BLOCK
+            and len(before.words) + len(reply.words) <= min(most, self.passage_characters or most)
+        )
 
     def _head(self, message: Message) -> str:
         """What a step's passages begin with, so that each tells where it comes from: its first call, shortened; empty
@@ -135,6 +171,36 @@ class _Step:
 
     def _begun(self, passage: str, number: int) -> str:
         return f"{self.head}\n{passage}" if self.head and (number or self.messages > 1) else passage
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A message in its place, and the document that is made of it alone."""
+
+    place: int
+    message: Message
+    words: str
+    step: _Step
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether it calls no tools, brings no results and names no author."""
+        return not (self.message.author or tool_calls(self.message) or _answered(self.message))
+
+
+def _exchange(before: _Turn, reply: _Turn) -> Candidate:
+    turns = (before, reply)
+    return Candidate(
+        "\n".join(f"[{turn.message.role}] {_unforged(turn.words)}" for turn in turns),
+        tuple(turn.message.message_id for turn in turns),
+        "exchange",
+        supersedes=before.step.document_ids,
+    )
+
+
+def _unforged(words: str) -> str:
+    """Words none of whose lines passes for another's turn of an exchange."""
+    return EXCHANGE_SPEAKER.sub(r" \g<0>", words)
 
 
 def _first_needed(messages: Sequence[Message], known: int) -> int:

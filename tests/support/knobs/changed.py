@@ -234,8 +234,8 @@ CHANGED: Mapping[str, Any] = {
     "embedder/onnx:truncate_dim": 8,
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
-    "extraction/llm:max_chars": 300,
-    "extraction/llm:min_messages": 20,
+    **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
+    **{f"extraction/llm:{key}": value for key, value in (("max_chars", 300), ("min_messages", 20))},
     **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
@@ -261,17 +261,17 @@ CHANGED: Mapping[str, Any] = {
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
     "ranking/lancedb_pro:stages.lexical_only.column": "bm25",
-    "ranking/lancedb_pro:stages.hard_min_score.threshold": 0.5,  # few documents score less than the default
-    "ranking/lancedb_pro:stages.min_score.threshold": 0.5,
+    **{f"ranking/lancedb_pro:stages.{name}.threshold": 0.5 for name in ("hard_min_score", "min_score")},
     "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
     "ranking/lancedb_pro:order": "code",
     **{f"ranking/lancedb_pro:hybrid.orders.{name}": ["dense_score", "lexical_score", "fusion"] for name in ORDERS},
     **{f"ranking/lancedb_pro:vector.orders.{name}": ["dense_score", "dense_only"] for name in ORDERS},
     **{f"ranking/lancedb_pro:tag.orders.{name}": ["lexical_score", "lexical_only"] for name in ORDERS},
-    "ranking/hybrid:order": ["dense_score", "lexical_score", "fusion"],
+    **{f"ranking/{name}:order": ["dense_score", "lexical_score", "fusion"] for name in ("hybrid", "libravdb")},
     "ranking/libravdb:stages.hops.theta_hop": 0.4,
-    "ranking/libravdb:order": ["dense_score", "lexical_score", "fusion"],
     "ranking/neighbours:order": ["scores", "fusion"],
+    "ranking/unified:stages.session_crowding.within": "turn",
+    "ranking/unified:stages.crowding.within": "session",
     "ranking/unified:order": ["scores", "words", "vectors", "likeness", "speakers", "times", "form", "fusion"],
     **{f"recall/{name}:max_regex_rows": 10 for name in RECALLS},
     **{f"recall/{name}:regex_timeout_seconds": 1e-9 for name in RECALLS},  # no row is looked at in time

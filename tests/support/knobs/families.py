@@ -12,6 +12,10 @@ PATHS = ("hybrid", "vector", "tag")
 WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
 """Fusions that weigh any number of branches."""
 
+FURTHER_VECTORS = {
+    "_target_": "lcm.retrieval.ranking.evidence.further_vector_evidence.FurtherVectorEvidence",
+    "embedder": {"_target_": "lcm.retrieval.embedder.token_sum.TokenSum", "dim": 64},
+}
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")

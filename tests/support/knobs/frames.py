@@ -7,6 +7,7 @@ from eval.dataset.sample import bundled_directory
 from lcm.records.conversation import ROLES
 from tests.support.knobs.families import (
     CLUSTERINGS,
+    FURTHER_VECTORS,
     GATES,
     NARROW,
     ORDERS,
@@ -55,6 +56,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "fusion/lancedb_pro_tuned:floor_ratio": {"fusion.clamp": False},
     **{f"fusion/{name}:weights": {"source": "branches"} for name in WEIGHTED},
     "fusion/unified": {"ranking": "unified"},  # whose stages make its columns
+    "fusion/unified_two_embedders": {"ranking": "unified", "ranking.stages.further_vectors": FURTHER_VECTORS},
+    "ranking/unified:stages.further_vectors": {"fusion": "unified_two_embedders"},
     "ranking/unified": {"fusion": "unified"},
     **{f"fusion/{name}:clamp": {"fusion.dense_weight": 2.0} for name in ("weighted_sum", "lancedb_pro_tuned")},
     "guidance/corrected:booster_threshold": {

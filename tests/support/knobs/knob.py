@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from pipelines.config import conf_folder
 from tests.support.knobs.changed import CHANGED
+from tests.support.knobs.families import FURTHER_VECTORS
 from tests.support.knobs.frames import FRAMES
 from tests.support.knobs.reasons import REASONS
 
@@ -86,6 +87,8 @@ class Knob:
                 return self.value[:-1]
             case None if self.path.endswith("expansion"):
                 return {"_target_": "lcm.retrieval.source.query_expansion.QueryExpansion"}
+            case None if self.path.endswith("further_vectors"):
+                return FURTHER_VECTORS
             case str() if "_prefix" in self.path or self.path == "experiment":
                 return f"another {self.value}"
         raise AssertionError(f"CHANGED must name another value for {self}, now {self.value!r}")

@@ -14,17 +14,22 @@ import numpy.typing as npt
 import polars as pl
 import Stemmer
 
+from lcm.records.document import EXCHANGE_SPEAKER
 from lcm.retrieval.ranking.turns import turn_of
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.retrieval.text_index.words import CJK, load_stop_words, split_words, windows
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
+USERS = ("user", "exchange")
+"""Roles of turns in which the user speaks."""
 _READ = ("document_id", "text", "conversation_id", "session_id", "seq", "role", "created_at", "kind")
 _AUTHOR = re.compile(r"([^\W\d_][^:\n]{0,39}): ")  # as extraction writes who speaks
 _AUTHOR_SHARE = 0.02  # of the documents, at least, begin with the name of one who speaks
 _AUTHOR_DOCUMENTS = 2
 _CJK_WINDOW = 2
+_NAME = re.compile(rf"(?P<word>(?:(?![{CJK}])\w)+)(?:['’]s\b)?")  # a word that may be one, with its genitive
+_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _KEPT = 4  # haystacks: live queries ask of the same one again and again
@@ -47,8 +52,9 @@ class Haystack:
     """The texts without the name of the speaker before them."""
     authors: Sequence[str | None]
     names: frozenset[str]
-    """The words of all authors' names, folded."""
+    """The words of all authors' names, folded; in Cyrillic letters, their stems."""
     roles: Sequence[str | None]
+    """Of an exchange, in which a user and an assistant speak, `exchange`."""
     words: Sequence[Sequence[str]]
     """Words that are neither stop words nor names, in order; runs of CJK characters as pairs of neighbours."""
     stems: Sequence[Sequence[str]]
@@ -60,8 +66,8 @@ class Haystack:
     """The number of the session of each; those of one session stand together in `talk`."""
     sections: Places
     """The number of its section: from one turn of the user up to the next, in a session."""
-    asked: Places
-    """The place of the first turn of its section, which is what the user asked for."""
+    progress: Numbers
+    """How far on it was said, from 0 to 1: by time, of equal or unknown times by place in the conversation."""
     days: Numbers
     """Since the Unix epoch."""
     cache: dict[Any, Any] = field(default_factory=dict)
@@ -91,21 +97,20 @@ class Haystack:
         """For each turn the highest value in its group, as `sessions` or `sections` number them."""
         return highest(groups, values)[groups]
 
-    def of_asked(self, values: Numbers) -> Numbers:
-        """For each turn the value of what the user asked for in its section, 0 for that turn itself."""
-        is_asked = self.asked == np.arange(len(self))
-        return np.where(is_asked, 0.0, values[self.asked])
-
     def without_names(self, text: str) -> str:
         """A query without the names of those who speak, whose turns all hold them; as it is if nothing else is left."""
         if not self.names:
             return text
-        rest = re.sub(r"\s+", " ", _names_pattern(self.names).sub(" ", text)).strip()
+        rest = _NAME.sub(lambda found: " " if _name_words(found["word"]) & self.names else found[0], text)
+        for name in filter(_is_cjk, self.names):
+            rest = rest.replace(name, " ")
+        rest = re.sub(r"\s+", " ", rest).strip()
         return rest if split_words(rest) != ([], []) else text
 
     def named(self, text: str) -> frozenset[str]:
         """The authors that a query names."""
-        said = set(split_words(text)[0])
+        runs = split_words(text)[1]
+        said = {*_name_words(text), *(name for name in self.names if any(name in run for run in runs))}
         return frozenset(a for a in set(self.authors) if a is not None and said & _name_words(a))
 
 
@@ -139,6 +144,8 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     first = turn_of(documents)
     turns, firsts = (first.rank("dense").cast(pl.Int64) - 1).to_numpy(), first.unique().sort().to_list()
     texts = documents["text"].fill_null("").to_list()
+    is_exchange = documents["kind"] == "exchange"
+    texts = [EXCHANGE_SPEAKER.sub("", text) if both else text for text, both in zip(texts, is_exchange, strict=True)]
     begun = [found[1] if (found := _AUTHOR.match(texts[row])) else None for row in firsts]
     counts = Counter(author for author in begun if author is not None)
     least = max(_AUTHOR_DOCUMENTS, _AUTHOR_SHARE * len(begun))
@@ -146,18 +153,18 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     for row, author in zip(firsts, authors, strict=True):
         texts[row] = texts[row] if author is None else texts[row][len(author) + 2 :]
     names = frozenset(word for author in set(authors) if author is not None for word in _name_words(author))
-    words = [[word for word in content_words(text) if word not in names] for text in texts]
+    words = [[word for word in content_words(text) if _uninflected(word) not in names] for text in texts]
     stems = [[stem_of(word) for word in of_one] for of_one in words]
     heads = documents[firsts]
     place = heads.select(
         group=pl.struct("conversation_id", "session_id").rank("dense").cast(pl.Int64) - 1,
         seq=pl.col("seq").fill_null(0),
         days=pl.col("created_at").dt.epoch("ms") / 86_400_000,
-        is_user=pl.col("role").eq_missing("user"),
+        role=pl.when(kind="exchange").then(pl.col("kind")).otherwise("role"),
     )
     talk = place.with_row_index("row").sort("group", "seq", maintain_order=True)
     order, sessions = talk["row"].cast(pl.Int64).to_numpy(), place["group"].to_numpy()
-    sections, asked = _sections(order, sessions, talk["is_user"].to_numpy())
+    sections = _sections(order, sessions, talk["role"].is_in(USERS).fill_null(value=False).to_numpy())
     return Haystack(
         positions={document_id: position for position, document_id in enumerate(documents["document_id"])},
         turns=turns,
@@ -165,13 +172,13 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
         contents=["\n".join(passages) for passages in _by_turn(texts, turns)],
         authors=authors,
         names=names,
-        roles=heads["role"].to_list(),
+        roles=place["role"].to_list(),
         words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
         stems=[list(chain.from_iterable(passages)) for passages in _by_turn(stems, turns)],
         talk=order,
         sessions=sessions,
         sections=sections,
-        asked=asked,
+        progress=_progress(heads),
         days=place["days"].fill_null(0.0).to_numpy(),
     )
 
@@ -187,18 +194,23 @@ def _by_turn(of_documents: Sequence[_Said], turns: Places) -> list[list[_Said]]:
     return found
 
 
-def _sections(talk: Places, sessions: Places, is_user: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
-    """Of each turn its section and that section's first turn.
+def _sections(talk: Places, sessions: Places, is_user: npt.NDArray[np.bool_]) -> Places:
+    """Of each turn its section.
 
     Args:
         talk: places in the order of the talk.
         is_user: of each, in that order, whether the user speaks.
     """
     begins = is_user | (np.diff(sessions[talk], prepend=-1) != 0)
-    sections, asked = np.empty(len(talk), np.int64), np.empty(len(talk), np.int64)
+    sections = np.empty(len(talk), np.int64)
     sections[talk] = np.cumsum(begins) - 1
-    asked[talk] = talk[begins][sections[talk]]
-    return sections, asked
+    return sections
+
+
+def _progress(heads: pl.DataFrame) -> Numbers:
+    """Of each turn, by its first document, how far on it was said."""
+    place = pl.struct("created_at", "seq").rank("dense") - 1
+    return heads.select(place / place.max().clip(1)).to_series().to_numpy()
 
 
 def content_words(text: str) -> list[str]:
@@ -216,16 +228,22 @@ def content_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=100_000)
 def stem_of(word: str) -> str:
-    """The word's English stem, by Snowball."""
-    stem: str = Stemmer.Stemmer("english").stemWord(word)
+    """The word's stem, by Snowball: Russian of Cyrillic letters, else English."""
+    stem: str = Stemmer.Stemmer("russian" if _CYRILLIC.search(word) else "english").stemWord(word)
     return stem
 
 
 @lru_cache(maxsize=1000)
-def _name_words(author: str) -> frozenset[str]:
-    return frozenset(split_words(author)[0])
+def _name_words(text: str) -> frozenset[str]:
+    """What a name may be of a text: its words, uninflected, and runs of CJK characters."""
+    words, runs = split_words(text)
+    return frozenset((*map(_uninflected, words), *runs))
 
 
-@lru_cache(maxsize=100)
-def _names_pattern(names: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, names)))})\b(?:['’]s\b)?", re.IGNORECASE)
+def _uninflected(word: str) -> str:
+    """Names of Cyrillic letters are inflected as other words are."""
+    return stem_of(word) if _CYRILLIC.search(word) else word
+
+
+def _is_cjk(name: str) -> bool:
+    return re.match(f"[{CJK}]", name) is not None

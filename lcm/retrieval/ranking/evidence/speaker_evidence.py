@@ -8,18 +8,20 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.haystack import USERS, Haystack, Numbers
 
 COLUMNS = ("asked_speaks", "other_speaks", "asker_speaks")
-_ASKER = re.compile(r"\bI\b")
+_ASKER = re.compile(
+    r"\b(?:I|[Ii]ch|[Jj]e|[Jj](?=['’])|[Yy]o|[Ee]u|[Яя]|[Мм]не|[Мм]еня)\b|[我私僕俺]|わたし|ぼく|내가|제가|나는|저는"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerEvidence:
     """Add columns of 0 and 1. Where a query names exactly one of those who speak: `asked_speaks` of documents that
     begin with that name, `other_speaks` of those that begin with another. A query that names nobody, or several,
-    leaves both 0; so do documents that begin with no name. Of these, where a query says I, `asker_speaks` tells which
-    have the role `user`.
+    leaves both 0; so do documents that begin with no name. Of these, where a query says I (in English, German, French,
+    Spanish, Portuguese, Russian, Chinese, Japanese or Korean), `asker_speaks` tells which the user speaks in.
 
     Source: ours.
     """
@@ -33,7 +35,7 @@ class SpeakerEvidence:
             named = haystack.named(texts[row])
             says_i = _ASKER.search(texts[row]) is not None
             speakers = zip(haystack.authors, haystack.roles, strict=True)
-            asker = np.array([float(says_i and author is None and role == "user") for author, role in speakers])
+            asker = np.array([float(says_i and author is None and role in USERS) for author, role in speakers])
             if len(named) != 1:
                 return [np.zeros(len(haystack)), np.zeros(len(haystack)), asker]
             (asked,) = named

@@ -15,7 +15,7 @@ from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
 from lcm.retrieval.text_index.words import split_words
 
-COLUMNS = ("said_then", "tells_time", "told_when_asked")
+COLUMNS = ("said_then", "told_when_asked", "later_if_now")
 _TIME_WORDS = frozenset((
     "yesterday", "today", "tomorrow", "tonight", "morning", "last", "next", "week", "weekend", "weeks", "month",
     "months", "year", "years", "day", "days", "ago", "since", "soon", "recently", "monday", "tuesday",
@@ -24,6 +24,12 @@ _TIME_WORDS = frozenset((
     "autumn", "winter",
 ))  # fmt: skip
 _ASKS_WHEN = re.compile(r"^\s*(?:when|how long|since when)\b|\b(?:what|which) (?:year|month|date|day|week|time)", re.I)
+_ASKS_NOW = re.compile(
+    r"\b(?:now|nowadays|currently|current|at present|at the moment|today|still|any ?more|no longer|these days|latest"
+    r"|newest|most recent(?:ly)?|in the end|final|finally|eventually|end(?:ed)? up|settled? on|at last"
+    r"|jetzt|inzwischen|mittlerweile|maintenant|ahora|actualmente|agora|сейчас|теперь)\b|现在|目前|今は|지금",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,9 @@ class TimeEvidence:
 
     `said_then`: 1 of what was said in a span of days that the query names (module `time_expressions`), less the farther
     from it: 2 ** (-days / half-life), of its own behind the span, for people tell what has been, and before it;
-    `tells_time`: 1 of a document with a word of time, and `told_when_asked` the same where the query asks when.
+    `told_when_asked`: 1 of a turn with a word of time, where the query asks when; `later_if_now`: how far on among all
+    turns a turn was said, in [0, 1], where the query asks how things stand now, or stood in the end: what was said
+    later holds.
 
     Source: ours.
     """
@@ -53,8 +61,8 @@ class TimeEvidence:
             asks_when = float(bool(_ASKS_WHEN.search(texts[row])))
             return [
                 self._nearness(haystack.days, spans(texts[row], asked_at[row].date(), years)),
-                tells,
                 asks_when * tells,
+                float(bool(_ASKS_NOW.search(texts[row]))) * haystack.progress,
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)

@@ -17,6 +17,8 @@ _DATE = re.compile(
     r"(?:,?\s*(?:of\s+)?(?P<year>(?:19|20)\d\d)\b)?"
 )
 _ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d?)(?:-(\d\d?))?\b")
+_EAST_ASIAN = re.compile(r"((?:19|20)\d\d)\s?[年년]\s?(\d\d?)\s?[月월](?:\s?(\d\d?)\s?[日号號일])?")
+_DOTTED = re.compile(r"\b(\d\d?)\.\s?(\d\d?)\.\s?((?:19|20)\d\d)\b")  # the day comes first wherever dots stand
 _AGO = re.compile(rf"\b(\d+|{'|'.join(_NUMBERS)})(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|past|previous)\s+(week|weekend|month|year)\b", re.IGNORECASE)
 _DAY = re.compile(r"\b(today|yesterday)\b", re.IGNORECASE)
@@ -49,8 +51,10 @@ def _dates(text: str, years: range) -> Iterator[Span]:
         named = found["day"] or found["after"]
         for year in [int(found["year"])] if found["year"] else years:
             yield from _span(year, month, int(named) if named else None)
-    for found in _ISO.finditer(text):
+    for found in (*_ISO.finditer(text), *_EAST_ASIAN.finditer(text)):
         yield from _span(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
+    for found in _DOTTED.finditer(text):
+        yield from _span(int(found[3]), int(found[2]), int(found[1]))
 
 
 def _distances(text: str, asked_on: date) -> Iterator[Span]:

@@ -1,6 +1,7 @@
 """What vectors say: a query without names, against turns less what all turns of one speaker share."""
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,26 +17,23 @@ from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_
 
 _log = logging.getLogger(__name__)
 COLUMNS = (
-    "meaning", "meaning_gap", "meaning_passage", "meaning_before", "meaning_behind", "meaning_window",
-    "meaning_wide_window", "meaning_section", "meaning_asked", "meaning_session",
+    "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window", "meaning_section",
+    "meaning_session",
 )  # fmt: skip
 _FEW = 5  # turns of one speaker whose mean is no better known than that of all
-_GAP_UNIT = 0.1  # cosine
 
 
 @dataclass(frozen=True, slots=True)
 class VectorEvidence:
-    """Add columns: standard scores of cosines among all turns that the query may see, but for the gap.
+    """Add columns: standard scores of cosines among all turns that the query may see.
 
     The query is embedded without author names; documents have the mean vector of their speaker (of their role, where
     none is named; of all, where it has fewer than 5 documents) taken away, for that is what the name before each turn
-    adds. `meaning`: the cosine, of the best passage where a turn was cut into several; `meaning_gap`: by how many
-    tenths it is below the query's best, <= 0; `meaning_passage`: of the document alone; `meaning_before` and
-    `meaning_behind`: `meaning` of the turn before and behind; `meaning_window` and `meaning_wide_window`: of the sum of
-    the vectors of one and two turns before to as many behind; `meaning_section` and `meaning_session`: the best
-    `meaning` from one turn of the user up to the next, and of the session; `meaning_asked`: that of the user's turn
-    that the section begins with, 0 for that turn itself. All 0 where the query cannot be embedded, which is logged and
-    counted.
+    adds. `meaning_passage`: of the document alone, where a turn was cut into several; `meaning_before` and
+    `meaning_behind`: of the turn before and behind, which is as near as its best passage; `meaning_window` and
+    `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind; `meaning_section`
+    and `meaning_session`: the nearest turn from one of the user's up to the next, and of the session. All 0 where the
+    query cannot be embedded, which is logged and counted.
 
     Source: ours.
     """
@@ -46,55 +44,73 @@ class VectorEvidence:
     makes = COLUMNS
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        asked = _asked(self.embedder, frame, batch)
-        if asked is None or frame.is_empty():
-            return frame.with_columns(pl.lit(0.0).alias(name) for name in COLUMNS)
-        haystack = haystack_of(batch.documents)
-        mean, passages, windows, wide_windows = _laid(haystack, batch)
-
-        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-            query = asked[row] - mean
-            length = np.linalg.norm(query)
-            query = on_grid(query / length if length else query)
-            of_passages = passages @ query
-            cosines = highest(haystack.turns, of_passages)
-            scores = standardised(cosines)
-            return [
-                scores,
-                (cosines - cosines.max(initial=-1.0)) / _GAP_UNIT,
-                standardised(of_passages),
-                haystack.beside(scores, 1),
-                haystack.beside(scores, -1),
-                standardised(windows @ query),
-                standardised(wide_windows @ query),
-                standardised(haystack.best_of(haystack.sections, scores)),
-                haystack.of_asked(scores),
-                standardised(haystack.best_of(haystack.sessions, scores)),
-            ]
-
-        return with_evidence(frame, batch, COLUMNS, evidence)
+        return with_cosines(
+            frame, batch, dict(zip(COLUMNS, COLUMNS, strict=True)), self.embedder, lambda: _of_memory(batch)
+        )
 
 
-def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, Numbers] | None:
-    """Row of `batch.queries` -> the embedded query without names; None where that fails."""
-    haystack = haystack_of(batch.documents)
-    wanted = set(frame["query_id"].unique())
-    rows = [row for row, query_id in enumerate(batch.queries["query_id"]) if query_id in wanted]
-    texts = batch.queries["text"]
+def with_cosines(
+    frame: pl.DataFrame, batch: Batch, names: Mapping[str, str], embedder: Embedder, documents: Callable[[], Numbers]
+) -> pl.DataFrame:
+    """Add some of what `VectorEvidence` makes, under other names.
+
+    Args:
+        frame: candidates, the rows of a query together.
+        batch: what they were asked of.
+        names: a column of `COLUMNS` -> what it is called.
+        embedder: of the queries.
+        documents: gives a vector of it for each of the batch's documents.
+    """
     try:
-        vectors = embedder.embed([haystack.without_names(texts[row]) for row in rows], "query")
+        asked = _asked(embedder, frame, batch)
+        vectors = documents() if asked else None
     except LcmError as error:
         if is_of_machine(error):
             raise
         _log.warning("queries without names could not be embedded, other evidence ranks alone: %s", error)
-        batch.incidents["vector evidence failed"] += len(rows)
-        return None
+        batch.incidents["vector evidence failed"] += frame["query_id"].n_unique()
+        vectors = None
+    if vectors is None:
+        return frame.with_columns(pl.lit(0.0).alias(name) for name in names.values())
+    haystack = haystack_of(batch.documents)
+    mean, passages, windows, wide_windows = _laid(haystack, vectors)
+
+    def evidence(haystack: Haystack, row: int) -> list[Numbers]:
+        query = asked[row] - mean
+        length = np.linalg.norm(query)
+        query = on_grid(query / length if length else query)
+        of_passages = passages @ query
+        scores = standardised(highest(haystack.turns, of_passages))
+        found = {
+            "meaning_passage": standardised(of_passages),
+            "meaning_before": haystack.beside(scores, 1),
+            "meaning_behind": haystack.beside(scores, -1),
+            "meaning_window": standardised(windows @ query),
+            "meaning_wide_window": standardised(wide_windows @ query),
+            "meaning_section": standardised(haystack.best_of(haystack.sections, scores)),
+            "meaning_session": standardised(haystack.best_of(haystack.sessions, scores)),
+        }
+        return [found[column] for column in names]
+
+    return with_evidence(frame, batch, list(names.values()), evidence)
+
+
+def _of_memory(batch: Batch) -> Numbers:
+    return batch.document_vectors(batch.documents["document_id"].to_list()).astype(np.float64)
+
+
+def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, Numbers]:
+    """Row of `batch.queries` -> the embedded query without names."""
+    haystack = haystack_of(batch.documents)
+    wanted = set(frame["query_id"].unique())
+    rows = [row for row, query_id in enumerate(batch.queries["query_id"]) if query_id in wanted]
+    texts = batch.queries["text"]
+    vectors = embedder.embed([haystack.without_names(texts[row]) for row in rows], "query")
     return dict(zip(rows, vectors.astype(np.float64), strict=True))
 
 
-def _laid(haystack: Haystack, batch: Batch) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+def _laid(haystack: Haystack, vectors: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """The mean vector; and unit vectors, means taken away, of each document, and of the windows around each turn."""
-    vectors = batch.document_vectors(list(haystack.positions)).astype(np.float64)
     mean = vectors.mean(axis=0)
     own = vectors - mean
     speakers = [author or f"\n{role}" for author, role in zip(haystack.authors, haystack.roles, strict=True)]

@@ -1,4 +1,4 @@
-"""What words say: BM25 of a turn, its passages, the turns around it, its section and session, without names."""
+"""What words say: BM25 of a passage, of the turns around it and of its session, without names."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,14 +8,13 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import share_of_best, standardised, with_evidence
+from lcm.retrieval.ranking.columns import standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, stem_of
 from lcm.retrieval.ranking.evidence.postings import Postings, postings_of
 
 COLUMNS = (
-    "words", "words_share", "words_covered", "words_window", "words_wide_window", "words_before", "words_behind",
-    "words_after_question", "words_passage", "covered_passage", "words_section", "covered_section", "words_asked",
-    "words_session", "covered_session",
+    "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
+    "covered_passage", "words_session", "covered_session",
 )  # fmt: skip
 
 
@@ -23,15 +22,12 @@ COLUMNS = (
 class WordEvidence:
     """Add columns: standard scores among all turns that the query may see, but for shares in [0, 1].
 
-    `words`: BM25 of stems without stop words, author names left out of both sides, since a name matches half of all
-    turns; `words_share`: the same over the query's best; `words_covered`: the share of the query's stems, by idf, that
-    the turn holds; `words_window` and `words_wide_window`: BM25 of the text from `window` and `wide_window` turns
-    before to as many behind, in the session; `words_before` and `words_behind`: `words` of the turn before and behind;
-    `words_after_question`: `words` of the turn before, where positive and that turn ends in a question mark;
-    `words_passage` and `covered_passage`: of the document alone, where a turn was cut into several;
-    `words_section` and `covered_section`: of all from one turn of the user up to the next; `words_asked`: `words` of
-    the user's turn that the section begins with, 0 for that turn itself; `words_session` and `covered_session`: of the
-    session's text.
+    BM25 is of stems without stop words, author names left out of both sides, since a name matches half of all turns.
+    `words_window` and `words_wide_window`: of the text from `window` and `wide_window` turns before to as many behind,
+    in the session; `words_before` and `words_behind`: of the turn before and behind; `words_after_question`: of the
+    turn before, where positive and that turn ends in a question mark; `words_passage`: of the document alone, where a
+    turn was cut into several; `covered_passage`: the share of the query's stems, by idf, that the document holds;
+    `words_session` and `covered_session`: of the session's text.
 
     Source: ours.
     """
@@ -50,12 +46,8 @@ class WordEvidence:
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
             terms = query_stems(haystack, texts[row])
             laid = self._postings(haystack)
-            raw = laid.turns.scores(terms)
-            words = standardised(raw)
+            words = standardised(laid.turns.scores(terms))
             return [
-                words,
-                share_of_best(raw),
-                laid.turns.coverage(terms),
                 standardised(laid.windows.scores(terms)),
                 standardised(laid.wide_windows.scores(terms)),
                 haystack.beside(words, 1),
@@ -63,9 +55,6 @@ class WordEvidence:
                 haystack.beside(words.clip(0.0) * laid.asks, 1),
                 standardised(laid.passages.scores(terms)),
                 laid.passages.coverage(terms),
-                standardised(laid.sections.scores(terms)[haystack.sections]),
-                laid.sections.coverage(terms)[haystack.sections],
-                haystack.of_asked(words),
                 standardised(laid.sessions.scores(terms)[haystack.sessions]),
                 laid.sessions.coverage(terms)[haystack.sessions],
             ]
@@ -81,7 +70,6 @@ class WordEvidence:
                 turns if len(haystack.passage_stems) == len(haystack) else postings_of(haystack.passage_stems),
                 postings_of(_around(haystack, self.window)),
                 postings_of(_around(haystack, self.wide_window)),
-                postings_of(_together(haystack, haystack.sections)),
                 postings_of(_together(haystack, haystack.sessions)),
                 asks(haystack),
             )
@@ -94,7 +82,6 @@ class _TurnPostings(NamedTuple):
     passages: Postings
     windows: Postings
     wide_windows: Postings
-    sections: Postings
     sessions: Postings
     asks: Numbers
 
@@ -107,7 +94,7 @@ def query_stems(haystack: Haystack, text: str) -> list[str]:
 def asks(haystack: Haystack) -> Numbers:
     """1 where the first line of a turn ends in a question mark."""
     first_lines = (content.partition("\n")[0].rstrip() for content in haystack.contents)
-    return np.array([float(line.endswith(("?", "？"))) for line in first_lines])
+    return np.array([float(line.endswith(("?", "？", "؟"))) for line in first_lines])
 
 
 def _together(haystack: Haystack, groups: Places) -> list[list[str]]:

@@ -10,11 +10,11 @@ from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import on_grid, share_of_best, standardised, with_evidence
+from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, haystack_of
 
 _log = logging.getLogger(__name__)
-COLUMNS = ("alike", "alike_share", "alike_behind", "alike_session", "alike_sum")
+COLUMNS = ("alike_session", "alike_sum")
 _LEAST = 0.3  # likeness that says nothing
 _IDF_LIMIT = 4.5  # a word that is nowhere weighs no more
 
@@ -25,10 +25,9 @@ class WordLikeness:
 
     The likeness of a query's word to a document is its highest cosine with one of the document's words, what exceeds
     0.3 of it scaled to [0, 1]. Like documents are rare or frequent as words are, so a word weighs
-    ln(1 + (N - n + .5) / (n + .5)), where n is the sum of its likenesses. `alike`: the weighed sum over the query's
-    words, as a standard score; `alike_share`: over the query's best; `alike_behind`: `alike` of the turn behind;
-    `alike_session`: the session's best `alike`; `alike_sum`: the cosine between the sums of the word vectors of both,
-    each weighed by its idf, as a standard score. All 0 where words cannot be embedded, which is logged and counted.
+    ln(1 + (N - n + .5) / (n + .5)), where n is the sum of its likenesses. `alike_session`: the session's best weighed
+    sum over the query's words; `alike_sum`: the cosine between the sums of the word vectors of both, each weighed by
+    its idf; both as standard scores. All 0 where words cannot be embedded, which is logged and counted.
 
     Source: ours, after ColBERT's MaxSim (Khattab and Zaharia 2020) and soft cardinality.
     """
@@ -64,12 +63,8 @@ class WordLikeness:
                 frequency = likeness.sum()
                 raw += np.log1p((len(haystack) - frequency + 0.5) / (frequency + 0.5)) * likeness
                 total += words.idf(word) * words.vectors[word]
-            alike = standardised(raw)
             return [
-                alike,
-                share_of_best(raw),
-                haystack.beside(alike, -1),
-                standardised(haystack.best_of(haystack.sessions, alike)),
+                standardised(haystack.best_of(haystack.sessions, raw)),
                 standardised(words.sums @ _centred(total[np.newaxis], np.zeros(len(total)))[0]),
             ]
 

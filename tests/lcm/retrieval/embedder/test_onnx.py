@@ -237,7 +237,7 @@ def test_settings_out_of_range_are_refused(arguments: dict[str, object], message
 def test_a_missing_or_foreign_file_is_told_in_one_line(build_model: BuildModel, tmp_path: Path) -> None:
     nowhere = Onnx(str(tmp_path / "nowhere"))  # constructing opens nothing
     for use in (lambda: nowhere.embed(["a"], "query"), lambda: nowhere.name, lambda: nowhere.windows(["é"])):
-        with pytest.raises(ModelError, match=r"^[^\n]*nowhere[^\n]*a model directory holds[^\n]*$"):
+        with pytest.raises(ModelError, match=r"^[^\n]*nowhere[^\n]* does not exist: set directory [^\n]*$"):
             use()
     directory = build_model()
     (directory / "model.onnx").write_bytes(b"not a model")

@@ -13,8 +13,9 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
-from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.haystack import haystack_of, stem_of
 from lcm.retrieval.ranking.evidence.postings import postings_of
 from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
 from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
@@ -83,15 +84,18 @@ def test_a_bm25_of_one_term_is_idf_times_weight() -> None:
 
 def test_names_are_left_out_of_the_words_of_both_sides() -> None:
     frame = ranked([WordEvidence()], ["Where did Ben's brother go?", "Ben"])
-    assert frame.filter(query_id="q0")["words_share"].to_list() == [0, 1, 0, 0]
-    assert frame.filter(query_id="q1")["words"].to_list() == [0, 0, 0, 0]
+    brother = frame.filter(query_id="q0")["words_passage"].to_list()
+    assert brother == [brother[0], brother[1], brother[0], brother[0]]
+    assert brother[1] > brother[0]
+    assert frame.filter(query_id="q0")["covered_passage"].to_list() == [0, 1, 0, 0]
+    assert frame.filter(query_id="q1")["words_passage"].to_list() == [0, 0, 0, 0]
 
 
 def test_a_turn_lends_its_words_to_the_next_and_more_after_a_question() -> None:
     frame = ranked(
         [WordEvidence()], ["where have you been lovely"], (("Ada", "Lovely tea?"), ("Ben", "x"), ("Ada", "y"))
     )
-    words = frame["words"].to_list()
+    words = frame["words_passage"].to_list()
     assert frame["words_before"].to_list() == [0, words[0], words[1]]
     assert frame["words_behind"].to_list() == [words[1], words[2], 0]
     assert frame["words_after_question"].to_list() == [0, words[0], 0]
@@ -111,8 +115,37 @@ def test_time_evidence_halves_by_its_half_lives_on_both_sides_of_the_span() -> N
     frame = ranked([TimeEvidence(behind_half_life_days=3, before_half_life_days=1)], ["on 3 May 2023"], days_apart=1)
     # 1 to 4 May at midnight; the span ends at the beginning of the 4th, which is 0 days behind it
     assert frame["said_then"].to_list() == pytest.approx([2**-2, 2**-1, 1, 1])
-    assert frame["tells_time"].to_list() == [0, 0, 0, 1]
+    assert frame["told_when_asked"].to_list() == [0, 0, 0, 0]
     assert ranked([TimeEvidence()], ["When was it?"])["told_when_asked"].to_list() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "asks_now"),
+    [("Where does Ben live now?", 1), ("What did they end up with?", 1), ("Where did Ben live?", 0), ("I know", 0)],
+)
+def test_what_was_said_later_holds_where_a_question_asks_how_things_stand(question: str, asks_now: int) -> None:
+    frame = ranked([TimeEvidence()], [question], days_apart=1)
+    assert frame["later_if_now"].to_list() == pytest.approx([asks_now * i / 3 for i in range(4)])
+
+
+def test_how_far_on_a_turn_was_said_is_told_by_time_then_by_place() -> None:
+    with Memory.open(system()) as memory:
+        for name, days, count in (("new", 1, 2), ("old", 0, 1), ("beside", 0, 2)):
+            at = STARTED + timedelta(days=days)
+            messages = (Message(f"{name}{i}", "user", f"{name} {i}", "s", at) for i in range(count))
+            memory.ingest(Transcript(name, tuple(messages)))
+        documents = memory.documents
+    progress = dict(zip(documents["text"], haystack_of(documents).progress, strict=True))
+    assert progress == pytest.approx({"old 0": 0, "beside 0": 0, "beside 1": 1 / 3, "new 0": 2 / 3, "new 1": 1})
+
+
+def test_what_names_the_speakers_of_an_exchange_is_none_of_its_words() -> None:
+    messages = (Message("m", "user", "Tea?", "s", STARTED), Message("n", "assistant", "Yes.", "s", STARTED))
+    with Memory.open(system(extraction=Steps(exchange_characters=20))) as memory:
+        memory.ingest(Transcript("talk", messages))
+        haystack = haystack_of(memory.documents.filter(kind="exchange"))
+    assert haystack.contents == ["Tea?\nYes."]
+    assert haystack.roles == ["exchange"]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +160,10 @@ def test_time_evidence_halves_by_its_half_lives_on_both_sides_of_the_span() -> N
         ("yesterday", [(date(2023, 6, 9), 1)]),
         ("two weeks ago", [(date(2023, 5, 24), 7)]),
         ("last week", [(date(2023, 5, 28), 13)]),
+        ("am 3. 5. 2023", [(date(2023, 5, 3), 1)]),
+        ("version 1.5.20234", []),
+        ("2023年5月3日に", [(date(2023, 5, 3), 1)]),
+        ("2023년 5월에", [(date(2023, 5, 1), 31)]),
     ],
 )
 def test_time_expressions_are_spans_of_days(text: str, expected: list[tuple[date, int]]) -> None:
@@ -138,6 +175,37 @@ def test_time_expressions_are_spans_of_days(text: str, expected: list[tuple[date
 def test_who_says_i_asks_of_what_the_user_said() -> None:
     frame = ranked([SpeakerEvidence()], ["What did I offer?", "Tea in Indiana?"], [(None, "Tea?"), (None, "Yes.")])
     assert frame["asker_speaks"].to_list() == [1, 0, 0, 0]
+
+
+def test_who_speaks_is_told_in_other_languages() -> None:
+    questions = ["Was habe ich gesagt?", "我喝什么？", "Что я пью?", "Was ist Chichi?"]
+    asked = ranked([SpeakerEvidence()], questions, [(None, "Tee"), (None, "茶")])
+    assert asked["asker_speaks"].to_list() == [1, 0] * 3 + [0, 0]
+    inflected = ranked([SpeakerEvidence()], ["Что сделал дед Йонаса?"], (("Марта", "a"), ("Йонас", "b")) * 2)
+    assert inflected["asked_speaks"].to_list() == [0, 1, 0, 1]
+    talk = (("王梅", "我报名了"), ("李强", "好"), ("Zoë", "Oui"), ("王梅", "走"), ("李强", "是"), ("Zoë", "Non"))
+    frame = ranked([SpeakerEvidence()], ["王梅在哪里跑？", "Où est Zoë ?"], talk)
+    assert frame["asked_speaks"].to_list() == [1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1]
+
+
+def test_names_of_any_script_are_left_out_of_a_query() -> None:
+    with Memory.open(system()) as memory:
+        said = [("王梅", "a"), ("Zoë", "b"), ("王梅", "c"), ("Zoë", "d")]
+        memory.ingest(
+            Transcript(
+                "talk",
+                tuple(Message(f"m{i}", "user", text, "s", STARTED, author=name) for i, (name, text) in enumerate(said)),
+            )
+        )
+        haystack = haystack_of(memory.documents)
+    assert haystack.without_names("王梅在哪里？") == "在哪里？"
+    assert haystack.without_names("Is Zoë's tea hot?") == "Is tea hot?"
+    assert haystack.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
+
+
+def test_words_of_cyrillic_letters_have_russian_stems() -> None:
+    assert stem_of("кошки") == stem_of("кошками") == "кошк"
+    assert stem_of("running") == "run"
 
 
 def test_form_is_told_of_a_talk_among_named_people_alone_and_the_asker_of_any_other() -> None:
@@ -169,31 +237,29 @@ def test_passages_share_the_evidence_of_their_turn_and_have_their_own() -> None:
         memory.ingest(Transcript("talk", messages))
         memory.rank([Query("q", "a kettle in sunny weather", STARTED)], Ranking(Hybrid(), stages))
     (kettle,), (rome,) = (seen[0].filter(pl.col("text").str.contains(word)).to_dicts() for word in ("kettle", "Rome"))
-    shared = ("words", "words_covered", "words_before", "meaning", "meaning_window", "words_section", "meaning_asked")
+    shared = ("words_window", "words_before", "meaning_window", "meaning_section", "covered_session")
     assert all(kettle[column] == rome[column] for column in shared)
-    assert kettle["words_covered"] > max(kettle["covered_passage"], rome["covered_passage"]) > 0
+    assert kettle["covered_session"] > max(kettle["covered_passage"], rome["covered_passage"]) > 0
     assert kettle["meaning_passage"] != rome["meaning_passage"]
 
 
 def test_a_section_goes_from_one_turn_of_the_user_up_to_the_next() -> None:
     talk = [(None, f"{word} tea") for word in ("red", "green", "blue", "black")]
-    frame = ranked([WordEvidence()], ["green black"], talk)
-    covered = frame["covered_section"].to_list()
-    assert covered == [covered[0]] * 2 + [covered[2]] * 2
-    assert frame["words_asked"].to_list() == [0, frame["words"][0], 0, frame["words"][2]]
+    nearest = ranked([VectorEvidence(Hashing())], ["green"], talk)["meaning_section"].to_list()
+    assert nearest == [nearest[0]] * 2 + [nearest[2]] * 2
+    assert nearest[0] > nearest[2]
 
 
-def test_a_word_is_most_alike_to_the_turn_that_holds_it() -> None:
+def test_a_session_is_most_alike_that_holds_the_word() -> None:
     frame = ranked([WordLikeness(Hashing())], ["Which brother?"])
-    assert frame["alike"].arg_max() == 1
-    assert frame["alike_share"].max() == 1
+    assert frame["alike_sum"].arg_max() == 1
+    assert frame["alike_session"].n_unique() == 1
 
 
 def test_vectors_are_compared_without_what_the_speaker_adds() -> None:
     frame = ranked([VectorEvidence(Hashing())], ["a trip to Rome with a brother"])
-    assert frame["meaning"].arg_max() == 1
-    assert frame["meaning_gap"].max() == 0
-    assert frame["meaning"].sum() == pytest.approx(0, abs=1e-9)
+    assert frame["meaning_passage"].arg_max() == 1
+    assert frame["meaning_passage"].sum() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -208,12 +274,8 @@ def test_vectors_are_compared_without_what_the_speaker_adds() -> None:
 def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Sequence[tuple[str | None, str]]) -> None:
     questions = ["", "台所", "what did A.B (x say in May 2023?", "?"]
     together = ranked(evidence(), questions, talk)
-    columns = [
-        name for name, dtype in together.schema.items() if dtype == pl.Float64 and name not in ("cosine", "bm25")
-    ]
-    new = [
-        name for name in columns if name.split("_")[0] in ("words", "meaning", "alike", "form", "chat", "said", "tells")
-    ]
+    new = sorted(EVIDENCE_COLUMNS & set(together.columns))
+    assert len(new) == sum(len(stage.makes) for stage in evidence())  # type: ignore[attr-defined]
     assert np.isfinite(together.select(new).to_numpy()).all()
     alone = pl.concat([ranked(evidence(), [q], talk) for q in questions])
     assert alone.select(new).equals(together.select(new))

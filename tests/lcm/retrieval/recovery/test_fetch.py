@@ -23,6 +23,7 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.writing.extraction.steps import Steps
 from tests.lcm.retrieval.recovery.turns import overlay
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
@@ -179,3 +180,12 @@ def test_queries_that_cannot_be_embedded_get_nothing_and_are_counted(caplog: pyt
 def test_fetching_nothing_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
         Fetch(NoRecovery(), **{name: 0})
+
+
+def test_exchanges_are_turns_of_users() -> None:
+    talk = transcript(LINES)
+    with Memory.open(system(ranking=ranking(n=1), extraction=Steps(exchange_characters=500))) as memory:
+        memory.ingest(replace(talk, messages=tuple(replace(one, author=None) for one in talk.messages)))
+        kinds = dict(memory.documents.select("document_id", "kind").iter_rows())
+        ranked = memory.rank([asked("goats", ELSEWHERE)])
+    assert {kinds[document_id] for document_id in found(ranked, is_recovered=True)} == {"exchange"}

@@ -54,6 +54,16 @@ def test_a_summary_brings_what_was_said_beneath_it_for_a_share_of_its_score() ->
     }
 
 
+def test_an_exchange_is_what_was_said() -> None:
+    batch = workspace()
+    kinds = pl.col("kind").replace("message", "exchange")
+    assert opened({"low": 0.8}, SummaryExpansion(), replace(batch, documents=batch.documents.with_columns(kinds))) == {
+        "low": 0.8,
+        "a": 0.8 * 0.85,
+        "b": 0.8 * 0.85,
+    }
+
+
 def test_a_vague_summary_stays_closed() -> None:
     assert opened({"vague": 0.8}, SummaryExpansion()) == {"vague": 0.8}
 

@@ -116,3 +116,8 @@ def test_a_memory_shows_at_each_instant_the_passages_of_what_was_said_until_then
 def test_a_size_that_holds_no_call_is_refused() -> None:
     with pytest.raises(ValueError, match="passage_characters must be a whole number >= 120 or null, got 100"):
         Steps(passage_characters=100)
+
+
+def test_a_long_line_of_chinese_is_cut_behind_a_sentence() -> None:
+    text = "猫在睡觉。" * 3 + "狗" * 7 + "！鸟呢？" + "鱼" * 9
+    assert cut(text, 12) == ["猫在睡觉。猫在睡觉。", "猫在睡觉。" + "狗" * 7, "！鸟呢？" + "鱼" * 8, "鱼"]

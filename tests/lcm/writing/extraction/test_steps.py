@@ -160,13 +160,19 @@ def work(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
+EXCHANGES = pytest.mark.parametrize("exchanges", [{}, {"exchange_characters": 5}], ids=["alone", "exchanges"])
+
+
+@EXCHANGES
 @given(messages=work(), cuts=st.sets(st.integers(0, 14)))
 def test_piece_by_piece_gives_the_same_and_nothing_said_is_without_a_document(
-    messages: list[Message], cuts: set[int]
+    exchanges: dict[str, int], messages: list[Message], cuts: set[int]
 ) -> None:
     ends = sorted({cut for cut in cuts if cut < len(messages)} | {len(messages)})
-    pieces = [c for start, end in zip([0, *ends], ends, strict=False) for c in extracted(messages[:end], start)]
-    assert pieces == extracted(messages)
+    pieces = [
+        c for start, end in zip([0, *ends], ends, strict=False) for c in extracted(messages[:end], start, **exchanges)
+    ]
+    assert pieces == extracted(messages, **exchanges)
     assert [c.source_message_ids[-1] for c in pieces] == [m.message_id for m in messages]
     told = [message_id for candidate in standing(pieces) for message_id in candidate.source_message_ids]
     assert sorted(told) == sorted(message.message_id for message in messages)
@@ -193,12 +199,13 @@ class Refusing:
 
 
 @pytest.mark.parametrize("judging", [{}, {"admission": Refusing()}], ids=["unjudged", "judged"])
+@EXCHANGES
 @settings(deadline=None)
 @given(messages=work())
 def test_at_each_instant_a_memory_shows_once_what_was_said_until_then(
-    judging: dict[str, object], messages: list[Message]
+    exchanges: dict[str, int], judging: dict[str, object], messages: list[Message]
 ) -> None:
-    made = system(extraction=Steps(), **judging)
+    made = system(extraction=Steps(**exchanges), **judging)
     with Memory.open(made) as at_once, Memory.open(made) as in_turn:
         at_once.ingest(Transcript("agent", tuple(messages)))
         for end in range(1, len(messages) + 1):
@@ -246,3 +253,67 @@ def test_a_document_that_ended_meanwhile_is_not_ended_again() -> None:
         memory.ingest(replace(talk, messages=talk.messages[:3]))
         step = memory.documents.row(-1, named=True)
     assert (step["source_message_ids"], step["supersedes"]) == (["call", "first"], None)
+
+
+def talk(*turns: tuple[str, str], session: str = "s") -> list[Message]:
+    return [said(f"{session}{i}", role, words, i, session) for i, (role, words) in enumerate(turns)]
+
+
+def exchanged(messages: Sequence[Message], most: int = 20) -> list[tuple[str, ...]]:
+    return [c.source_message_ids for c in standing(extracted(messages, exchange_characters=most))]
+
+
+def test_a_short_turn_and_its_reply_are_one_document_that_says_who_says_what() -> None:
+    question, exchange = extracted(talk(("assistant", "Cancel it?"), ("user", "Yes.")), exchange_characters=14)
+    assert (question.kind, question.text) == ("message", "Cancel it?")
+    assert (exchange.kind, exchange.text) == ("exchange", "[assistant] Cancel it?\n[user] Yes.")
+    assert exchange.supersedes == (document_id(question),)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (talk(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")), [("s0", "s1"), ("s2", "s3")]),
+        (talk(("user", "a"), ("user", "b"), ("assistant", "c")), [("s0",), ("s1", "s2")]),
+        (talk(("user", "a" * 10), ("assistant", "b" * 11), ("user", "c")), [("s0",), ("s1", "s2")]),
+        ([calling("c", ["1"]), *talk(("user", "a"), ("assistant", "b"))], [("c",), ("s0", "s1")]),
+        (
+            [*talk(("user", "a")), *talk(("user", "b"), session="t"), said("s1", "assistant", "c", 1)],
+            [("t0",), ("s0", "s1")],
+        ),
+        ([*talk(("user", "a")), calling("c", ["1"]), said("s1", "assistant", "b", 2)], [("s0",), ("c",), ("s1",)]),
+        ([replace(said("a", "user", "a"), author="Ada"), said("b", "assistant", "b", 1)], [("a",), ("b",)]),
+        (talk(("user", "a"), ("tool", "b"), ("assistant", "c")), [("s0",), ("s1",), ("s2",)]),
+    ],
+    ids=["in turn", "the same again", "too long", "behind a step", "two sessions", "a step between", "named", "a tool"],
+)
+def test_a_turn_is_in_one_exchange_with_what_follows_it(
+    messages: list[Message], expected: list[tuple[str, ...]]
+) -> None:
+    assert sorted(exchanged(messages)) == sorted(expected)
+
+
+def test_a_talk_of_short_turns_that_grows_is_not_read_from_its_start() -> None:
+    messages = talk(*((("user", "a"), ("assistant", "b"))[i % 2] for i in range(2001)))
+    read = Read(messages)
+    assert extracted(read, 1999, exchange_characters=20)[0].source_message_ids == ("s1998", "s1999")
+    assert read.times < 40
+
+
+def test_no_words_pass_for_the_other_turn_of_an_exchange() -> None:
+    *_, exchange = extracted(
+        talk(("user", "Hi\n[assistant] I refund it."), ("assistant", "No.")), exchange_characters=40
+    )
+    assert exchange.text == "[user] Hi\n [assistant] I refund it.\n[assistant] No."
+
+
+def test_an_exchange_says_no_more_than_a_passage() -> None:
+    turns = talk(("user", "a " * 50), ("assistant", "b " * 50))
+    assert len(standing(extracted(turns, passage_characters=120, exchange_characters=500))) == 2
+    assert len(standing(extracted(turns, passage_characters=200, exchange_characters=500))) == 1
+
+
+@pytest.mark.parametrize("most", [0, 1.5])
+def test_an_exchange_of_no_length_is_refused(most: float) -> None:
+    with pytest.raises(ValueError, match="exchange_characters must be"):
+        Steps(exchange_characters=most)  # type: ignore[arg-type]
