@@ -30,6 +30,7 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
     "tune": "search a space of settings for the best, cross-validated by conversation",
+    "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
     "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
@@ -57,6 +58,7 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
+    "compare",
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query"),
 )

@@ -1,8 +1,9 @@
 """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
            [register=NAME] [alias=champion] [tracking.uri=URI]
 
-Write a configuration down for use elsewhere. SOURCE is the folder of a run or of an exported preset, the id of an
-MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as for `lcm evaluate`.
+Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken) or of
+an exported preset, the id of an MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as
+for `lcm evaluate`.
 
   target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
                        lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
@@ -26,7 +27,8 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import CONFIG, commit, read_config, read_summary, write_json
+from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
+from eval.sweep.sweep_folder import best_point
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.files import write_text
@@ -237,6 +239,9 @@ def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
     folder = Path(asked.source)
     if folder.is_dir():
         run_id = None
+        if _is_sweep(folder):
+            folder, label = best_point(folder)
+            say(f"The sweep's best point: {label}: {folder}")
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
 
@@ -246,7 +251,15 @@ def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
 
     uri = tracking.uri if isinstance(tracking, Mlflow) else None
     run_id, folder = fetch_named(asked.source, uri, scratch, asked.source)
+    if _is_sweep(folder):
+        raise LcmError(
+            f"{asked.source} is a sweep, whose points are runs of their own: name one, or the sweep's folder"
+        )
     return _of_folder(folder, {"kind": "mlflow", "asked": asked.source, "run_id": run_id}, run_id)
+
+
+def _is_sweep(folder: Path) -> bool:
+    return (folder / SUMMARY).is_file() and read_summary(folder).get("kind") == "sweep"
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:

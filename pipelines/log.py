@@ -19,7 +19,9 @@ def main(arguments: Sequence[str]) -> int:
     folders = [Path(word) for word in command.words]
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
-        folders = [folder for folder in folders if _kind(folder.parent) != "comparison"]  # its sides are in it
+        folders = [
+            folder for folder in folders if _kind(folder.parent) not in ("comparison", "regression")
+        ]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
     tracking = building.build(composition.composed(command.overrides), "tracking")

@@ -1,9 +1,10 @@
 """lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
-Has the candidate become worse than the baseline? Both are compared query by query: a permutation test and a bootstrap
-interval for each measure, over all queries and in each category, corrected for their number (Holm). What is tolerated
-stands in conf/regress.yaml: regress.measures.recall@10.tolerance=0.02, and for another measure
-regress.measures={MRR:{tolerance:0.01,detectable:0.05}}. docs/regress.md tells more.
+Has the candidate become better or worse than the baseline? Both are compared query by query: a permutation test and a
+bootstrap interval for each measure, over all queries and in each category, corrected for their number (Holm). What is
+tolerated stands in conf/regress.yaml: regress.measures.recall@10.tolerance=0.02, and for another measure
+regress.measures={MRR:{tolerance:0.01,detectable:0.05}}. Costs, such as tokens@10, are told and fail nothing unless they
+are named so. docs/regress.md tells more.
 
 Each side is one of:
   a folder that `lcm evaluate` wrote, or its summary.json beside per_query.parquet and queries.parquet
@@ -14,7 +15,7 @@ Without a candidate, what the overrides describe is evaluated now, on the baseli
 
 into=FOLDER takes report.md, report.xml (JUnit), report.json and verdict.parquet; logged to MLflow as tracking says.
 --cfg job shows every key.
-Exit code 0: fine; 1: regressed; 2: it could not be told, or the two cannot be compared."""
+Exit code 0: fine; 1: regressed; 2: it cannot be told, or the two cannot be compared."""
 
 import re
 from collections.abc import Sequence
@@ -24,19 +25,19 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment.run_folder import SUMMARY, leaves
-from eval.regression.comparison import Comparison
-from eval.regression.comparison_folder import MARKDOWN, write_comparison
+from eval.comparison.side import read_side
+from eval.experiment.run_folder import leaves
+from eval.regression.gate import GatedComparison
 from eval.regression.limit import limit_of
 from eval.regression.regression import Regression
-from eval.regression.side import read_side
+from eval.regression.regression_folder import MARKDOWN, write_regression
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
-from pipelines.config.command_line import Command
-from pipelines.steps.compared_sides import CompareRequest, compared_sides
-from pipelines.views.comparison_table import show_comparison
+from pipelines.config.command_line import Command, new_folder_of
+from pipelines.steps.sides import RegressRequest, two_sides
 from pipelines.views.progress import progress
+from pipelines.views.regression_table import show_regression
 from pipelines.views.terminal import log_and_report, show_config
 
 _OURS = ("baseline", "candidate", "into", "name")
@@ -57,8 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     regression = _regression(config)
     tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
-    into = _folder(ours.get("into"), now)
-    compared = CompareRequest(
+    into = new_folder_of("regress", ours.get("into"), now)
+    compared = RegressRequest(
         baseline=ours["baseline"],
         candidate=ours.get("candidate"),
         name=ours.get("name", _NAME),
@@ -68,8 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with tracking.logger() as log:
             comparison = _compared(compared, regression, into)
-            write_comparison(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
-            show_comparison(comparison, into / MARKDOWN)
+            write_regression(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
+            show_regression(comparison, into / MARKDOWN)
             log_and_report(log, into)
     finally:
         if not any(into.iterdir()):
@@ -77,9 +78,9 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(request: CompareRequest, regression: Regression, into: Path) -> Comparison:
+def _compared(request: RegressRequest, regression: Regression, into: Path) -> GatedComparison:
     with progress() as show:
-        found = compared_sides(request, into, show)
+        found = two_sides(request, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)
     return regression.compare(baseline, candidate)
 
@@ -123,17 +124,6 @@ def _readable(override: str) -> str:
     if found := _LIMIT.fullmatch(key):
         return f"+regress.measures={{{found[1]}:{{{found[2]}:{value}}}}}"
     return f"+{key}={value}" if key == "regress.measures" else override
-
-
-def _folder(into: str | None, now: datetime) -> Path:
-    """Make the folder of the comparison."""
-    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-regress"
-    if (wanted / SUMMARY).exists():
-        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
-    try:
-        return command_line.new_folder(wanted, may_exist=into is not None)
-    except OSError as error:
-        raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 
 
 def _judging(config: DictConfig) -> DictConfig:

@@ -125,7 +125,7 @@ def test_an_added_measure_is_seen_wherever_measures_are(outside: Path, tmp_path:
     done = lcm(outside, "regress", str(folder), str(folder), limits, "tracking=none", f"into={into}")
     assert done.returncode == 0, done.stderr
     (row,) = pl.read_parquet(into / "verdict.parquet").filter(measure="sessions@2").iter_rows(named=True)
-    assert (row["n"], row["baseline"], row["verdict"]) == (3, entry["value"], "fine")
+    assert (row["n"], row["baseline"], row["gate"]) == (3, entry["value"], "fine")
 
     study = ("study.trials=2", "study.objectives=[{measure: sessions@2, direction: maximize}]", "space=fusion")
     done = lcm(

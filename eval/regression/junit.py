@@ -1,26 +1,26 @@
-"""The report of a comparison as JUnit XML: a test case for each measure of each group."""
+"""The report of the gate as JUnit XML: a test case for each gated measure of each group."""
 
 import re
 from xml.etree import ElementTree as Xml
 
-from eval.regression.comparison import Comparison
+from eval.regression.gate import GatedComparison
 from eval.regression.wording import headline, sentence
 
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(comparison: Comparison, at: str) -> str:
-    """A failure where a row regressed, skipped where it could not be told.
+def junit(comparison: GatedComparison, at: str) -> str:
+    """A failure where a row regressed, skipped where it cannot be told.
 
     Args:
         at: when, as 2026-01-31T12:00:00.
     """
-    rows = list(comparison.rows.iter_rows(named=True))
+    rows = list(comparison.rows.drop_nulls("gate").iter_rows(named=True))
     counts = {
         "tests": str(len(rows)),
-        "failures": str(sum(row["verdict"] == "regressed" for row in rows)),
+        "failures": str(sum(row["gate"] == "regressed" for row in rows)),
         "errors": "0",
-        "skipped": str(sum(row["verdict"] == "could not tell" for row in rows)),
+        "skipped": str(sum(row["gate"] == "cannot tell" for row in rows)),
         "time": "0",
     }
     suites = Xml.Element("testsuites", {"name": "lcm regress", **counts})
@@ -29,7 +29,7 @@ def junit(comparison: Comparison, at: str) -> str:
     )
     properties = Xml.SubElement(suite, "properties")
     said = {
-        "verdict": comparison.verdict,
+        "gate": comparison.gate,
         "baseline": comparison.baseline.name,
         "candidate": comparison.candidate.name,
         "dataset": comparison.baseline.summary["dataset"]["name"],
@@ -42,10 +42,10 @@ def junit(comparison: Comparison, at: str) -> str:
     for row in rows:
         names = {"classname": f"lcm.regress.{_writable(row['group'])}", "name": row["measure"], "time": "0"}
         case = Xml.SubElement(suite, "testcase", names)
-        if row["verdict"] == "regressed":
+        if row["gate"] == "regressed":
             failure = Xml.SubElement(case, "failure", {"message": _writable(sentence(row)), "type": "regressed"})
             failure.text = _writable(sentence(row))
-        elif row["verdict"] == "could not tell":
+        elif row["gate"] == "cannot tell":
             Xml.SubElement(case, "skipped", {"message": _writable(sentence(row))})
     Xml.SubElement(suite, "system-out").text = headline(comparison)
     Xml.SubElement(suite, "system-err").text = ""

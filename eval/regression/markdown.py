@@ -1,26 +1,27 @@
-"""The report of a comparison as Markdown: a comment on a pull request."""
+"""The report of the gate as Markdown: a comment on a pull request."""
 
 import html
 import re
 from collections.abc import Collection, Iterator
 
+from eval.comparison.changed_query import ChangedQuery, RankedDocument
+from eval.comparison.wording import changes
 from eval.dataset.dataset import generated_label
-from eval.regression.comparison import Comparison
-from eval.regression.wording import cells, changes, headline, run_in_words
-from eval.regression.worse_query import RankedDocument, WorseQuery
+from eval.regression.gate import GatedComparison
+from eval.regression.wording import cells, headline, run_in_words
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
 
-def markdown(comparison: Comparison) -> str:
-    """The verdict, one table, the queries that got worse."""
+def markdown(comparison: GatedComparison) -> str:
+    """What the gate says, one table, the queries that got worse and those that got better."""
     return "\n".join(_lines(comparison)) + "\n"
 
 
-def _lines(comparison: Comparison) -> Iterator[str]:
+def _lines(comparison: GatedComparison) -> Iterator[str]:
     baseline, candidate = comparison.baseline, comparison.candidate
     dataset = baseline.summary["dataset"]
-    yield f"## lcm regress: {comparison.verdict}"
+    yield f"## lcm regress: {comparison.gate}"
     yield ""
     yield headline(comparison)
     yield ""
@@ -35,25 +36,29 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"- not known to agree, as a side's config.yaml does not tell: {_text(', '.join(comparison.unknown))}"
     yield ""
     share = f"{100 * comparison.confidence:g} %"
-    yield f"| group | measure | n | changed | baseline | candidate | difference | {share} interval | tolerance | p | |"
-    yield "|---|---|---:|---:|---:|---:|---:|---|---:|---:|---|"
+    yield (
+        f"| group | measure | n | changed | baseline | candidate | difference | {share} interval | p | verdict | "
+        "tolerance | gate |"
+    )
+    yield "|---|---|---:|---:|---:|---:|---:|---|---:|---|---:|---|"
     for row in comparison.rows.iter_rows(named=True):
-        verdict = f"**{row['verdict']}**" if row["verdict"] != "fine" else "fine"
-        yield f"| {' | '.join([_text(row['group']), row['measure'], *cells(row), verdict])} |"
+        told = [f"**{cell}**" if cell in ("regressed", "cannot tell") else cell for cell in cells(row)]
+        yield f"| {' | '.join([_text(row['group']), row['measure'], *told])} |"
     yield ""
     yield (
-        "Paired by query; p: permutation test, corrected over all rows (Holm); regressed: p < "
-        f"{comparison.alpha:g} and a loss beyond the tolerance."
+        "Paired by query; p: permutation test, corrected over all rows (Holm); better, worse: p < "
+        f"{comparison.alpha:g}; regressed: worse, beyond the tolerance."
     )
-    if comparison.worse:
-        yield ""
-        yield f"### {len(comparison.worse)} queries that got worse, worst first"
-        for query in comparison.worse:
+    for word, queries in (("worse, worst", comparison.worse), ("better, best", comparison.better)):
+        if queries:
+            yield ""
+            yield f"### {len(queries)} queries that got {word} first"
+        for query in queries:
             yield ""
             yield from _query(query, comparison.costs)
 
 
-def _query(query: WorseQuery, costs: Collection[str]) -> Iterator[str]:
+def _query(query: ChangedQuery, costs: Collection[str]) -> Iterator[str]:
     yield f"<details><summary>{_html(query.query_id)} ({_html(query.category)}): {_html(query.text)}</summary>"
     yield ""
     yield f"{changes(query, costs)}; {query.evidence} messages of evidence"

@@ -1,61 +1,44 @@
-"""Numbers and sentences that every report of a comparison uses."""
+"""Sentences that every report of the gate uses."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from eval.regression.comparison import ALL, Comparison
-from eval.regression.worse_query import WorseQuery
+from eval.comparison.wording import interval, number, probability, signed
+from eval.measures.means import ALL
+from eval.regression.gate import GatedComparison
 
 _EXPLAINED = {
-    "fine": "Nothing is worse than tolerated beyond chance; over all queries, a loss to be detected can be excluded.",
-    "regressed": "The candidate is worse than its tolerance, beyond chance.",
-    "could not tell": "Too few queries, or too varied ones: a loss that must be detected cannot be excluded.",
+    "fine": "nothing gated is worse than tolerated beyond chance; over all queries, a loss to be detected is excluded",
+    "regressed": "the candidate is worse than its tolerance, beyond chance",
+    "cannot tell": "too few queries, or too varied ones: a loss that must be detected cannot be excluded",
 }
 
 
-def headline(comparison: Comparison) -> str:
-    """The verdict in a sentence."""
-    return _EXPLAINED[comparison.verdict]
+def headline(found: GatedComparison) -> str:
+    """What got better and what got worse over all queries, and what the gate says of it, in a line."""
+    rows = list(found.rows.filter(group=ALL).iter_rows(named=True))
+    moved = [
+        f"{verdict}: {', '.join(_moved(row) for row in rows if row['verdict'] == verdict)}"
+        for verdict in ("better", "worse")
+        if any(row["verdict"] == verdict for row in rows)
+    ]
+    return f"{found.gate}: {_EXPLAINED[found.gate]} ({'; '.join(moved) or 'no measure told better or worse'})"
 
 
-def number(value: float | None, is_cost: bool) -> str:
-    """Of a cost to one place, else to three; `-` where there is none."""
-    if value is None:
-        return "-"
-    return f"{value:,.1f}" if is_cost else f"{value:.3f}"
-
-
-def signed(value: float, is_cost: bool) -> str:
-    return f"+{number(value, is_cost)}" if value > 0 else number(value, is_cost)
-
-
-def interval(row: Mapping[str, Any]) -> str:
-    if row["low"] is None:
-        return "-"
-    return f"[{signed(row['low'], row['lower_is_better'])}, {signed(row['high'], row['lower_is_better'])}]"
-
-
-def changes(query: WorseQuery, costs: Collection[str]) -> str:
-    """`recall@10 1.000 -> 0.500, ...` of what changed for a query."""
-    return ", ".join(
-        f"{name} {number(before, name in costs)} -> {number(after, name in costs)}"
-        for name, (before, after) in query.values.items()
-    )
-
-
-def probability(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return "< .001" if value < 0.001 else f"{value:.3f}".removeprefix("0")
+def _moved(row: Mapping[str, Any]) -> str:
+    told = f"{row['measure']} {signed(row['difference'], row['lower_is_better'])}"
+    return told if row["gate"] is not None else f"{told} (not gated)"
 
 
 def allowed(row: Mapping[str, Any]) -> str:
-    """The loss that is tolerated, with the sign of a loss."""
+    """The loss that is tolerated, with the sign of a loss; `-` of a measure that is told only."""
+    if row["tolerance"] is None:
+        return "-"
     return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['lower_is_better'])}"
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
-    """The numbers of a row: n, changed, baseline, candidate, difference, its interval, tolerance, p."""
+    """A row: n, changed, baseline, candidate, difference, its interval, p, verdict, tolerance, gate."""
     is_cost = row["lower_is_better"]
     return [
         f"{row['n']:,}",
@@ -64,8 +47,10 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         number(row["candidate"], is_cost),
         signed(row["difference"], is_cost),
         interval(row),
-        allowed(row),
         probability(row["p_holm"]),
+        row["verdict"],
+        allowed(row),
+        row["gate"] or "-",
     ]
 
 
@@ -75,8 +60,8 @@ def sentence(row: Mapping[str, Any]) -> str:
     of = "" if row["group"] == ALL else f" ({row['group']})"
     return (
         f"{measure}{of}: {number(row['baseline'], is_cost)} -> {number(row['candidate'], is_cost)}, difference "
-        f"{signed(row['difference'], is_cost)} {interval(row)}, tolerance {allowed(row)}, corrected p "
-        f"{probability(row['p_holm'])}, {row['n']} queries, {row['changed']} changed: {row['verdict']}"
+        f"{signed(row['difference'], is_cost)} {interval(row)}, corrected p {probability(row['p_holm'])}, {row['n']} "
+        f"queries, {row['changed']} changed: {row['verdict']}; tolerance {allowed(row)}: {row['gate'] or 'not gated'}"
     )
 
 

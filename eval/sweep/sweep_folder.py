@@ -9,8 +9,8 @@ import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
 from eval.sweep.changed import why_equal
-from eval.sweep.paired import PAIRED, paired
-from eval.sweep.paired import markdown as paired_markdown
+from eval.sweep.gain import PAIRED, Gain
+from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
 from lcm.derived import seal
@@ -32,6 +32,7 @@ def write_sweep(
     measures: Sequence[str],
     wanted: Sequence[Sequence[str]],
     incidents: Counter[str],
+    found: Gain | None,
 ) -> None:
     """Write the table, the plot and, last, the summary, which says that every point was tried.
 
@@ -41,21 +42,21 @@ def write_sweep(
         measures: the columns of the table; of these the plot shows what is no cost.
         wanted: the overrides of each point.
         incidents: what was found damaged and made again, by name and times; those of earlier runs of the sweep stay.
+        found: which point is best, and what it gains.
     """
     told = [{"folder": result.name, "label": result.label, "error": result.error} for result in results]
     table = frame(results)
     before = read_summary(folder) if (folder / SUMMARY).exists() else {}
     with counting(incidents):
-        if not incidents and _holds(folder, before, told, table):
+        if not incidents and _holds(folder, before, told, table) and before.get("best") == (found and found.record()):
             return
     write_frame(folder / POINTS, table)
-    pairs = paired(folder, results, measures)
-    write_frame(folder / PAIRED, pairs)
+    write_frame(folder / PAIRED, pl.DataFrame() if found is None else found.rows)
     seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
     title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     equal = why_equal(results)
-    write_text(folder / TABLE, markdown(results, measures, title, equal) + paired_markdown(pairs))
+    write_text(folder / TABLE, markdown(results, measures, title, equal) + gain_markdown(found))
     of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
         (name for name in measures if name in of_queries and not is_cost(results, name)),
@@ -85,13 +86,41 @@ def write_sweep(
             "overrides": " ".join(override for override in wanted[0] if override in common)[:_LONGEST_TAG],
             **{f"swept/{key}": ",".join(values)[:_LONGEST_TAG] for key, values in swept.items()},
             **({"generated_questions": label} if label else {}),
+            **({"best_point": found.told()[:_LONGEST_TAG]} if found else {}),
             **({"equal_points": " ".join(equal)[:_LONGEST_TAG]} if equal else {}),
         },
         "incidents": dict(sorted((Counter(before.get("incidents", {})) + incidents).items())),
         "notes": equal,
         "points": told,
+        "best": found and found.record(),
     }
     write_summary(folder, summary)
+
+
+def point_of(folder: Path, name: str) -> Path:
+    """The folder of a point, by the name that the summary of its sweep has for it.
+
+    Raises:
+        LcmError: if that is no name of a folder in the sweep's.
+    """
+    if Path(name).name != name:
+        raise LcmError(f"{folder / SUMMARY} is damaged: {name!r} is no point of this sweep; repeat the sweep")
+    return folder / name
+
+
+def best_point(folder: Path) -> tuple[Path, str]:
+    """The folder of the best point of a sweep, and what it is called.
+
+    Raises:
+        LcmError: if no point is best, or its folder is not there.
+    """
+    best = read_summary(folder).get("best")
+    if not best:
+        raise LcmError(f"{folder}: no point of this sweep is best; name the folder of one of its points")
+    point = point_of(folder, best["folder"])
+    if not (point / SUMMARY).is_file():
+        raise LcmError(f"{point}, the best point of the sweep, is not there: repeat the sweep, or name another point")
+    return point, f"{best['label']}, best by {best['measure']}"
 
 
 def _holds(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,21 @@ def new_folder(wanted: Path, may_exist: bool = False) -> Path:
         else:
             break
     return folder
+
+
+def new_folder_of(command: str, into: str | None, now: datetime) -> Path:
+    """Make the folder of what a command finds: the one that `into=` names, else one below `runs/`.
+
+    Raises:
+        LcmError: if it holds a complete one already, or cannot be made.
+    """
+    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-{command}"
+    if (wanted / "summary.json").exists():
+        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
+    try:
+        return new_folder(wanted, may_exist=into is not None)
+    except OSError as error:
+        raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 
 
 def presets(asked: Command) -> list[str]:

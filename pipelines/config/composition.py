@@ -117,7 +117,8 @@ def _composed_plainly(overrides: Sequence[str], pipeline: str) -> DictConfig:
         LcmError: if a group is left without a choice.
     """
     for override in overrides:
-        group, _, choice = override.partition("=")
+        place, _, choice = override.partition("=")
+        group = place.partition("@")[0]
         if choice in ("", "null") and group in groups() and group not in _PRESETS:
             raise LcmError(f"{override}: no such choice; choose one of: {', '.join(groups()[group])}")
     named = [_parsed_once(override) for override in overrides]

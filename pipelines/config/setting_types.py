@@ -39,6 +39,8 @@ def misfits(node: Any, key: str, locate: Callable[[str], Any]) -> Iterator[tuple
             path = f"{key}.{name}"
             if hints and name not in hints:
                 yield path, f"is no setting; choose from: {', '.join(sorted(hints))}"
+            elif value is None and _is_component(hints.get(name)):
+                yield path, "must be a component, got null: choose one, or set what holds it to null"
             elif not fits(value, hints.get(name, Any)):
                 yield path, f"must be {expected(hints[name])}, got {_shown(value)}"
             else:
@@ -80,6 +82,11 @@ def expected(annotation: Any) -> str:
     if _is(origin, Sequence):
         return f"a list, each {expected(arguments[0])}"
     return "a component"
+
+
+def _is_component(annotation: Any) -> bool:
+    """Whether a component must stand there: other classes and what may be null are declared as such."""
+    return inspect.isclass(annotation) and annotation not in _SCALARS and get_origin(annotation) is None
 
 
 def _hints(target: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
+from eval.sweep.gain import gain
 from eval.sweep.origin import Origin, origin_of, point_name
 from eval.sweep.point_folder import PointFolder
 from eval.sweep.results import PointResult
@@ -36,6 +37,8 @@ from pipelines.views.terminal import compared_by, say, show_incidents, show_poin
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""
+_DECIDING = ("dataset", "experiment", "judgements", "measures")
+"""Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
 
 
@@ -65,27 +68,30 @@ def sweep(command: Command) -> int:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
     multirun = command_line.multirun(command)
-    checked = checked_points(multirun.points)
+    compositions = CompositionCache()
+    checked = checked_points(multirun.points, compositions)
     points = list(checked)
     folder = _made(multirun, points)
+    default = _default(multirun.points, checked, compositions)
+    runs = list(dict.fromkeys([*points, *([] if default is None else [default])]))
     tracking: Tracking = checked[points[0]].parts["tracking"]
     origins = _Origins(checked)
     failed: dict[str, str] = {}
     incidents = Counter[str]()
     with _alone(folder), SweepLog(tracking, folder) as logs:
         with counting(incidents):
-            todo = _unfinished(points, folder, origins)
+            todo = _unfinished(runs, points, folder, origins)
         if todo:
             logs.open()
-        for point in points:
+        for point in runs:
             if point not in todo:
                 logs.submit(folder / point.name)
         try:
             with progress() as show:
                 if multirun.launcher == _HERE:
-                    failed = _run_here(todo, len(points), folder, checked, origins, logs, show)
+                    failed = _run_here(todo, len(runs), folder, checked, origins, logs, show)
                 elif todo:
-                    failed = _run_launched(command, todo, len(points), folder, origins, logs, show)
+                    failed = _run_launched(command, todo, len(runs), folder, origins, logs, show)
         except KeyboardInterrupt as error:
             kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
             logs.cancel()
@@ -95,8 +101,12 @@ def sweep(command: Command) -> int:
             return exit_code(error)
         results = _results(points, folder, failed)
         compared = compared_by(results)
-        write_sweep(folder, results, compared, multirun.points, incidents)
-        show_points(results, folder)
+        beside = None if default is None else _result(default, folder, failed, {})
+        if beside is not None and beside.error:
+            warn(f"the default could not be measured beside the points: {beside.error}")
+        found = gain(folder, results, beside, compared)
+        write_sweep(folder, results, compared, multirun.points, incidents, found)
+        show_points(results, folder, found)
         show_incidents(incidents)
         where, unlogged = logs.finish()
     if where:
@@ -110,7 +120,7 @@ def sweep(command: Command) -> int:
     return 0
 
 
-def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, BuiltPoint]:
+def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> dict[Point, BuiltPoint]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
@@ -118,7 +128,6 @@ def checked_points(wanted: Sequence[tuple[str, ...]]) -> dict[Point, BuiltPoint]
     Raises:
         LcmError: naming every run that cannot be built.
     """
-    compositions = CompositionCache()
     common = set(wanted[0]).intersection(*wanted)
     points: dict[str, Point] = {}
     checked: dict[Point, BuiltPoint] = {}
@@ -177,10 +186,34 @@ class _Origins:
         return dataset
 
 
-def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
-    """The points that are still to be run; says what is found."""
+def _default(
+    wanted: Sequence[tuple[str, ...]], checked: dict[Point, BuiltPoint], compositions: CompositionCache
+) -> Point | None:
+    """What a command describes without what is swept: a point, or a run beside the points, which is then checked too;
+    None where points are not measured alike, or nothing is left that can be composed."""
+    common = set(wanted[0]).intersection(*wanted)
+    swept = {
+        override.lstrip("+~").partition("=")[0] for point in wanted for override in point if override not in common
+    }
+    if not swept or any(re.split(r"[./]", key)[0] in _DECIDING for key in swept):
+        return None
+    overrides = tuple(override for override in wanted[0] if override in common)
+    try:
+        config = compositions.composed(overrides)
+        default = Point(point_name(building.resolved(config)), "default", overrides)
+        if same := next((point for point in checked if point.name == default.name), None):
+            return same
+        checked[default] = BuiltPoint(config, parts_of(config))
+    except LcmError as error:
+        warn(f"without what is swept nothing can be measured, so points are held against the first: {error}")
+        return None
+    return default
+
+
+def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
+    """What is still to be run, of the points and the default beside them; says what is found of the points."""
     todo, outdated = [], 0
-    for point in points:
+    for point in runs:
         kept = PointFolder(folder / point.name)
         if not kept.is_complete():
             todo.append(point)
@@ -201,8 +234,7 @@ def _unfinished(points: Sequence[Point], folder: Path, origins: _Origins) -> lis
             todo.append(point)
     if outdated:
         warn(f"{outdated} of {len(points)} points come from other code, data or files, and are run again")
-    done = len(points) - len(todo)
-    if done:
+    if done := sum(point not in todo for point in points):
         rest = "" if todo else ", nothing is left to run; hydra.sweep.dir=FOLDER begins anew in another"
         say(f"{done} of {len(points)} points are finished in {folder}{rest}")
     return todo
@@ -269,20 +301,23 @@ def _failed(kept: PointFolder, error: Exception) -> str:
     return reason
 
 
-def _results(points: Sequence[Point], folder: Path, failed: dict[str, str]) -> list[PointResult]:
+def _results(points: Sequence[Point], folder: Path, failed: Mapping[str, str]) -> list[PointResult]:
     common = set(points[0].overrides).intersection(*(point.overrides for point in points))
     results = []
     for point in points:
-        kept = PointFolder(folder / point.name)
-        error = failed.get(point.name) or kept.failure()
-        summary = None if error else kept.summary()
-        if summary is None and error is None:
-            error = "it was not finished"
         pairs = (override.lstrip("+").partition("=") for override in point.overrides if override not in common)
-        settings = {redacted(key): redacted(value) for key, _, value in pairs}
-        told = {} if summary is None else directions(kept.path)
-        results.append(PointResult(point.name, redacted(point.label), settings, summary, error, told))
+        results.append(_result(point, folder, failed, {redacted(key): redacted(value) for key, _, value in pairs}))
     return results
+
+
+def _result(point: Point, folder: Path, failed: Mapping[str, str], settings: Mapping[str, str]) -> PointResult:
+    kept = PointFolder(folder / point.name)
+    error = failed.get(point.name) or kept.failure()
+    summary = None if error else kept.summary()
+    if summary is None and error is None:
+        error = "it was not finished"
+    told = {} if summary is None else directions(kept.path)
+    return PointResult(point.name, redacted(point.label), settings, summary, error, told)
 
 
 def _made(multirun: Multirun, points: Sequence[Point]) -> Path:

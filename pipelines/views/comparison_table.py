@@ -1,50 +1,61 @@
 """A comparison on the terminal."""
 
+from collections.abc import Collection
 from pathlib import Path
 
-import polars as pl
 from rich.markup import escape
 from rich.table import Table
 
-from eval.dataset.dataset import generated_label
-from eval.regression.comparison import ALL, Comparison
-from eval.regression.wording import cells, changes, headline
+from eval.comparison.comparison import Comparison
+from eval.comparison.comparison_report import HEADINGS, cells, explained, headline
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import console, fits, say
 
-_COLORS = {"fine": "green", "regressed": "red", "could not tell": "yellow"}
-_TEXT = 60  # letters of a query
+_COLORS = {"better": "green", "worse": "red", "cannot tell": "yellow"}
+_MOST_SIDES = 12
+_NUMBERS = (2, 3, 5)
+"""The headings of columns of numbers, by place."""
 
 
-def show_comparison(comparison: Comparison, report: Path) -> None:
-    """The rows over all queries and those of categories that regressed, the worst queries, the verdict."""
+def show_comparison(comparison: Comparison, page: Path) -> None:
+    """The fullest table that fits, best first; a line for each side; where the rest is."""
     out = console()
-    rows = comparison.rows
-    shown = rows.filter((pl.col("group") == ALL) | (pl.col("verdict") == "regressed"))
-    table = Table("group", "measure")
-    for heading in ("n", "changed", "baseline", "candidate", "difference"):
-        table.add_column(heading, justify="right")
-    table.add_column(f"{100 * comparison.confidence:g} % interval")
-    for heading in ("tolerance", "p (Holm)"):
-        table.add_column(heading, justify="right")
-    table.add_column("verdict")
-    for row in shown.iter_rows(named=True):
-        color = _COLORS[row["verdict"]]
-        said = f"[{color}]{row['verdict']}[/{color}]"
-        table.add_row(escape(well_formed(row["group"])), row["measure"], *map(escape, cells(row)), said)
-    label = generated_label(comparison.baseline.summary["dataset"])
-    paired = f"paired by query; {label}" if label else "paired by query"
-    say(f"{comparison.candidate.name} against {comparison.baseline.name}, {paired}")
+    for left_out in ((), ("p (Holm)",), ("p (Holm)", "interval")):
+        table = _table(comparison, left_out)
+        if fits(out, table):
+            break
+    table.columns[1].max_width = out.width // 2
+    beside = f"; {comparison.label}" if comparison.label else ""
+    say(f"{comparison.title}{beside}")
     out.print(table, highlight=False, soft_wrap=False)
-    hidden = rows.filter((pl.col("group") != ALL) & (pl.col("verdict") != "regressed"))
-    if not hidden.is_empty():
-        untold = (hidden["verdict"] == "could not tell").sum()
-        say(f"{len(hidden)} rows of categories did not regress; {untold} of them could not be told")
-    if comparison.left_out:
-        say(f"not measured in either: {', '.join(comparison.left_out)}")
-    for query in comparison.worse:
-        text = " ".join(query.text.split())
-        text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
-        say(f"worse: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
-    say(f"{comparison.verdict}: {headline(comparison)}")
-    say(f"Kept, with the rankings of both sides: {report}")
+    say(explained(comparison))
+    if left_out:
+        say(f"{' and '.join(left_out)} in a wider terminal; {page} has all")
+    if (hidden := len(comparison.standings) - _MOST_SIDES) > 0:
+        say(f"{hidden} more sides: {page} has all")
+    for line in headline(comparison)[:_MOST_SIDES]:
+        say(line)
+    for note in comparison.notes[:_MOST_SIDES]:
+        say(f"note: {note}")
+    say(f"Kept: {page}")
+
+
+def _table(comparison: Comparison, left_out: Collection[str]) -> Table:
+    table = Table()
+    for i, heading in enumerate(HEADINGS):
+        if heading not in left_out:
+            table.add_column(heading, justify="right" if i in _NUMBERS else "left", no_wrap=i != 1, overflow="fold")
+    before = None
+    for row in cells(comparison):
+        measure, side, *_, verdict = row
+        if int(side.partition(" ")[0]) > _MOST_SIDES and verdict != "baseline":
+            continue
+        if before not in (None, measure):
+            table.add_section()
+        color = _COLORS.get(verdict)
+        shown = [
+            escape(well_formed(cell)) for heading, cell in zip(HEADINGS, row, strict=True) if heading not in left_out
+        ]
+        table.add_row(*shown[:-1], f"[{color}]{verdict}[/{color}]" if color else verdict)
+        before = measure
+    return table

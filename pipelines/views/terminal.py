@@ -1,23 +1,24 @@
 """What a person sees: tables, progress, warnings."""
 
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from eval.comparison.wording import interval, probability, signed
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import read_table, sections
+from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
-from eval.sweep.paired import CONFIDENCE, PAIRED, gap_cells
+from eval.sweep.gain import CONFIDENCE, PAIRED, Gain
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
@@ -45,8 +46,6 @@ The run folder holds the rest. A session measure stands in for one of messages w
 WIDE_MEASURES = ("recall", "tokens")
 """Further columns where there is room for them: what all that was returned holds and costs."""
 
-PAIRED_MEASURES = ("recall@10", "nDCG@10")
-"""What the points of a sweep are compared by, query by query."""
 _PAIRED_POINTS = 12
 
 RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
@@ -96,14 +95,14 @@ def show_config(command: Command) -> int:
     return 0
 
 
-def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
+def log_and_report(log: Log, folder: Path, parent: Path | None = None, *, quietly: bool = False) -> bool:
     """Log a complete folder and say where; whether tracking works."""
     try:
         where = log(folder, parent)
     except TrackingError as error:
         warn(str(error))
         return False
-    if where and parent is None:
+    if where and parent is None and not quietly:
         say(f"Logged: {where}")
     return True
 
@@ -186,8 +185,9 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
             _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
 
 
-def show_points(results: Sequence[PointResult], folder: Path) -> None:
-    """One row for each point of a sweep, the best of each measure marked; a point without measures did not finish."""
+def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:
+    """One row for each point of a sweep, the best of each measure marked, then what the best gains; a point without
+    measures did not finish."""
     out = console()
     finished = [result for result in results if result.summary is not None]
     equal = why_equal(results)
@@ -201,39 +201,44 @@ def show_points(results: Sequence[PointResult], folder: Path) -> None:
     headings, searched = points_table([result.summary for result in results])
     if searched:
         show_table(headings, searched, headings[1:])
-    if not equal and (folder / PAIRED).is_file():
-        _show_paired(read_table(folder / PAIRED), generated_labels(results))
+    if gain is not None and not gain.rows.is_empty():
+        _show_paired(gain, generated_labels(results))
     for note in (*repeated_notes(results), *equal):
         say(f"note: {note}")
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
     say(f"{len(finished)} of {len(results)} points kept: {folder}")
+    if gain is not None:
+        say(gain.told())
+        say(f"its folder: {folder / gain.best.name}")
+        say(f"next: {shlex.join(['lcm', 'export', str(folder), f'to=presets/{folder.name}'])}")
+        say(f"      {shlex.join(['lcm', 'compare', str(folder)])}")
 
 
-def _show_paired(rows: pl.DataFrame, label: str) -> None:
-    """Points against the best of them: by the measures of `PAIRED_MEASURES` that tell them apart, else by the first
-    that does."""
-    there = rows.filter(pl.col("difference") != 0)["measure"].unique(maintain_order=True).to_list()
-    chosen = [name for name in there if name.removeprefix("session.") in PAIRED_MEASURES] or there[:1]
-    if not chosen:
-        return
-    interval = f"{100 * CONFIDENCE:g} % interval"
-    table = Table("measure", "point")
-    for heading in ("n", f"mean [{interval}]", "to the best", interval, "p (Holm)"):
+def _show_paired(gain: Gain, label: str) -> None:
+    """Points against the baseline, best first."""
+    interval_heading = f"{100 * CONFIDENCE:g} % interval of all"
+    table = Table("point")
+    for heading in (gain.measure, "difference", interval_heading, "p (Holm)"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name in chosen:
-        of_measure = rows.filter(measure=name)
-        for row in of_measure.head(_PAIRED_POINTS).iter_rows(named=True):
-            mean = {"value": row["value"], "low": row["value_low"], "high": row["value_high"], "n": row["n"]}
-            cell = _cell(mean, row["n"], with_interval=True, top=None, is_cost=False)
-            point = escape(f"{row['point']} {row['label']}")
-            table.add_row(name, point, str(row["n"]), cell, *map(escape, gap_cells(row)))
+    table.add_column("verdict", no_wrap=True)
+    rows = gain.rows.head(_PAIRED_POINTS)
+    of_baseline = gain.baseline.value(gain.measure) or 0.0
+    base = ("the default" if gain.is_default else gain.baseline.label, f"{of_baseline:.3f}", "", "", "", "baseline")
+    for i, row in enumerate(rows.iter_rows(named=True)):
+        if i == (rows["candidate"] > of_baseline).sum():
+            table.add_row(*map(escape, base))
+        numbers = (f"{row['candidate']:.3f}", signed(row["difference"], row["lower_is_better"]), interval(row))
+        cells = (f"{row['point']} {row['label']}", *numbers, probability(row["p_holm"]), row["verdict"])
+        table.add_row(*map(escape, cells))
+    if (rows["candidate"] > of_baseline).all():
+        table.add_row(*map(escape, base))
     out = console()
-    table.columns[1].max_width = out.width // 2
-    say(_labelled("each point against the best, paired by query", label))
+    table.columns[0].max_width = out.width // 2
+    say(_labelled(f"each point against {gain.against}, paired by query", label))
     out.print(table, highlight=False, soft_wrap=False)
-    if (untold := max(rows["point"].n_unique() - _PAIRED_POINTS, 0)) > 0:
+    if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
         say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
 
 

@@ -35,6 +35,7 @@ def stage_nodes() -> dict[str, Any]:
     """Every stage of every ranking, arm, fusion, reranker and decay choice, by its target and settings."""
     hybrid = composed(["ranking=hybrid"])
     configs = [composed([f"ranking={choice}"]) for choice in conf_folder.groups()["ranking"]]
+    configs += [composed(["system=unified_two_embedders", "embedder@further_embedder=token_sum"])]
     configs += [composed([f"arms={choice}"]) for choice in conf_folder.groups()["arms"]]
     for group in ("fusion", "reranker", "decay"):
         for choice in conf_folder.groups()[group]:

@@ -199,7 +199,7 @@ def compared() -> Any:
     _remove("comparison2")
     lcm_or_raise("regress", "runs/base", "runs/other", "into=comparison2", "tracking=none", good=(0, 1))
     report = json.loads(Path("comparison2/report.json").read_text())
-    return {key: report[key] for key in ("verdict", "rows", "worse_queries")}
+    return {key: report[key] for key in ("gate", "rows", "worse_queries")}
 
 
 def exported() -> Any:

@@ -37,7 +37,7 @@ def report(folder: Path) -> Any:
 
 @pytest.mark.parametrize(
     ("candidate", "code", "said"),
-    [("good", 0, "fine: "), ("bad", 1, "regressed: "), ("unsure", 2, "could not tell: ")],
+    [("good", 0, "fine: "), ("bad", 1, "regressed: "), ("unsure", 2, "cannot tell: ")],
 )
 def test_the_exit_code_is_the_verdict(
     here: Path, capsys: pytest.CaptureFixture[str], candidate: str, code: int, said: str
@@ -135,7 +135,7 @@ def test_other_measures_are_added_and_left_out(here: Path) -> None:
 
 
 def test_the_queries_that_got_worse_are_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    regress.main(["good", "bad", "into=out", "regress.worst_queries=2", *FAST])
+    regress.main(["good", "bad", "into=out", "regress.changed_queries=2", *FAST])
     worse = [line for line in capsys.readouterr().out.splitlines() if line.startswith("worse: ")]
     assert worse == [f"worse: q00{i} 'What?': recall@10 1.000 -> 0.000" for i in range(2)]
 
@@ -237,9 +237,9 @@ def test_runs_and_aliases_of_mlflow_are_sides_and_the_comparison_is_logged(here:
     experiment = client.get_experiment_by_name("lcm")
     assert experiment is not None
     logged = next(
-        run for run in client.search_runs([experiment.experiment_id]) if run.data.tags.get("kind") == "comparison"
+        run for run in client.search_runs([experiment.experiment_id]) if run.data.tags.get("kind") == "regression"
     )
-    assert logged.data.tags["verdict"] == "regressed"
+    assert logged.data.tags["gate"] == "regressed"
     assert logged.data.metrics["recall_at_10.difference"] == pytest.approx(-0.3)
     assert logged.data.params["alpha"] == "0.05"
     assert "report.xml" in {artifact.path for artifact in client.list_artifacts(logged.info.run_id)}

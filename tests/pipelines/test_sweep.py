@@ -31,6 +31,7 @@ from tests.pipelines.test_cli import assert_refused, wait_for
 from tests.pipelines.test_evaluate import numbers, start
 
 SMALL = (*QUICK, "measures.retention.budgets=[]")
+DEFAULT = 0.7  # the weight that nobody asks for, run beside the points
 COMMAND = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
 READY = sorted(path.stem for path in (conf_folder.conf_dir() / "sweep").glob("*.yaml"))
 
@@ -142,7 +143,7 @@ def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float
 
 def test_equal_points_run_once(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = [(*QUICK, f"fusion.dense_weight={weight}") for weight in ("0.7", "0.70", "0.5")]
-    assert [point.label for point in sweep.checked_points(wanted)] == [
+    assert [point.label for point in sweep.checked_points(wanted, CompositionCache())] == [
         "fusion.dense_weight=0.7",
         "fusion.dense_weight=0.5",
     ]
@@ -277,7 +278,7 @@ def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, swept: Path) -> None:
 def test_every_point_of_a_ready_sweep_can_be_built(ready: str) -> None:
     command = command_line.command(["-m", f"sweep={ready}", "embedder=hashing"])
     wanted = command_line.multirun(command).points
-    built = sweep.checked_points(wanted)
+    built = sweep.checked_points(wanted, CompositionCache())
     assert 3 < len(built) == len(wanted)
 
 
@@ -318,7 +319,7 @@ def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
     monkeypatch.setattr(Sample, "load", counting("loaded", Sample.load))
     assert lcm(*COMMAND).code == 0
     files = 2  # what the command chooses, with Hydra's settings; and what its points choose
-    expected = {"composed": 2, "composed from files": files, "built": 2 * len(PARTS), "loaded": 1}
+    expected = {"composed": 3, "composed from files": files, "built": 2 * len(PARTS), "loaded": 1}
     assert calls == expected
 
 
@@ -385,7 +386,7 @@ def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path
     assert finished.code == 0, finished.stderr
     assert finished.stdout.startswith(f"{killed} of 30 points are finished in sweep\n")
     assert "30 of 30 points kept" in finished.stdout
-    assert sorted(map(dense_weight, points(place / "sweep"))) == weights
+    assert sorted(map(dense_weight, points(place / "sweep"))) == sorted([*weights, DEFAULT])
     with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
         statuses = database.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall()
         ids = "SELECT run_uuid FROM tags WHERE key = 'kind' AND value = 'sweep'"
@@ -393,6 +394,6 @@ def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path
         below = "SELECT run_uuid FROM tags WHERE key = 'mlflow.parentRunId' AND value = ?"
         weight = f"SELECT value FROM params WHERE key = 'fusion.dense_weight' AND run_uuid IN ({below})"
         logged = sorted(float(row[0]) for row in database.execute(weight, parents))
-    assert statuses == [("FINISHED", 31)]
+    assert statuses == [("FINISHED", 32)]
     assert len(parents) == 1
-    assert logged == weights
+    assert logged == sorted([*weights, DEFAULT])

@@ -10,8 +10,8 @@ import pytest
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import read_summary, write_run
 from eval.measures.retrieval import Retrieval
-from eval.regression.comparison_folder import JUNIT, MARKDOWN, write_comparison
 from eval.regression.regression import Regression
+from eval.regression.regression_folder import JUNIT, MARKDOWN, write_regression
 from eval.sweep.results import PointResult, generated_labels
 from eval.sweep.sweep_folder import TABLE, write_sweep
 from eval.tracking import entry
@@ -20,7 +20,7 @@ from eval.tuning.objective import Objective
 from eval.tuning.study_folder import summary_of
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import StudyReport
-from pipelines.views.comparison_table import show_comparison
+from pipelines.views.regression_table import show_regression
 from pipelines.views.terminal import show_points, show_run
 from tests.support.experiments import outcome
 from tests.support.run_folders import side
@@ -65,7 +65,7 @@ def test_a_sweep_tells_it_and_of_which_points(run: Path, tmp_path: Path, capsys:
     points = [PointResult(name, f"limit={name}", {"limit": name}, summary) for name in ("1", "2")]
     show_points(points, tmp_path)
     assert f"the system, by point; {LABEL}" in capsys.readouterr().out
-    write_sweep(tmp_path, points, ["recall@10"], [["limit=1"], ["limit=2"]], Counter())
+    write_sweep(tmp_path, points, ["recall@10"], [["limit=1"], ["limit=2"]], Counter(), None)
     assert f"**{LABEL}**" in (tmp_path / TABLE).read_text()
     assert entry.tags(read_summary(tmp_path))["generated_questions"] == HOW
     mixed = [*points, PointResult("3", "limit=3", summary=asked), PointResult("4", "limit=4", error="no model")]
@@ -79,11 +79,11 @@ def test_a_comparison_tells_it_to_people_machines_and_mlflow(
     sides = [side(tmp_path / name, {"recall@10": [1.0] * 10}, dataset=IDENTITY) for name in ("before", "after")]
     limits = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
     found = Regression(measures=limits, resamples=100).compare(*sides)
-    summary = write_comparison(tmp_path / "kept", found, {}, "", datetime(2026, 1, 31, tzinfo=UTC))
+    summary = write_regression(tmp_path / "kept", found, {}, "", datetime(2026, 1, 31, tzinfo=UTC))
     assert entry.tags(summary)["generated_questions"] == HOW
     assert LABEL in (tmp_path / "kept" / MARKDOWN).read_text().replace("\\_", "_")
     assert HOW in (tmp_path / "kept" / JUNIT).read_text()
-    show_comparison(found, tmp_path / "kept" / MARKDOWN)
+    show_regression(found, tmp_path / "kept" / MARKDOWN)
     assert f"after against before, paired by query; {LABEL}" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a comparison: which rows are judged, and how."""
+"""The gate: which rows are judged, and how."""
 
 import re
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.regression.comparison import Comparison
+from eval.regression.gate import GatedComparison
 from eval.regression.regression import Regression
+from eval.regression.wording import headline
 from eval.significance import bootstrap_means, holm, sign_flip_p_values
 from lcm.errors import LcmError
 from tests.support.run_folders import side
@@ -26,14 +27,14 @@ def compare(tmp_path: Path) -> Any:
         after: dict[str, Sequence[float | None]],
         settings: dict[str, Any] | None = None,
         **both: Any,
-    ) -> Comparison:
+    ) -> GatedComparison:
         regression = Regression(**{"measures": LIMITS, "resamples": 1000, **(settings or {})})
         return regression.compare(side(tmp_path / "before", before, **both), side(tmp_path / "after", after, **both))
 
     return run
 
 
-def row(comparison: Comparison, group: str = "all", measure: str = "recall@10") -> dict[str, Any]:
+def row(comparison: GatedComparison, group: str = "all", measure: str = "recall@10") -> dict[str, Any]:
     (found,) = comparison.rows.filter(group=group, measure=measure).to_dicts()
     return found
 
@@ -41,7 +42,7 @@ def row(comparison: Comparison, group: str = "all", measure: str = "recall@10") 
 def test_a_loss_beyond_tolerance_and_chance_has_regressed(compare: Any) -> None:
     """30 of 200 queries lose all: -0.15; all signs alike, so p is the least that 1,000 draws give."""
     found = compare({"recall@10": [1.0] * 200}, {"recall@10": [0.0] * 30 + [1.0] * 170})
-    assert (found.verdict, found.exit_code) == ("regressed", 1)
+    assert (found.gate, found.exit_code) == ("regressed", 1)
     assert row(found)["difference"] == pytest.approx(-30 / 200)
     assert row(found)["p"] == row(found)["p_holm"] == 1 / 1001
     assert (row(found)["n"], row(found)["changed"]) == (200, 30)
@@ -51,7 +52,7 @@ def test_a_loss_within_the_tolerance_is_fine_however_sure(compare: Any) -> None:
     """Every query loses .005."""
     found = compare({"recall@10": [0.5] * 200}, {"recall@10": [0.495] * 200})
     assert row(found)["p"] == 1 / 1001
-    assert (found.verdict, found.exit_code) == ("fine", 0)
+    assert (found.gate, found.exit_code) == ("fine", 0)
 
 
 def test_a_loss_that_chance_may_have_made_is_not_a_regression(compare: Any) -> None:
@@ -61,7 +62,7 @@ def test_a_loss_that_chance_may_have_made_is_not_a_regression(compare: Any) -> N
     found = compare({"recall@10": before}, {"recall@10": after})
     assert row(found)["difference"] == pytest.approx((-13 / 2 + 10 / 2) / 200)
     assert row(found)["p"] > 0.05
-    assert found.verdict == "fine"
+    assert found.gate == "fine"
 
 
 def test_an_interval_that_holds_the_loss_to_be_detected_tells_nothing(compare: Any) -> None:
@@ -69,20 +70,20 @@ def test_an_interval_that_holds_the_loss_to_be_detected_tells_nothing(compare: A
     found = compare({"recall@10": [1.0, 0.0] * 10}, {"recall@10": [0.0, 1.0] * 10})
     assert row(found)["difference"] == 0
     assert row(found)["low"] < -0.05
-    assert (found.verdict, found.exit_code) == ("could not tell", 2)
+    assert (found.gate, found.exit_code) == ("cannot tell", 2)
 
 
 def test_a_gain_is_fine(compare: Any) -> None:
     found = compare({"recall@10": [0.5] * 40}, {"recall@10": [1.0] * 40})
     assert row(found)["p_holm"] < 0.05
-    assert found.verdict == "fine"
+    assert (found.gate, row(found)["verdict"]) == ("fine", "better")
 
 
 def test_more_tokens_are_a_loss_and_fewer_a_gain(compare: Any) -> None:
     settings = {"measures": {"tokens@10": {"tolerance": "10%", "detectable": "25%"}}}
     cheap, dear = [100.0 + i for i in range(50)], [130.0 + i for i in range(50)]
-    assert compare({"tokens@10": cheap}, {"tokens@10": dear}, settings).verdict == "regressed"
-    assert compare({"tokens@10": dear}, {"tokens@10": cheap}, settings).verdict == "fine"
+    assert compare({"tokens@10": cheap}, {"tokens@10": dear}, settings).gate == "regressed"
+    assert compare({"tokens@10": dear}, {"tokens@10": cheap}, settings).gate == "fine"
     tolerance = row(compare({"tokens@10": cheap}, {"tokens@10": dear}, settings), measure="tokens@10")["tolerance"]
     assert tolerance == pytest.approx(0.10 * (100 + 49 / 2))
 
@@ -95,15 +96,15 @@ def test_of_a_cost_more_is_a_loss(compare: Any, measure: str) -> None:
     """Every query costs .3 of the mean more, with a tolerance of .1."""
     settings = {"measures": {measure: {"tolerance": "10%", "detectable": "25%"}}}
     cheap, dear = {measure: [100.0] * 50}, {measure: [130.0] * 50}
-    assert compare(cheap, dear, settings).verdict == "regressed"
-    assert compare(dear, cheap, settings).verdict == "fine"
+    assert compare(cheap, dear, settings).gate == "regressed"
+    assert compare(dear, cheap, settings).gate == "fine"
 
 
 @pytest.mark.parametrize("measure", ["recall@10", "session.nDCG@5", "retained@1000", "MRR"])
 def test_of_a_quality_less_is_a_loss(compare: Any, measure: str) -> None:
     settings = {"measures": {measure: LIMITS["recall@10"]}}
-    assert compare({measure: [0.9] * 50}, {measure: [0.5] * 50}, settings).verdict == "regressed"
-    assert compare({measure: [0.5] * 50}, {measure: [0.9] * 50}, settings).verdict == "fine"
+    assert compare({measure: [0.9] * 50}, {measure: [0.5] * 50}, settings).gate == "regressed"
+    assert compare({measure: [0.5] * 50}, {measure: [0.9] * 50}, settings).gate == "fine"
 
 
 def test_a_cost_whose_interval_holds_the_rise_to_be_detected_tells_nothing(compare: Any) -> None:
@@ -112,13 +113,13 @@ def test_a_cost_whose_interval_holds_the_rise_to_be_detected_tells_nothing(compa
     found = compare({"tokens@10": [200.0] * 20}, {"tokens@10": [300.0, 100.0] * 10}, settings)
     assert row(found, measure="tokens@10")["difference"] == 0
     assert row(found, measure="tokens@10")["high"] > 25
-    assert found.verdict == "could not tell"
+    assert found.gate == "cannot tell"
 
 
 def test_a_cost_that_may_have_fallen_far_but_not_risen_is_fine(compare: Any) -> None:
     """Half cost 100 less, the others the same: the interval lies between -100 and 0."""
     settings = {"measures": {"tokens@10": {"tolerance": 20, "detectable": 25}}}
-    assert compare({"tokens@10": [200.0] * 20}, {"tokens@10": [200.0, 100.0] * 10}, settings).verdict == "fine"
+    assert compare({"tokens@10": [200.0] * 20}, {"tokens@10": [200.0, 100.0] * 10}, settings).gate == "fine"
 
 
 def test_what_only_the_correction_makes_chance_is_no_regression(compare: Any) -> None:
@@ -127,15 +128,15 @@ def test_what_only_the_correction_makes_chance_is_no_regression(compare: Any) ->
     found = compare({"recall@10": [1.0] * 40}, after, categories=["a"] * 20 + ["b"] * 20)
     assert (row(found)["p"], row(found)["p_holm"]) == (2 / 64, 3 * 2 / 64)
     assert row(found)["difference"] == -6 / 40
-    assert found.verdict == "could not tell"
+    assert found.gate == "cannot tell"
 
 
 def test_a_small_loss_is_fine_from_the_least_queries_on(compare: Any) -> None:
     """One query loses .001: far from detectable, but nine queries are too few to say so, and ten are not."""
-    for n, verdict in ((9, "could not tell"), (10, "fine")):
+    for n, verdict in ((9, "cannot tell"), (10, "fine")):
         found = compare({"recall@10": [1.0] * n}, {"recall@10": [0.999] + [1.0] * (n - 1)})
         assert row(found)["low"] > -0.05
-        assert found.verdict == verdict
+        assert found.gate == verdict
 
 
 @pytest.mark.parametrize("name", ["all", "category all"])
@@ -147,18 +148,18 @@ def test_a_category_that_is_named_as_the_whole_stays_apart(compare: Any, name: s
         categories=[name] * 20 + ["often"] * 980,
     )
     assert found.rows["group"].to_list() == ["all", f"category {name}", "often"]
-    assert (row(found)["n"], row(found)["verdict"]) == (1000, "fine")
-    assert (row(found, f"category {name}")["n"], row(found, f"category {name}")["verdict"]) == (20, "regressed")
+    assert (row(found)["n"], row(found)["gate"]) == (1000, "fine")
+    assert (row(found, f"category {name}")["n"], row(found, f"category {name}")["gate"]) == (20, "regressed")
 
 
 def test_what_changed_nowhere_is_fine_even_for_one_query(compare: Any) -> None:
     found = compare({"recall@10": [0.5]}, {"recall@10": [0.5]})
-    assert found.verdict == "fine"
+    assert found.gate == "fine"
     assert (row(found)["low"], row(found)["p"], row(found)["p_holm"]) == (None, None, None)
 
 
 def test_one_query_that_changed_tells_nothing(compare: Any) -> None:
-    assert compare({"recall@10": [1.0]}, {"recall@10": [0.0]}).verdict == "could not tell"
+    assert compare({"recall@10": [1.0]}, {"recall@10": [0.0]}).gate == "cannot tell"
 
 
 def test_a_small_category_is_not_tested_and_leaves_the_whole_decided(compare: Any) -> None:
@@ -166,9 +167,9 @@ def test_a_small_category_is_not_tested_and_leaves_the_whole_decided(compare: An
     found = compare(
         {"recall@10": [1.0] * 400}, {"recall@10": [0.0] * 3 + [1.0] * 397}, categories=["rare"] * 3 + ["often"] * 397
     )
-    assert (row(found, "rare")["p"], row(found, "rare")["verdict"]) == (None, "could not tell")
-    assert row(found, "often")["verdict"] == "fine"
-    assert found.verdict == "fine"
+    assert (row(found, "rare")["p"], row(found, "rare")["gate"]) == (None, "cannot tell")
+    assert row(found, "often")["gate"] == "fine"
+    assert found.gate == "fine"
 
 
 def test_a_category_can_fail_the_whole(compare: Any) -> None:
@@ -178,9 +179,9 @@ def test_a_category_can_fail_the_whole(compare: Any) -> None:
         {"recall@10": [0.5] * 20 + [1.0] * 980},
         categories=["rare"] * 20 + ["often"] * 980,
     )
-    assert row(found)["verdict"] == "fine"
-    assert row(found, "rare")["verdict"] == "regressed"
-    assert found.verdict == "regressed"
+    assert row(found)["gate"] == "fine"
+    assert row(found, "rare")["gate"] == "regressed"
+    assert found.gate == "regressed"
 
 
 def test_holm_counts_every_row_that_is_tested(compare: Any) -> None:
@@ -208,11 +209,11 @@ def test_queries_of_a_workspace_may_count_as_one(compare: Any) -> None:
     both = {"workspaces": ["v", "w"] * 20}
     before, after = {"recall@10": [1.0] * 40}, {"recall@10": [0.98] * 40}
     alone = compare(before, after, **both)
-    assert alone.verdict == "regressed"
+    assert alone.gate == "regressed"
     clustered = compare(before, after, {"cluster": "workspace"}, **both)
     assert row(clustered)["units"] == 2
     assert row(clustered)["p"] == 2 / 4
-    assert clustered.verdict == "could not tell"
+    assert clustered.gate == "cannot tell"
 
 
 def test_queries_of_a_workspace_are_drawn_as_one(compare: Any) -> None:
@@ -235,18 +236,18 @@ def test_a_measure_that_judges_some_queries_is_compared_on_these(compare: Any) -
 def test_a_run_against_itself_is_fine(tmp_path_factory: Any, values: list[float], seed: int) -> None:
     folder = tmp_path_factory.mktemp("run")
     same = side(folder / "same", {"recall@10": values})
-    assert Regression(measures=LIMITS, resamples=50, seed=seed).compare(same, same).verdict == "fine"
+    assert Regression(measures=LIMITS, resamples=50, seed=seed).compare(same, same).gate == "fine"
 
 
 def test_measures_that_neither_run_has_are_told(compare: Any) -> None:
     settings = {"measures": {**LIMITS, "nDCG@10": LIMITS["recall@10"]}}
-    assert compare({"recall@10": [1.0] * 10}, {"recall@10": [1.0] * 10}, settings).left_out == ("nDCG@10",)
+    assert compare({"recall@10": [1.0] * 10}, {"recall@10": [1.0] * 10}, settings).left_out == ("nDCG@10", "tokens@10")
 
 
 def test_draws_that_no_test_could_pass_with_are_refused(compare: Any) -> None:
     """Four tests: 4 / 80 is not below .05, 4 / 81 is."""
     values, categories = {"recall@10": [1.0] * 60}, ["a"] * 20 + ["b"] * 20 + ["c"] * 20
-    with pytest.raises(LcmError, match=r"regress\.resamples=79 is too few: with 4 tests, .* at least 80"):
+    with pytest.raises(LcmError, match=r"resamples=79 is too few: with 4 tests, .* at least 80"):
         compare(values, values, {"resamples": 79}, categories=categories)
     compare(values, values, {"resamples": 80}, categories=categories)
 
@@ -300,7 +301,7 @@ def test_the_worst_query_comes_first_with_both_rankings(tmp_path: Path) -> None:
     assert second.values == {"MRR": (1.0, 0.5)}
     assert [(one.document_id, one.covers_evidence) for one in second.baseline or ()] == [("m1", True), ("m2", False)]
     assert [(one.document_id, one.covers_evidence) for one in second.candidate or ()] == [("m2", False), ("m1", True)]
-    only = Regression(measures=settings, resamples=50, worst_queries=1, depth=1).compare(before, after).worse
+    only = Regression(measures=settings, resamples=50, changed_queries=1, depth=1).compare(before, after).worse
     assert [query.query_id for query in only] == ["q001"]
     assert len(only[0].baseline or ()) == 1
 
@@ -314,3 +315,23 @@ def test_of_costs_alone_the_query_that_rose_most_comes_first(tmp_path: Path) -> 
         ("q002", (100.0, 150.0)),
         ("q000", (100.0, 110.0)),
     ]
+
+
+def test_a_cost_fails_a_candidate_only_where_that_is_asked_for(compare: Any) -> None:
+    """A gain of .17 recall for a third more tokens: better, worse, and nothing regressed."""
+    before = {"recall@10": [0.5] * 100, "tokens@10": [100.0] * 100}
+    after = {"recall@10": [0.67] * 100, "tokens@10": [130.0] * 100}
+    found = compare(before, after)
+    assert (found.gate, found.exit_code) == ("fine", 0)
+    assert [(one["measure"], one["verdict"], one["gate"]) for one in found.rows.to_dicts()] == [
+        ("recall@10", "better", "fine"), ("tokens@10", "worse", None)
+    ]  # fmt: skip
+    told = (
+        "fine: nothing gated is worse than tolerated beyond chance; over all queries, a loss to be detected is excluded"
+    )
+    assert headline(found) == f"{told} (better: recall@10 +0.170; worse: tokens@10 +30.0 (not gated))"
+    assert (found.worse, len(found.better)) == ((), 10)
+    asked = {"measures": {**LIMITS, "tokens@10": {"tolerance": "10%", "detectable": "25%"}}}
+    assert compare(before, after, asked).gate == "regressed"
+    left_out = {"measures": {**LIMITS, "tokens@10": None}}
+    assert compare(before, after, left_out).rows["measure"].to_list() == ["recall@10"]

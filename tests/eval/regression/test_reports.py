@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from eval.regression.comparison import Comparison
-from eval.regression.comparison_folder import write_comparison
+from eval.regression.gate import GatedComparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.regression import Regression
+from eval.regression.regression_folder import write_regression
 from tests.support.run_folders import side
 
 LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
-def compared(folder: Path, text: str = "What?", category: str = "rare") -> Comparison:
+def compared(folder: Path, text: str = "What?", category: str = "rare") -> GatedComparison:
     """Of 100 queries the 20 of a category lose all; 3 more are too few to tell."""
     categories = [category] * 20 + ["few"] * 3 + ["often"] * 77
     rankings = {"q000": ["m1", "m2"]}
@@ -35,7 +35,7 @@ def compared(folder: Path, text: str = "What?", category: str = "rare") -> Compa
         text=text,
         rankings={"q000": ["m2"]},
     )
-    return Regression(measures=LIMITS, resamples=500, worst_queries=2).compare(before, after)
+    return Regression(measures=LIMITS, resamples=500, changed_queries=2).compare(before, after)
 
 
 ATTRIBUTES = {
@@ -83,12 +83,12 @@ def test_the_junit_report_has_a_case_for_each_measure_and_group(tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> GatedComparison:
     return compared(tmp_path_factory.mktemp("runs"))
 
 
 @given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=30))
-def test_any_name_and_text_can_be_reported(comparison: Comparison, name: str, text: str) -> None:
+def test_any_name_and_text_can_be_reported(comparison: GatedComparison, name: str, text: str) -> None:
     told = replace(
         comparison,
         rows=comparison.rows.with_columns(pl.col("group").replace("rare", name)),
@@ -99,7 +99,7 @@ def test_any_name_and_text_can_be_reported(comparison: Comparison, name: str, te
     assert rendered.count("<table>") == 2  # the rows, and the ranking of the one query whose ranking is known
     first = rendered.partition("</table>")[0]
     assert first.count("<tr>") == 1 + told.rows.height
-    assert first.count("<td") == 11 * told.rows.height
+    assert first.count("<td") == 12 * told.rows.height
     assert rendered.count("<details>") == 2
 
 
@@ -108,7 +108,7 @@ def test_the_markdown_report_says_what_got_worse(tmp_path: Path) -> None:
     assert lines[0] == "## lcm regress: regressed"
     (whole,) = [line for line in lines if line.startswith("| all |")]
     assert whole.startswith("| all | recall@10 | 100 | 21 | 1.000 | 0.790 | -0.210 | [-0.")
-    assert whole.endswith("| -0.010 | .006 | **regressed** |")  # 1 / 501, of three tests
+    assert whole.endswith("| .006 | worse | -0.010 | **regressed** |")  # 1 / 501, of three tests
     assert "<details><summary>q000 (rare): Who &lt;b&gt;|&lt;/b&gt;?</summary>" in lines
     assert "recall@10 1.000 -> 0.000; 1 messages of evidence" in lines
     assert "| 1 | m1 **evidence** | m2 |" in lines
@@ -117,21 +117,21 @@ def test_the_markdown_report_says_what_got_worse(tmp_path: Path) -> None:
 
 def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path) -> None:
     comparison = compared(tmp_path)
-    write_comparison(tmp_path / "out", comparison, {"alpha": 0.05, "measures.recall@10.tolerance": 0.01}, "a: 1\n", NOW)
+    write_regression(tmp_path / "out", comparison, {"alpha": 0.05, "measures.recall@10.tolerance": 0.01}, "a: 1\n", NOW)
     found = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert (found["verdict"], found["exit_code"]) == ("regressed", 1)
+    assert (found["gate"], found["exit_code"]) == ("regressed", 1)
     assert [row["group"] for row in found["rows"]] == ["all", "rare", "few", "often"]
     assert found["worse_queries"][0]["baseline"][0] == {"document_id": "m1", "covers_evidence": True}
     assert pl.read_parquet(tmp_path / "out" / "verdict.parquet").equals(comparison.rows)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["kind"] == "comparison"
+    assert summary["kind"] == "regression"
     assert summary["metrics"]["recall@10.difference"] == pytest.approx(-0.21)
     assert summary["metrics"]["category/rare/recall@10.difference"] == -1
     assert "category/few/recall@10.p_holm" not in summary["metrics"]  # not tested
     assert summary["metrics"]["regressed"] == 2
     assert summary["params"]["measures.recall_at_10.tolerance"] == "0.01"
     assert summary["tags"] == {
-        "verdict": "regressed",
+        "gate": "regressed",
         "dataset_digest": "a" * 64,
         "baseline_config_hash": "0" * 16,
         "candidate_config_hash": "0" * 16,
@@ -145,7 +145,7 @@ def test_the_summary_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     comparison = compared(tmp_path)
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(OSError, match="no space left"):
-        write_comparison(tmp_path / "out", comparison, {}, "", NOW)
+        write_regression(tmp_path / "out", comparison, {}, "", NOW)
     assert not (tmp_path / "out" / "summary.json").exists()
 
 

@@ -81,9 +81,8 @@ def test_equal_points_say_that_no_context_was_compacted(tmp_path: Path, capsys: 
     said = " ".join(capsys.readouterr().out.split())
     assert "*" not in said
     assert all(note in said for note in notes)
-    write_sweep(
-        tmp_path, points, ["recall@10"], [["compaction.budget_tokens=1"], ["compaction.budget_tokens=2"]], Counter()
-    )
+    wanted = [["compaction.budget_tokens=1"], ["compaction.budget_tokens=2"]]
+    write_sweep(tmp_path, points, ["recall@10"], wanted, Counter(), None)
     page = (tmp_path / "sweep.md").read_text()
     assert "**0.500**" not in page
     assert f"- {notes[1]}" in page

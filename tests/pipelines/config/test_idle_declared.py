@@ -78,7 +78,7 @@ def test_what_a_stage_makes_and_the_fusion_does_not_read_is_told() -> None:
     unread = "(this fusion reads no column that they make)"
     assert told("ranking=neighbours", "fusion=reciprocal_rank") == f"ranking.stages.neighbours {unread}"
     assert told("ranking=neighbours") == ""
-    some = told("ranking=unified", "fusion=learnt", "+fusion.weights.alike=1")
+    some = told("ranking=unified", "fusion=learnt", "+fusion.weights.alike_sum=1")
     assert some.endswith(f"ranking.stages.form {unread}")
     assert "words" in some
     assert "likeness" not in some

@@ -21,6 +21,8 @@ from tests.support.knobs.knob import KNOBS
 SYSTEMS = ["ranking=hybrid", *(f"system={name}" for name in conf_folder.groups()["system"])]
 """The defaults, and every preset of a system."""
 PLAIN = ("embedder=hashing", "arms=none", "tracking=none", "measures=retrieval", "cache=false")
+WITHOUT_MODEL = {"system=unified_two_embedders": ("embedder@further_embedder=token_sum",)}
+"""Preset -> what stands in for a model that it asks for."""
 BY_NAME = {str(knob): knob for knob in KNOBS}
 
 
@@ -44,7 +46,9 @@ def leaves(node: Any, path: str = "") -> set[str]:
     }
 
 
-REFERENCES = {f"${{{group}}}" for group in conf_folder.groups()} | {"${tracking}", "${...tags}"}
+REFERENCES = {f"${{{group}}}" for group in conf_folder.groups()} | {
+    *("${tracking}", "${...tags}", "${further_embedder}"),
+}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -82,7 +86,7 @@ def knob_of(key: str, choices: Mapping[str, str]) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_no_number_depends_on_a_key_that_nothing_reads(system: str, tmp_path: Path) -> None:
-    overrides = [system, *PLAIN]
+    overrides = [system, *PLAIN, *WITHOUT_MODEL.get(system, ())]
     whole = composed_whole(overrides)
     choices = dict(whole.hydra.runtime.choices)
     config = without_hydra(whole)

@@ -9,7 +9,7 @@ import pytest
 from lcm.errors import LcmError
 from pipelines import cli
 from pipelines.config.command_line import command, multirun, read
-from pipelines.config.composition import composed
+from pipelines.config.composition import CompositionCache, composed
 from pipelines.steps.point import parts_of
 from pipelines.steps.sweep import checked_points
 
@@ -19,7 +19,7 @@ def refusal(*parts: Sequence[str]) -> str:
     overrides = list(chain(*parts))
     with pytest.raises(LcmError) as refused:
         if "-m" in overrides:
-            checked_points(multirun(command(overrides)).points)
+            checked_points(multirun(command(overrides)).points, CompositionCache())
         else:
             parts_of(read(overrides).config, overrides)
     told = str(refused.value)

@@ -1,10 +1,13 @@
 """What two runs must agree in before their numbers are compared."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
+from eval.comparison.side import Side
 from eval.measures.measure import is_timing
-from eval.regression.side import Side
 from lcm.errors import LcmError
 
 MEASURES = "measures"
@@ -13,6 +16,51 @@ SETTINGS = ("replay", MEASURES)
 _FREE = ("measures.retrieval.names", "measures.retention.budgets")
 """Of these groups, what decides which measures there are but changes no value; so do measures of time."""
 _ALIKE = "evaluate both alike"
+_OF_MEASURES = "measure definitions"
+_IDENTITY = ("query_id", "text", "evidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Something that two runs were not made alike in."""
+
+    what: str
+    baseline: object
+    candidate: object
+
+    @property
+    def is_of_measures(self) -> bool:
+        """Whether one and the same question got numbers that do not mean the same."""
+        return self.what == _OF_MEASURES or self.what.startswith(f"{MEASURES}.")
+
+    def told(self, baseline: str = "baseline", candidate: str = "candidate") -> str:
+        return f"different {self.what}: {baseline} {_short(self.baseline)}, {candidate} {_short(self.candidate)}"
+
+
+def disagreements(baseline: Side, candidate: Side) -> Iterator[Disagreement]:
+    """What two runs were not made alike in, as far as both say it."""
+    ours, theirs = baseline.summary["dataset"], candidate.summary["dataset"]
+    told = (
+        ("dataset", ours["name"], theirs["name"]),
+        ("protocol", ours["protocol"], theirs["protocol"]),
+        ("dataset digest", ours["digest"], theirs["digest"]),
+        (_OF_MEASURES, baseline.summary["definitions"], candidate.summary["definitions"]),
+        *_told_settings(baseline.config or {}, candidate.config or {}),
+    )
+    return (Disagreement(*one) for one in told if one[1] != one[2])
+
+
+def shared_queries(sides: Sequence[Side]) -> pl.DataFrame:
+    """The queries of the first side that all others were asked, too: alike in id, words and evidence."""
+    asked = [
+        {
+            (one, text, tuple(sorted(evidence or ())))
+            for one, text, evidence in side.queries.select(_IDENTITY).iter_rows()
+        }
+        for side in sides
+    ]
+    shared = {query_id for query_id, *_ in set.intersection(*asked)}
+    return sides[0].queries.filter(pl.col("query_id").is_in(list(shared)))
 
 
 def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str]) -> list[str]:
@@ -25,13 +73,9 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     Raises:
         LcmError: naming what they differ in, and both values.
     """
-    ours, theirs = baseline.summary["dataset"], candidate.summary["dataset"]
-    _require_equal("dataset", ours["name"], theirs["name"])
-    _require_equal("protocol", ours["protocol"], theirs["protocol"])
-    _require_equal("dataset digest", ours["digest"], theirs["digest"])
-    _require_equal("measure definitions", baseline.summary["definitions"], candidate.summary["definitions"])
-    require_same_settings(baseline.config or {}, candidate.config or {})
-    _require_equal("levels", ", ".join(baseline.levels), ", ".join(candidate.levels))
+    _refuse(disagreements(baseline, candidate))
+    levels = Disagreement("levels", *(", ".join(side.levels) for side in (baseline, candidate)))
+    _refuse(iter([levels] if baseline.levels != candidate.levels else []))
     _require_same_queries("", set(baseline.queries["query_id"]), set(candidate.queries["query_id"]))
     known = {side.name: set(side.measures) for side in (baseline, candidate)}
     judged = []
@@ -68,10 +112,8 @@ def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, A
     Raises:
         LcmError: naming the first key that differs, and both values.
     """
-    ours, theirs = _settings(baseline), _settings(candidate)
-    for key in ours:
-        if key in theirs:
-            _require_equal(key, ours[key], theirs[key])
+    told = _told_settings(baseline, candidate)
+    _refuse(Disagreement(*one) for one in told if one[1] != one[2])
 
 
 def unknown_settings(baseline: Side, candidate: Side) -> list[str]:
@@ -87,6 +129,12 @@ def unknown_settings(baseline: Side, candidate: Side) -> list[str]:
         if key.startswith(f"{place}.") and place.partition(".")[0] not in groups
     }
     return [*groups, *sorted(key for key in either if not all(key in settings for settings in of_both))]
+
+
+def _told_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[str, object, object]]:
+    """Key and both values of each setting that both tell."""
+    ours, theirs = _settings(baseline), _settings(candidate)
+    return [(key, ours[key], theirs[key]) for key in ours if key in theirs]
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, object]:
@@ -116,9 +164,9 @@ def _nodes(config: Mapping[str, Any], group: str) -> dict[str, Mapping[str, Any]
     return {group: node}
 
 
-def _require_equal(what: str, ours: object, theirs: object) -> None:
-    if ours != theirs:
-        raise LcmError(f"different {what}: baseline {_short(ours)}, candidate {_short(theirs)}; {_ALIKE}")
+def _refuse(found: Iterator[Disagreement]) -> None:
+    if first := next(found, None):
+        raise LcmError(f"{first.told()}; {_ALIKE}")
 
 
 def _require_same_queries(what: str, ours: Collection[str], theirs: Collection[str]) -> None:

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import yaml
 
-from eval.regression.agreement import require_comparable, unknown_settings
-from eval.regression.side import Side, read_side
+from eval.comparison.agreement import require_comparable, unknown_settings
+from eval.comparison.side import Side, read_side
 from lcm.errors import LcmError
 from tests.support.run_folders import side, write_run_folder
 
@@ -209,3 +209,9 @@ def test_a_damaged_configuration_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(LcmError, match=r"config\.yaml is damaged .*: run `lcm evaluate` again") as caught:
         read_side(folder, "run")
     assert "\n" not in str(caught.value)
+
+
+def test_a_side_is_not_called_by_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "correct-horse-battery")
+    folder = write_run_folder(tmp_path / "run", **SAME)
+    assert "correct-horse" not in read_side(folder, "language_model.api_key=correct-horse-battery").name

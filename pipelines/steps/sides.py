@@ -1,30 +1,39 @@
-"""Where the two sides of a comparison come from: folders, MLflow, presets, overrides."""
+"""Where the sides of a comparison come from: folders, sweeps, MLflow, presets, overrides."""
 
 import hashlib
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from eval.comparison.agreement import MEASURES, SETTINGS, require_same_settings
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary
 from eval.measures.measure import is_timing
-from eval.regression.agreement import MEASURES, SETTINGS, require_same_settings
+from eval.sweep.origin import origin_of, point_name
+from eval.sweep.point_folder import PointFolder
+from eval.sweep.sweep_folder import point_of
 from lcm.errors import LcmError
-from pipelines.config import building, composition, conf_folder
-from pipelines.steps.point import evaluated
+from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config.command_line import Command
+from pipelines.steps.point import evaluated, parts_of
 
 SHARED = ("dataset", "judgements", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
+DEFAULT = "default"
+"""The word for the configuration that nobody changed."""
+EVALUATED = Path("runs") / "compared"
 _FILES = ("summary.json", "per_query.parquet", "queries.parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class CompareRequest:
-    """What a comparison is asked for: its two sides, by name."""
+class RegressRequest:
+    """What a gate is asked for: its two sides, by name."""
 
     baseline: str
     candidate: str | None
@@ -46,7 +55,29 @@ class SideSource:
     """The YAML of its `system` choice."""
 
 
-def compared_sides(request: CompareRequest, into: Path, show: Progress) -> tuple[SideSource, SideSource]:
+@dataclass(frozen=True, slots=True)
+class CompareRequest:
+    """What a comparison is asked for: its sides, by name, the baseline first."""
+
+    sides: tuple[str, ...]
+    name: str
+    """Under which an alias is registered, where it does not say."""
+    uri: str | None
+    """Of MLflow."""
+    overrides: tuple[str, ...]
+    """Of all that is evaluated."""
+
+
+class BuiltSide(NamedTuple):
+    """A side that is to be evaluated, unless it was before."""
+
+    name: str
+    config: DictConfig
+    overrides: tuple[str, ...]
+    parts: Mapping[str, Any]
+
+
+def two_sides(request: RegressRequest, into: Path, show: Progress) -> tuple[SideSource, SideSource]:
     """Find both sides, and evaluate what is not measured yet.
 
     Returns:
@@ -55,8 +86,9 @@ def compared_sides(request: CompareRequest, into: Path, show: Progress) -> tuple
         LcmError: if a side cannot be found, or overrides would change nothing.
     """
     ours = [override for override in request.overrides if not _is_of(override, ("regress", "tracking"))]
-    baseline = _found("baseline", request.baseline, request, into)
-    candidate = None if request.candidate is None else _found("candidate", request.candidate, request, into)
+    named, lookup = request.candidate, (request.name, request.uri, into)
+    baseline = _found("baseline", request.baseline, *lookup)
+    candidate = None if named is None else _found("candidate", named, *lookup)
     sides = [side for side in (baseline, candidate) if side is not None]
     measured = next((side for side in sides if side.preset is None), None)
     if candidate is not None:
@@ -80,7 +112,87 @@ def compared_sides(request: CompareRequest, into: Path, show: Progress) -> tuple
     )
 
 
-def _found(which: str, text: str, request: CompareRequest, into: Path) -> SideSource:
+def all_sides(request: CompareRequest, into: Path, show: Progress) -> list[SideSource]:
+    """Find every side, each once, and evaluate what is not measured yet.
+
+    What is evaluated is kept below `EVALUATED`, and found there again while its settings, data and code are the same.
+
+    Returns:
+        the baseline first, each with the folder of a run.
+    Raises:
+        LcmError: if a side cannot be found, or there is no second.
+    """
+    found = [one for i, text in enumerate(request.sides) for one in _asked(text, request, into, f"side{i + 1}")]
+    measured = [one for one in found if isinstance(one, SideSource) and one.preset is None]
+    shared = _shared(measured[0]) if measured and len(measured) < len(found) else None
+    ready = [one if one in measured else _built(one, request.overrides, shared) for one in found]
+    sides: dict[Path, SideSource] = {}
+    for i, one in enumerate(ready):
+        show("sides", i, len(ready))
+        side = one if isinstance(one, SideSource) else SideSource(one.name, _kept(one, show))
+        sides.setdefault(side.folder.resolve(), side)
+    if len(sides) < 2:
+        raise LcmError(
+            f"{' '.join(request.sides)} names {next(iter(sides.values())).name} alone: name another side, or a sweep"
+        )
+    return list(sides.values())
+
+
+def _asked(text: str, request: CompareRequest, into: Path, which: str) -> Sequence[SideSource | tuple[str, ...]]:
+    """What a word of the command names: runs, a preset, or the overrides of systems that are to be evaluated."""
+    path = Path(text)
+    if path.is_dir() and (path / SUMMARY).is_file() and (summary := read_summary(path)).get("kind") == "sweep":
+        return _points(path, summary)
+    if path.exists():
+        return [_found(which, text, request.name, request.uri, into)]
+    if text == DEFAULT:
+        return [()]
+    if text in conf_folder.groups()["system"]:
+        return [(f"system={text}",)]
+    if "=" in text:
+        return command_line.multirun(Command(tuple(shlex.split(text)))).points
+    return [_found("side", text, request.name, request.uri, into)]
+
+
+def _points(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:
+    """The points of a sweep that finished, behind what they were held against."""
+    labels = {one["folder"]: one["label"] for one in summary["points"] if one["error"] is None}
+    best = summary.get("best") or {}
+    first = best.get("baseline")
+    named = {first: labels.get(first, DEFAULT), **labels} if first else labels
+    there = {name: label for name, label in named.items() if PointFolder(point_of(folder, name)).is_complete()}
+    if not there:
+        raise LcmError(f"{folder}: no point of this sweep finished; the same command tries them again")
+    return [SideSource(label, folder / name) for name, label in there.items()]
+
+
+def _built(one: SideSource | tuple[str, ...], of_all: Sequence[str], shared: Mapping[str, Any] | None) -> BuiltSide:
+    """What is to be evaluated, checked before anything is."""
+    if isinstance(one, SideSource):
+        assert one.preset is not None
+        given = building.resolved(_composed(of_all, None)) if shared is None else shared
+        config = _preset(one.preset, one.folder, given)
+        return BuiltSide(one.name, config, (str(one.preset),), parts_of(config))
+    overrides = (*of_all, *one)
+    config = _composed(overrides, shared)
+    return BuiltSide(" ".join(one) or DEFAULT, config, overrides, parts_of(config))
+
+
+def _kept(built: BuiltSide, show: Progress) -> Path:
+    """The folder of a run of a configuration: found again, or evaluated now."""
+    dataset = built.parts["dataset"].load()
+    resolved = building.resolved(built.config)
+    kept = PointFolder(EVALUATED / point_name(resolved))
+    EVALUATED.mkdir(parents=True, exist_ok=True)
+    with FileLock(EVALUATED / ".lock"):
+        origin = origin_of(resolved, dataset.digest)
+        if not (kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None):
+            kept.begin(origin, built.overrides)
+            evaluated(built.config, kept.path, show, dataset, built.parts)
+    return kept.path
+
+
+def _found(which: str, text: str, name: str, uri: str | None, into: Path) -> SideSource:
     path = Path(text)
     if path.is_dir():
         presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
@@ -100,8 +212,8 @@ def _found(which: str, text: str, request: CompareRequest, into: Path) -> SideSo
         raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
     from eval.tracking.registry import fetch_named
 
-    run_id, folder = fetch_named(text, request.uri, into, f"{which} {text}", request.name)
-    return replace(_found(which, str(folder), request, into), name=f"{text} (MLflow run {run_id[:8]})")
+    run_id, folder = fetch_named(text, uri, into, f"{which} {text}", name)
+    return replace(_found(which, str(folder), name, uri, into), name=f"{text} (MLflow run {run_id[:8]})")
 
 
 def _shared(side: SideSource) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.measures.ranked_messages import with_near_duplicates
 from lcm.errors import LcmError
+from lcm.redaction import redacted
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
 _QUERY_COLUMNS = ("query_id", "workspace_id", "category", "text", "evidence")
@@ -25,7 +26,7 @@ class Side:
     """One side of a comparison: the results of one system, read from a run folder."""
 
     name: str
-    """How it was asked for."""
+    """How it was asked for, without what looks like a key."""
     folder: Path
     summary: Mapping[str, Any]
     queries: pl.DataFrame
@@ -36,8 +37,6 @@ class Side:
     """Measure -> which way it is better; empty where the run does not say."""
     config: Mapping[str, Any] | None
     """The whole configuration; None where it is not at hand."""
-    ranking: pl.DataFrame | None
-    """query_id, document_id, rank, source_message_ids; None where only the summary and the values are at hand."""
 
     @property
     def measures(self) -> list[str]:
@@ -76,7 +75,27 @@ def read_side(folder: Path, name: str) -> Side:
     if _ORIGIN in queries.columns:
         queries = queries.with_columns(workspace_id=_ORIGIN)
     asked = queries.select(_QUERY_COLUMNS)
-    return Side(name, folder, summary, asked, values, directions(folder), _config(folder), _ranking(folder, name))
+    return Side(redacted(name), folder, summary, asked, values, directions(folder), _config(folder))
+
+
+def ranking_of(side: Side) -> pl.DataFrame | None:
+    """What a side's system ranked: query_id, document_id, rank, source_message_ids; None where only the summary and the
+    values are at hand.
+
+    Raises:
+        LcmError: if a file is damaged.
+    """
+    folder, name = side.folder, side.name
+    if not ((folder / "run.parquet").exists() and (folder / "documents.parquet").exists()):
+        return None
+    columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
+    run = with_near_duplicates(_read(folder / "run.parquet", name, columns, "stands_for"))
+    documents = _read(folder / "documents.parquet", name, ("workspace_id", "document_id", "source_message_ids"))
+    return (
+        run.filter(arm=SYSTEM_ARM)
+        .join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+        .select("query_id", "document_id", "rank", "source_message_ids")
+    )
 
 
 def _is_leveled(measure: str) -> bool:
@@ -88,19 +107,6 @@ def _config(folder: Path) -> Mapping[str, Any] | None:
     if not path.exists():
         return None
     return read_config(folder)
-
-
-def _ranking(folder: Path, name: str) -> pl.DataFrame | None:
-    if not ((folder / "run.parquet").exists() and (folder / "documents.parquet").exists()):
-        return None
-    columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
-    run = with_near_duplicates(_read(folder / "run.parquet", name, columns, "stands_for"))
-    documents = _read(folder / "documents.parquet", name, ("workspace_id", "document_id", "source_message_ids"))
-    return (
-        run.filter(arm=SYSTEM_ARM)
-        .join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-        .select("query_id", "document_id", "rank", "source_message_ids")
-    )
 
 
 def _read(path: Path, name: str, columns: tuple[str, ...], *where_there: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""A comparison on disk: what a person, a build server and MLflow each want of it."""
+"""What the gate found, on disk: what a person, a build server and MLflow each want of it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -6,11 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from eval.comparison.changed_query import ChangedQuery
+from eval.comparison.side import Side
 from eval.experiment.run_folder import CONFIG, commit, write_frame, write_json, write_summary
-from eval.regression.comparison import ALL, Comparison
+from eval.measures.means import ALL
+from eval.regression.gate import GatedComparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
-from eval.regression.side import Side
 from eval.tracking.entry import dataset_tags, metric_name
 from lcm.files import private, write_text
 
@@ -19,10 +21,10 @@ _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
 
 
 @private()
-def write_comparison(
-    folder: Path, comparison: Comparison, settings: Mapping[str, Any], config_text: str, now: datetime
+def write_regression(
+    folder: Path, comparison: GatedComparison, settings: Mapping[str, Any], config_text: str, now: datetime
 ) -> dict[str, Any]:
-    """Write every file of a comparison and, last, its summary.
+    """Write every file of it and, last, its summary.
 
     Args:
         settings: how it was judged: flat, by key.
@@ -39,10 +41,10 @@ def write_comparison(
     return summary
 
 
-def report(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any]:
+def report(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that was found, as plain data."""
     return {
-        "verdict": comparison.verdict,
+        "gate": comparison.gate,
         "exit_code": comparison.exit_code,
         "dataset": dict(comparison.baseline.summary["dataset"]),
         "baseline": _side(comparison.baseline),
@@ -51,14 +53,16 @@ def report(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any
         "rows": comparison.rows.to_dicts(),
         "not_measured": list(comparison.left_out),
         "not_known_to_agree": list(comparison.unknown),
-        "worse_queries": [
-            asdict(query) | {"values": {name: list(pair) for name, pair in query.values.items()}}
-            for query in comparison.worse
-        ],
+        "worse_queries": [_query(query) for query in comparison.worse],
+        "better_queries": [_query(query) for query in comparison.better],
     }
 
 
-def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _query(query: ChangedQuery) -> dict[str, Any]:
+    return asdict(query) | {"values": {name: list(pair) for name, pair in query.values.items()}}
+
+
+def summary_of(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What MLflow is told: each row's numbers as metrics, rows of a category under `category/`."""
     metrics = {
         f"{_prefix(row['group'])}{row['measure']}.{name}": row[name]
@@ -66,15 +70,15 @@ def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str,
         for name in _LOGGED
         if row[name] is not None
     }
-    verdicts = comparison.rows["verdict"]
     metrics |= {
-        "regressed": float((verdicts == "regressed").sum()),
-        "could_not_tell": float((verdicts == "could not tell").sum()),
-        "exit_code": float(comparison.exit_code),
+        name.replace(" ", "_"): float((comparison.rows[column] == name).sum())
+        for column, names in (("gate", ("regressed", "cannot tell")), ("verdict", ("better", "worse")))
+        for name in names
     }
+    metrics["exit_code"] = float(comparison.exit_code)
     baseline, candidate = comparison.baseline, comparison.candidate
     return {
-        "kind": "comparison",
+        "kind": "regression",
         "name": f"{candidate.name} against {baseline.name}",
         "commit": commit(),
         "metrics": metrics,
@@ -85,7 +89,7 @@ def summary_of(comparison: Comparison, settings: Mapping[str, Any]) -> dict[str,
             **{metric_name(key): str(value) for key, value in settings.items()},
         },
         "tags": {
-            "verdict": comparison.verdict,
+            "gate": comparison.gate,
             **dataset_tags(baseline.summary["dataset"]),
             "baseline_config_hash": baseline.summary["config_hash"],
             "candidate_config_hash": candidate.summary["config_hash"],

@@ -1,0 +1,191 @@
+"""Several systems side by side: which is better than the baseline by what, which worse, and what each costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from eval.comparison.agreement import disagreements, shared_queries, unknown_settings
+from eval.comparison.pairing import Pairing
+from eval.comparison.side import Side
+from eval.dataset.dataset import generated_label
+from eval.measures.means import Entry
+from eval.measures.names import kind_of
+from lcm.errors import LcmError
+
+_USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
+"""Measures that are compared unless others are asked for, as far as all sides have them; those of sessions, where only
+sessions are judged."""
+_OF_CONTEXTS = ("retained", "context_tokens")
+"""Of these the first budget's."""
+_MOST_OTHERS = 5
+_TOKENS = ("tokens", "context_tokens")
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A side among the others."""
+
+    side: Side
+    is_baseline: bool
+    means: Mapping[str, Entry]
+    """Measure -> value, n, low, high, over the questions that all sides were asked."""
+
+    @property
+    def latency_ms(self) -> Mapping[str, float] | None:
+        """Of live queries as a whole; None where none were timed. It is of other queries, and not paired."""
+        timed = self.side.summary.get("timing", {}).get("latency_ms") or {}
+        return next(iter(timed.values()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Sides held against the first of them, by the questions that all were asked."""
+
+    standings: tuple[Standing, ...]
+    """Best first, by the mean of the measure that decides."""
+    by: str
+    measures: tuple[str, ...]
+    rows: pl.DataFrame
+    """Of `PAIRED_SCHEMA`, `side` being the place among the standings: best first within a measure."""
+    queries: int
+    """That all were asked."""
+    notes: tuple[str, ...]
+    alpha: float
+    confidence: float
+
+    @property
+    def baseline(self) -> Standing:
+        return next(one for one in self.standings if one.is_baseline)
+
+    @property
+    def title(self) -> str:
+        others = [one.side.name for one in self.standings if not one.is_baseline]
+        return f"{others[0] if len(others) == 1 else f'{len(others)} systems'} against {self.baseline.side.name}"
+
+    @property
+    def label(self) -> str:
+        """What stands beside the numbers where questions were generated."""
+        return generated_label(self.baseline.side.summary["dataset"])
+
+    @property
+    def costs(self) -> frozenset[str]:
+        """The measures of which less is better."""
+        return frozenset(self.rows.filter("lower_is_better")["measure"])
+
+    def row(self, standing: Standing, measure: str) -> Mapping[str, Any] | None:
+        """None of the baseline, and where the two have no question of the measure in common."""
+        found = self.rows.filter(side=self.standings.index(standing), measure=measure)
+        return next(found.iter_rows(named=True), None)
+
+    @property
+    def judged(self) -> int:
+        """Of the questions, those that the measure that decides judges."""
+        return int(self.baseline.means[self.by]["n"] or 0) if self.by in self.baseline.means else 0
+
+    def tokens(self) -> str | None:
+        """The measure that says what the answers cost a reader."""
+        return next((name for name in self.measures if kind_of(name) in _TOKENS), None)
+
+
+def compared(
+    sides: Sequence[Side],
+    by: str | None = None,
+    measures: Sequence[str] = (),
+    cluster: Literal["none", "workspace"] = "none",
+) -> Comparison:
+    """Hold sides against the first of them.
+
+    Holm corrects over all rows: every measure of every side.
+
+    Args:
+        by: the measure that sides are sorted by; None = the first that is no cost.
+        measures: that are compared; none = the usual ones, as far as all sides have them.
+        cluster: as of `Pairing`.
+    Raises:
+        LcmError: if they share no question, or one and the same was measured otherwise.
+    """
+    baseline, *others = sides
+    notes = [note for side in others for note in _differences(baseline, side)]
+    queries = shared_queries(sides)
+    if queries.is_empty():
+        asked = "; ".join(
+            f"{side.name} asks {len(side.queries):,} of {side.summary['dataset']['name']}" for side in sides
+        )
+        raise LcmError(f"no question was put to all of them: {asked}; evaluate all over the same dataset=")
+    if any(len(queries) < len(side.queries) for side in sides):
+        counts = ", ".join(f"{side.name} {len(side.queries):,}" for side in sides)
+        notes.append(f"compared over the {len(queries):,} questions that all were asked, of: {counts}")
+    costs = {name for side in sides for name, way in side.directions.items() if way == "lower"}
+    known = [name for name in baseline.measures if all(name in side.measures for side in others)]
+    chosen = _chosen(known, by, measures)
+    if not measures and (alike := [name for name in chosen if name != by and _is_same(sides, queries, name)]):
+        notes.append(f"all are equal by {', '.join(alike)}")
+        chosen = [name for name in chosen if name not in alike] or chosen
+    by = by or next((name for name in chosen if name not in costs), chosen[0])
+    tests = len(others) * len(chosen)
+    pairing = Pairing(resamples=max(_RESAMPLES, 40 * tests), cluster=cluster)
+    rows = pairing.rows(baseline, others, chosen, queries)
+    means = [pairing.means(side, queries, chosen) for side in sides]
+    sign = 1 if by in costs else -1
+    values = [entries[by]["value"] if by in entries else None for entries in means]
+    order = sorted(range(len(sides)), key=lambda i: (values[i] is None, sign * (values[i] or 0.0)))
+    place = {old - 1: new for new, old in enumerate(order)}
+    ranked = rows.with_columns(
+        side=pl.col("side").replace_strict(place, return_dtype=pl.Int64),
+        at=pl.col("measure").replace_strict({name: i for i, name in enumerate(chosen)}, return_dtype=pl.Int64),
+    )
+    return Comparison(
+        standings=tuple(Standing(sides[i], i == 0, means[i]) for i in order),
+        by=by,
+        measures=tuple(chosen),
+        rows=ranked.sort("at", "side").drop("at"),
+        queries=len(queries),
+        notes=tuple(notes),
+        alpha=pairing.alpha,
+        confidence=pairing.confidence,
+    )
+
+
+def _differences(baseline: Side, side: Side) -> list[str]:
+    """What two sides were not made alike in, and may differ by.
+
+    Raises:
+        LcmError: if one and the same question got numbers that do not mean the same.
+    """
+    found = list(disagreements(baseline, side))
+    if of_measures := next((one for one in found if one.is_of_measures), None):
+        raise LcmError(f"{of_measures.told(baseline.name, side.name)}; evaluate both alike")
+    told = [one.told(baseline.name, side.name) for one in found]
+    if unknown := unknown_settings(baseline, side):
+        told.append(
+            f"{baseline.name} and {side.name} are not known to agree in {', '.join(unknown)}: a config.yaml is missing"
+        )
+    return told
+
+
+def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool:
+    """Whether no question has another value at any side."""
+    columns = ["query_id", "value"]
+    first, *others = (
+        side.values.filter(measure=measure).join(queries, on="query_id", how="semi").select(columns).sort("query_id")
+        for side in sides
+    )
+    return all(one.equals(first) for one in others)
+
+
+def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> list[str]:
+    """The measures to compare, in order; the one that sides are sorted by first."""
+    if not known:
+        raise LcmError("no measure is known of all of them: evaluate them with the same measures=")
+    for name in (*measures, *([by] if by else [])):
+        if name not in known:
+            raise LcmError(f"{name} is not known of all of them: choose from: {', '.join(known)}")
+    chosen = list(measures)
+    if not chosen:
+        usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
+        contexts = [next((name for name in known if kind_of(name) == kind), None) for kind in _OF_CONTEXTS]
+        chosen = [name for name in (*usual, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
+    return list(dict.fromkeys([*([by] if by else []), *chosen]))

@@ -1,0 +1,52 @@
+"""A comparison on disk: what a person, a program and MLflow each want of it."""
+
+from pathlib import Path
+from typing import Any
+
+from eval.comparison.comparison import Comparison
+from eval.comparison.comparison_report import markdown, page, report
+from eval.comparison.picture import draw
+from eval.experiment.run_folder import commit, write_frame, write_json, write_summary
+from eval.tracking.entry import dataset_tags
+from lcm.files import private, write_text
+
+MARKDOWN, PAGE, JSON, ROWS, PICTURE = "compare.md", "compare.html", "compare.json", "compare.parquet", "compare.png"
+_LOGGED = ("candidate", "difference", "low", "high", "p_holm")
+_LONGEST_TAG = 500
+
+
+@private()
+def write_comparison(folder: Path, comparison: Comparison) -> dict[str, Any]:
+    """Write every file of a comparison and, last, its summary; returns what it found as plain data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    is_drawn = draw(comparison, folder / PICTURE)
+    picture = (folder / PICTURE).read_bytes() if is_drawn else None
+    write_frame(folder / ROWS, comparison.rows)
+    write_text(folder / MARKDOWN, markdown(comparison, PICTURE if is_drawn else None))
+    write_text(folder / PAGE, page(comparison, picture))
+    told = report(comparison)
+    write_json(folder / JSON, told)
+    write_summary(folder, _summary(comparison))
+    return told
+
+
+def _summary(comparison: Comparison) -> dict[str, Any]:
+    """What MLflow is told: each row's numbers as metrics, below the place of its side."""
+    baseline = comparison.baseline.side
+    names = [standing.side.name for standing in comparison.standings]
+    return {
+        "kind": "comparison",
+        "name": comparison.title,
+        "commit": commit(),
+        "metrics": {
+            f"{row['side'] + 1}/{row['measure']}.{name}": row[name]
+            for row in comparison.rows.iter_rows(named=True)
+            for name in _LOGGED
+        },
+        "params": {"baseline": baseline.name, "by": comparison.by, "dataset": baseline.summary["dataset"]["name"]},
+        "tags": {
+            **{f"side/{i}": name[:_LONGEST_TAG] for i, name in enumerate(names, 1)},
+            **dataset_tags(baseline.summary["dataset"]),
+        },
+        "notes": list(comparison.notes),
+    }

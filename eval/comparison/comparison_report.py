@@ -1,0 +1,155 @@
+"""What a comparison found, as plain data, as Markdown and as a page."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from eval.comparison.comparison import Comparison, Standing
+from eval.comparison.wording import interval, number, probability, signed
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
+HEADINGS = ("measure", "side", "mean", "difference", "interval", "p (Holm)", "verdict")
+TIME = "ms, median"
+"""What stands for a measure in the rows of latency: it is of other queries than the rest, so nothing is tested."""
+
+
+def cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """The table, a row for each measure and side: best first within a measure, the one that decides first."""
+    for measure in comparison.measures:
+        is_cost = measure in comparison.costs
+        for standing in comparison.standings:
+            mean = standing.means.get(measure)
+            if mean is None:
+                continue
+            row = comparison.row(standing, measure)
+            told = number(mean["value"], is_cost) + ("" if mean["n"] == comparison.judged else f" n={mean['n']:g}")
+            yield (measure, name(comparison, standing), told, *_against(row, is_baseline=standing.is_baseline))
+    for standing in comparison.standings:
+        if (timed := standing.latency_ms) is not None:
+            nothing = "baseline" if standing.is_baseline else "not tested"
+            yield (TIME, name(comparison, standing), f"{timed['p50_ms']:.1f}", "", "", "", nothing)
+
+
+def name(comparison: Comparison, standing: Standing) -> str:
+    return f"{comparison.standings.index(standing) + 1} {' '.join(standing.side.name.split())}"
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """A line for each side but the baseline: what it is better by, what it is worse by."""
+    lines = []
+    for standing in comparison.standings:
+        if standing.is_baseline:
+            continue
+        rows = [row for measure in comparison.measures if (row := comparison.row(standing, measure)) is not None]
+        moved = [
+            f"{verdict} by {', '.join(row['measure'] for row in rows if row['verdict'] == verdict)}"
+            for verdict in ("better", "worse")
+            if any(row["verdict"] == verdict for row in rows)
+        ]
+        is_same = bool(rows) and all(row["verdict"] == "same" for row in rows)
+        alike = "the same as the baseline" if is_same else "cannot tell it from the baseline"
+        lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}")
+    return lines
+
+
+def explained(comparison: Comparison) -> str:
+    """How the table came about, in a line."""
+    return (
+        f"{comparison.judged:,} judged questions of {comparison.queries:,}, paired; best first by {comparison.by}; "
+        f"{100 * comparison.confidence:g} % "
+        "bootstrap intervals; p: permutation test, corrected over all rows (Holm); better, worse: p < "
+        f"{comparison.alpha:g}"
+    )
+
+
+def report(comparison: Comparison) -> dict[str, Any]:
+    """Everything that was found, as plain data."""
+    names = [standing.side.name for standing in comparison.standings]
+    return {
+        "kind": "comparison",
+        "dataset": dict(comparison.baseline.side.summary["dataset"]),
+        "baseline": comparison.baseline.side.name,
+        "by": comparison.by,
+        "queries": comparison.queries,
+        "judged": comparison.judged,
+        "alpha": comparison.alpha,
+        "confidence": comparison.confidence,
+        "sides": [_side(standing) for standing in comparison.standings],
+        "rows": [{**row, "side": names[row["side"]]} for row in comparison.rows.drop("group").iter_rows(named=True)],
+        "notes": list(comparison.notes),
+    }
+
+
+def markdown(comparison: Comparison, picture: str | None) -> str:
+    """A table, and the picture.
+
+    Args:
+        picture: the file beside the page.
+    """
+    lines = [
+        f"## {_text(comparison.title)}",
+        "",
+        *(f"- {_text(line)}" for line in headline(comparison)),
+        "",
+        *((f"**{_text(comparison.label)}**", "") if comparison.label else ()),
+        f"| {' | '.join(HEADINGS)} |",
+        "|---|---|---:|---:|---|---:|---|",
+        *(f"| {' | '.join(map(_text, row))} |" for row in cells(comparison)),
+        "",
+        f"{_text(explained(comparison))}.",
+        *("", *(f"- {_text(note)}" for note in comparison.notes)),
+        *(("", f"![{_text(comparison.by)} against cost]({picture})") if picture else ()),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page(comparison: Comparison, picture: bytes | None) -> str:
+    """One HTML file that needs nothing beside it, and runs nothing.
+
+    Args:
+        picture: PNG.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # here: only who compares needs it
+
+    environment = Environment(
+        loader=PackageLoader("eval.comparison", "pages"), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("comparison.html").render(
+        title=comparison.title,
+        headline=headline(comparison),
+        label=comparison.label,
+        headings=HEADINGS,
+        rows=list(cells(comparison)),
+        explained=explained(comparison),
+        notes=comparison.notes,
+        by=comparison.by,
+        picture=None if picture is None else base64.b64encode(picture).decode(),
+    )
+
+
+def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> tuple[str, str, str, str]:
+    """Difference, interval, p and verdict."""
+    if row is None:
+        return "", "", "", "baseline" if is_baseline else "not shared"
+    difference = signed(row["difference"], row["lower_is_better"])
+    return difference, interval(row), probability(row["p_holm"]), row["verdict"]
+
+
+def _side(standing: Standing) -> dict[str, Any]:
+    summary = standing.side.summary
+    known = ("config_hash", "commit", "definitions")
+    return {
+        "name": standing.side.name,
+        "folder": str(standing.side.folder),
+        "is_baseline": standing.is_baseline,
+        "asked": len(standing.side.queries),
+        **{key: summary.get(key) for key in known},
+        "measures": {measure: dict(mean) for measure, mean in standing.means.items()},
+        "latency_ms": None if standing.latency_ms is None else dict(standing.latency_ms),
+    }
+
+
+def _text(text: str) -> str:
+    """Text on one line, with nothing that Markdown reads."""
+    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))

@@ -1,0 +1,200 @@
+"""Sides held against a baseline, query by query: differences, intervals, tests, and a word for each."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from eval.comparison.side import Side
+from eval.measures.means import ALL
+from eval.significance import bootstrap_means, holm, sign_flip_p_values
+from lcm.checks import check_choice, check_range
+from lcm.errors import LcmError
+
+Verdict = Literal["better", "worse", "same", "cannot tell"]
+_TAKEN = re.compile("(category )*all")
+_Floats = npt.NDArray[np.float64]
+
+PAIRED_SCHEMA: dict[str, pl.DataType] = {
+    "side": pl.Int64(),
+    "group": pl.String(),
+    "measure": pl.String(),
+    "n": pl.Int64(),
+    "units": pl.Int64(),
+    "changed": pl.Int64(),
+    "baseline": pl.Float64(),
+    "candidate": pl.Float64(),
+    "difference": pl.Float64(),
+    "low": pl.Float64(),
+    "high": pl.Float64(),
+    "p": pl.Float64(),
+    "p_holm": pl.Float64(),
+    "lower_is_better": pl.Boolean(),
+    "verdict": pl.String(),
+}
+"""A row for each side, group of queries and measure: n queries judged by both, how many `units` they are for the
+statistics (workspaces, where these are drawn as one), `changed` of them with another value, the means of both, their
+difference (candidate minus baseline) with its interval, p before and after Holm's correction over all rows (null: too
+few queries to test), the verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """How sides are held against a baseline: the one way of it.
+
+    A row is `better` or `worse` if the permutation test, corrected over all rows by Holm, has p < alpha; `same` if no
+    query has another value; else `cannot tell`. So the chance that any row at all is called better or worse where
+    nothing differs is below alpha, and a side may be chosen for its row without a further correction.
+    """
+
+    alpha: float = 0.05
+    resamples: int = 10_000
+    confidence: float = 0.95
+    seed: int = 0
+    cluster: Literal["none", "workspace"] = "none"
+    """What is drawn and swapped as one: each query, or all queries of a workspace."""
+    least_queries: int = 10
+    """Fewer are not tested."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "alpha", "confidence", gt=0, lt=1)
+        if self.resamples < 1 / self.alpha:
+            raise ValueError(f"resamples must be >= 1 / alpha = {1 / self.alpha:g}, got {self.resamples}")
+        check_range(self, "seed", ge=0)
+        check_range(self, "least_queries", ge=2)
+        check_choice(self, cluster=("none", "workspace"))
+
+    def rows(
+        self,
+        baseline: Side,
+        candidates: Sequence[Side],
+        measures: Sequence[str],
+        queries: pl.DataFrame | None = None,
+        *,
+        by_category: bool = False,
+    ) -> pl.DataFrame:
+        """Rows of `PAIRED_SCHEMA`, `side` being the place among the candidates.
+
+        Args:
+            measures: one that the baseline and a candidate do not both have gives no row.
+            queries: those of the baseline that are compared; None = all.
+            by_category: whether each category is a group beside all queries.
+        Raises:
+            LcmError: if the draws are too few for so many tests.
+        """
+        asked = baseline.queries if queries is None else queries
+        costs = {name for side in (baseline, *candidates) for name, way in side.directions.items() if way == "lower"}
+        before = _table(baseline, asked, measures)
+        after = [_table(side, asked, measures) for side in candidates]
+        clusters = asked["workspace_id"].rank("dense").cast(pl.Int64).to_numpy() if self.cluster != "none" else None
+        found: list[dict[str, object]] = []
+        for group, members in _groups(asked, by_category=by_category).items():
+            of_group = None if clusters is None else clusters[members]
+            found += self._group(group, measures, before[members], [one[members] for one in after], of_group)
+        rows = pl.DataFrame(found, schema=PAIRED_SCHEMA, orient="row", strict=False).with_columns(
+            lower_is_better=pl.col("measure").is_in(list(costs))
+        )
+        tests = int(rows["p"].is_not_nan().sum())
+        if tests / (1 + self.resamples) >= self.alpha:
+            raise LcmError(
+                f"resamples={self.resamples} is too few: with {tests} tests, Holm's correction asks for at "
+                f"least {math.ceil(tests / self.alpha)}"
+            )
+        rows = rows.with_columns(
+            p_holm=pl.Series(holm(rows["p"].to_numpy()), dtype=pl.Float64).fill_nan(None), p=pl.col("p").fill_nan(None)
+        )
+        verdicts = [self._verdict(row) for row in rows.iter_rows(named=True)]
+        return rows.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
+
+    def means(self, side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
+        """The means of a side over some queries, by measure: value, n, low, high."""
+        table = _table(side, queries, measures)
+        low, high = self._intervals(table, ~np.isnan(table), None)
+        told = {}
+        for i, measure in enumerate(measures):
+            values = table[:, i][~np.isnan(table[:, i])]
+            if len(values):
+                ends = {"low": low[i], "high": high[i]}
+                bounds = {name: None if np.isnan(end) else float(end) for name, end in ends.items()}
+                told[measure] = {"value": float(values.mean()), "n": len(values), **bounds}
+        return told
+
+    def _group(
+        self,
+        group: str,
+        measures: Sequence[str],
+        before: _Floats,
+        after: Sequence[_Floats],
+        clusters: npt.NDArray[np.int64] | None,
+    ) -> Iterator[dict[str, object]]:
+        """The rows of a group but for what is corrected; columns of sides stand side by side, so that all share the
+        draws."""
+        values, base = np.hstack(after), np.hstack([before] * len(after))
+        differences = values - base
+        judged = ~np.isnan(differences)
+        p_values = sign_flip_p_values(np.where(judged, differences, 0.0), self.resamples, self.seed, clusters)
+        low, high = self._intervals(differences, judged, clusters)
+        for i in range(differences.shape[1]):
+            of = judged[:, i]
+            if not of.any():
+                continue
+            d = differences[of, i]
+            yield {
+                "side": i // len(measures),
+                "group": group,
+                "measure": measures[i % len(measures)],
+                "n": len(d),
+                "units": len(d) if clusters is None else len(np.unique(clusters[of])),
+                "changed": int((d != 0).sum()),
+                "baseline": float(base[of, i].mean()),
+                "candidate": float(values[of, i].mean()),
+                "difference": float(d.mean()),
+                "low": None if np.isnan(low[i]) else float(low[i]),
+                "high": None if np.isnan(high[i]) else float(high[i]),
+                "p": float(p_values[i]) if len(d) >= self.least_queries else float("nan"),
+            }
+
+    def _intervals(
+        self, values: _Floats, judged: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64] | None
+    ) -> tuple[_Floats, _Floats]:
+        """One draw of queries serves all columns that judge the same ones."""
+        low, high = np.full(judged.shape[1], np.nan), np.full(judged.shape[1], np.nan)
+        for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():
+            same = (judged == queries[:, None]).all(axis=0)
+            drawn = None if clusters is None else clusters[queries]
+            low[same], high[same] = bootstrap_means(
+                values[queries][:, same], self.resamples, self.confidence, self.seed, drawn
+            )
+        return low, high
+
+    def _verdict(self, row: Mapping[str, Any]) -> Verdict:
+        if row["changed"] == 0:
+            return "same"
+        if row["p_holm"] is None or row["p_holm"] >= self.alpha:
+            return "cannot tell"
+        return "better" if (row["difference"] < 0) == row["lower_is_better"] else "worse"
+
+
+def group_of(category: str) -> str:
+    """The name of a category among the groups: its own, unless it could be taken for all queries (`category all`)."""
+    return f"category {category}" if _TAKEN.fullmatch(category) else category
+
+
+def _groups(queries: pl.DataFrame, *, by_category: bool) -> dict[str, npt.NDArray[np.bool_]]:
+    asked = queries["category"].to_numpy()
+    names = queries["category"].unique(maintain_order=True).to_list() if by_category else []
+    every = {ALL: np.ones(len(queries), dtype=bool)}
+    return every | {group_of(name): asked == name for name in names if len(names) > 1}
+
+
+def _table(side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> _Floats:
+    """The values of a side, shape (queries, measures), NaN where a measure does not judge a query."""
+    told = side.values.filter(pl.col("measure").is_in(list(measures)))
+    wide = told.pivot("measure", on_columns=list(measures), index="query_id", values="value", maintain_order=True)
+    aligned = queries.select("query_id").join(wide, on="query_id", how="left", maintain_order="left")
+    return aligned.select(pl.col(measure).cast(pl.Float64).fill_null(float("nan")) for measure in measures).to_numpy()

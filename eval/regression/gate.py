@@ -1,0 +1,48 @@
+"""What the gate found of a candidate."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from eval.comparison.changed_query import ChangedQuery
+from eval.comparison.pairing import PAIRED_SCHEMA
+from eval.comparison.side import Side
+
+Gate = Literal["fine", "regressed", "cannot tell"]
+EXIT_CODES: dict[Gate, int] = {"fine": 0, "regressed": 1, "cannot tell": 2}
+
+GATED_SCHEMA: dict[str, pl.DataType] = {
+    **{name: kind for name, kind in PAIRED_SCHEMA.items() if name != "side"},
+    "tolerance": pl.Float64(),
+    "detectable": pl.Float64(),
+    "gate": pl.String(),
+}
+"""A paired row, its limits in the measure's units, and what the gate says; all null of a measure that is told only."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatedComparison:
+    """What the gate says of a candidate beside a baseline, and the rows that it rests on."""
+
+    baseline: Side
+    candidate: Side
+    rows: pl.DataFrame
+    """Of `GATED_SCHEMA`, one a group and measure."""
+    gate: Gate
+    worse: tuple[ChangedQuery, ...]
+    """Worst first."""
+    better: tuple[ChangedQuery, ...]
+    """Best first."""
+    left_out: tuple[str, ...]
+    """Measures that neither run has."""
+    costs: frozenset[str]
+    """The measures of which less is better."""
+    unknown: tuple[str, ...]
+    """Settings that may differ, for the configuration of a side does not tell them."""
+    alpha: float
+    confidence: float
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.gate]

@@ -1,0 +1,178 @@
+"""The best point of a sweep, and what it gains over the default beyond chance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.comparison.agreement import shared_queries
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
+from eval.comparison.side import Side, read_side
+from eval.comparison.wording import interval, probability, signed
+from eval.sweep.changed import changed_measures
+from eval.sweep.results import PointResult, is_cost, marked
+
+PAIRED = "paired.parquet"
+CONFIDENCE = 0.95
+_RESAMPLES = 10_000
+_FIRST = ("recall@10", "nDCG@10")
+"""Of the measures that every table has, those that decide before the others."""
+
+POINTS_SCHEMA: dict[str, pl.DataType] = {
+    "point": pl.Int64(),
+    "label": pl.String(),
+    **{name: kind for name, kind in PAIRED_SCHEMA.items() if name != "side"},
+}
+"""A paired row, and the point that it is of; best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The best point of a sweep beside its baseline: the default, unless that cannot be measured."""
+
+    measure: str
+    """By which the point is best, and all are held against the baseline."""
+    point: int
+    best: PointResult
+    baseline: PointResult
+    is_default: bool
+    """Whether the baseline is what the command describes without what is swept."""
+    rows: pl.DataFrame
+    """Of `POINTS_SCHEMA`: each point against the baseline; empty where none can be paired with it."""
+
+    @property
+    def against(self) -> str:
+        return "the default" if self.is_default else f"the first point, {self.baseline.label}"
+
+    @property
+    def row(self) -> Mapping[str, Any] | None:
+        """That of the best point; None where it is the baseline, or cannot be paired with it."""
+        return next(self.rows.filter(point=self.point).iter_rows(named=True), None)
+
+    def told(self) -> str:
+        """What the choice is worth, in a sentence."""
+        best = f"best by {self.measure}: {self.point} {self.best.label}"
+        if self.best.name == self.baseline.name:
+            return f"{best}, {'the default' if self.is_default else 'the first point'}: no point is better"
+        row = self.row
+        if row is None:
+            return f"{best}; it was asked other questions than {self.against}, and cannot be held against that"
+        return (
+            f"{best}: {signed(row['difference'], row['lower_is_better'])} {interval(row)} against {self.against}, "
+            f"{row['verdict']} (p {probability(row['p_holm'])}, corrected for having chosen among {len(self.rows)})"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For the summary of the sweep."""
+        told = ("difference", "low", "high", "p_holm", "verdict")
+        return {
+            "folder": self.best.name,
+            "label": self.best.label,
+            "measure": self.measure,
+            "value": self.best.value(self.measure),
+            "baseline": self.baseline.name,
+            "is_default": self.is_default,
+            **{name: None if self.row is None else self.row[name] for name in told},
+        }
+
+
+def deciding_measure(results: Sequence[PointResult], measures: Sequence[str]) -> str | None:
+    """The measure that the best point is best by: the first of queries that is no cost and tells points apart, those
+    first that what is swept changes, then `recall@10`, then `nDCG@10`."""
+    changed = changed_measures(results)
+    usual = sorted((name for name in measures if name not in changed), key=_rank)
+    quality = (name for name in (*changed, *usual) if not is_cost(results, name))
+    return next((name for name in quality if marked(results, name) is not None), None)
+
+
+def gain(
+    folder: Path, results: Sequence[PointResult], default: PointResult | None, measures: Sequence[str]
+) -> Gain | None:
+    """The best point of those that finished, and each of them against the default, paired by query.
+
+    All points are tested by one measure, and Holm corrects over them; intervals hold for all of them together
+    (Bonferroni). So the best may be chosen by these very queries: the chance that it is called better than the default
+    where no point is, is at most .05. Its difference is still the largest of many, and so a little flattered.
+
+    Args:
+        folder: of the sweep.
+        default: what the command describes without what is swept, be it a point or beside them; None = it cannot be
+            measured, and the first point that finished stands for it.
+        measures: of the table, from which the one that decides is taken.
+    Returns:
+        None where no point is best: none finished, or all are equal by every measure.
+    """
+    measure = deciding_measure(results, measures)
+    finished = {number: result for number, result in enumerate(results) if result.summary is not None}
+    values = {
+        number: value for number, result in finished.items() if (value := result.value(measure or "")) is not None
+    }
+    if measure is None or not values:
+        return None
+    point = max(values, key=lambda number: values[number])  # the first of equals
+    is_default = default is not None and default.summary is not None
+    baseline = default if default is not None and is_default else next(iter(finished.values()))
+    rows = _rows(folder, {number: finished[number] for number in values}, baseline, measure)
+    return Gain(measure, point, results[point], baseline, is_default, rows)
+
+
+def markdown(found: Gain | None) -> str:
+    """The rows as a table for a page, and what they come to; empty where nothing was compared."""
+    if found is None:
+        return ""
+    lines = ["", f"## Each point against {_cell(found.against)}, paired by query", "", found.told().replace("|", "\\|")]
+    if not found.rows.is_empty():
+        lines += [
+            "",
+            f"| point | n | {found.measure} | difference | {100 * CONFIDENCE:g} % interval | p (Holm) | verdict |",
+            "|--:|--:|--:|--:|---|--:|---|",
+        ]
+    for row in found.rows.iter_rows(named=True):
+        difference = signed(row["difference"], row["lower_is_better"])
+        lines.append(
+            f"| {row['point']} | {row['n']} | {row['candidate']:.3f} | {difference} | {interval(row)} | "
+            f"{probability(row['p_holm'])} | {row['verdict']} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _rank(measure: str) -> int:
+    plain = measure.removeprefix("session.")
+    return _FIRST.index(plain) if plain in _FIRST else len(_FIRST)
+
+
+def _rows(folder: Path, points: Mapping[int, PointResult], baseline: PointResult, measure: str) -> pl.DataFrame:
+    base = _side(folder, baseline)
+    if base is None:
+        return pl.DataFrame(schema=POINTS_SCHEMA)
+    sides = {
+        number: side
+        for number, result in points.items()
+        if result.name != baseline.name
+        and (side := _side(folder, result)) is not None
+        and len(shared_queries([base, side])) == len(base.queries) == len(side.queries)
+    }
+    if not sides:
+        return pl.DataFrame(schema=POINTS_SCHEMA)
+    pairing = Pairing(resamples=max(_RESAMPLES, 40 * len(sides)), confidence=1 - (1 - CONFIDENCE) / len(sides))
+    rows = pairing.rows(base, list(sides.values()), [measure]).with_columns(
+        point=pl.col("side").replace_strict(dict(enumerate(sides)), return_dtype=pl.Int64)
+    )
+    labels = {number: result.label for number, result in points.items()}
+    return (
+        rows.with_columns(label=pl.col("point").replace_strict(labels, return_dtype=pl.String))
+        .select(list(POINTS_SCHEMA))
+        .sort("candidate", "point", descending=[True, False])
+    )
+
+
+def _side(folder: Path, result: PointResult) -> Side | None:
+    """A point's own numbers; None of a point that another machine keeps."""
+    kept = folder / result.name
+    return read_side(kept, result.label) if (kept / "per_query.parquet").exists() else None

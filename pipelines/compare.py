@@ -1,0 +1,101 @@
+"""lcm compare BASELINE OTHER ... [by=MEASURE] [measures=A,B] [with='KEY=VALUE ...'] [into=FOLDER] [--json]
+
+Which system is better than the baseline, by what, and what does it cost? The sides are compared over the questions that
+all of them were asked, query by query: of each measure better, worse or cannot tell, with paired intervals and a
+permutation test that is corrected over the whole table (Holm); best first. docs/compare.md tells more.
+
+The first side is the baseline. Each is one of:
+  a folder that `lcm evaluate` wrote, one point of a sweep among them
+  the folder of a sweep: all its points, and what they were held against before them
+  an MLflow run id, or a registered alias such as champion, NAME@champion (tracking.uri=...; name=NAME, unified)
+  a preset that `lcm export` wrote, a folder or a YAML file
+  a system by its name (unified), the word default, or settings: system=libravdb, fusion=reciprocal_rank,
+  fusion.dense_weight=0.3,0.5 (a side each), 'fusion=reciprocal_rank fusion.k=30' (one side)
+
+What is no run yet is evaluated now, and found again by the next comparison. dataset= and all that decides how is
+measured (judgements, replay, measures, means) is for all of them, else as the first run among the sides has it;
+with='embedder=hashing' are settings for all that is evaluated.
+
+  by=MEASURE        what sides are sorted by; else the first that is no cost, recall@10 mostly
+  measures=A,B      what is compared; else recall@10, nDCG@10, recall@2000t, tokens@10 and what contexts retain
+  cluster=workspace all queries of a workspace are drawn and change sides together
+  into=FOLDER       takes compare.md, compare.html, compare.png, compare.json and compare.parquet; else below runs/
+  --json            compare.json on standard output, and nothing else there
+
+Logged to MLflow as tracking says (tracking=none: it is not)."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from eval.comparison.comparison import Comparison, compared
+from eval.comparison.comparison_folder import PAGE, write_comparison
+from eval.comparison.side import read_side
+from eval.tracking.tracking import Tracking
+from lcm.errors import LcmError
+from pipelines.config import building, command_line, composition
+from pipelines.config.arguments import told_apart
+from pipelines.steps.sides import SHARED, CompareRequest, all_sides
+from pipelines.views.comparison_table import show_comparison
+from pipelines.views.progress import progress
+from pipelines.views.terminal import log_and_report, say
+
+_OWN = ("by", "measures", "with", "into", "name", "cluster")
+_OF_ALL = (*SHARED, "distractors", "means", "arms", "executor", "stages", "cache")
+_NAME = "unified"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm compare BASELINE OTHER ... [KEY=VALUE ...]`."""
+    is_json = "--json" in arguments
+    given = [argument for argument in arguments if argument != "--json"]
+    if option := next((argument for argument in given if argument.startswith("-")), None):
+        raise LcmError(f"no such option: {option!r}; `lcm compare --help` tells more")
+    told = told_apart(given, _OWN)
+    if empty := next((key for key, value in told.settings.items() if not value), None):
+        raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
+    of_tracking = [one for one in told.overrides if _group(one) == "tracking"]
+    of_all = [one for one in told.overrides if _group(one) in _OF_ALL]
+    others = {*told.words, *told.overrides} - {*of_tracking, *of_all}
+    sides = tuple(argument for argument in given if argument in others)
+    if not sides:
+        raise LcmError("name the sides: runs, a sweep, MLflow runs, presets, or systems such as default unified")
+    cluster = told.choice("cluster", ("none", "workspace"), "none")
+    measures = [name.strip() for name in told.settings.get("measures", "").strip("[]").split(",") if name.strip()]
+    settings = composition.composed(of_tracking)
+    tracking: Tracking = building.build(settings, "tracking")
+    request = CompareRequest(
+        sides=sides,
+        name=told.settings.get("name", _NAME),
+        uri=(settings.get("tracking") or {}).get("uri"),
+        overrides=command_line.command([*of_all, *shlex.split(told.settings.get("with", ""))]).overrides,
+    )
+    into = command_line.new_folder_of("compare", told.settings.get("into"), datetime.now(UTC))
+    try:
+        with tracking.logger() as log:
+            found = _compared(request, into, told.settings.get("by"), measures, cluster)
+            record = write_comparison(into, found)
+            if is_json:
+                say(json.dumps(record, indent=2, ensure_ascii=False))
+            else:
+                show_comparison(found, into / PAGE)
+            log_and_report(log, into, quietly=is_json)
+    finally:
+        if not any(into.iterdir()):
+            into.rmdir()
+    return 0
+
+
+def _compared(request: CompareRequest, into: Path, by: str | None, measures: Sequence[str], cluster: str) -> Comparison:
+    with progress() as show:
+        found = all_sides(request, into, show)
+    sides = [read_side(side.folder, side.name) for side in found]
+    drawn: Any = cast(Literal["none", "workspace"], cluster)
+    return compared(sides, by, measures, drawn)
+
+
+def _group(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0].partition(".")[0].partition("/")[0]
