@@ -38,8 +38,9 @@ _SQLITE = {
 """What of SQLite's errors is no defect of a statement -> what is wrong, and the remedy."""
 _UNEXPLAINED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _IN_MEMORY = ("", ":memory:")
-_FILES_OF_A_DATABASE = 4
-"""Itself, its log with its index, and the folder."""
+_FILES_OF_A_COMMAND = 16
+"""At least so many may be open beside what is: a database alone takes four, itself, its log with its index, and the
+folder, and some of those were closed again when it refused."""
 _SQLITE_OF_MACHINE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM)
 _counting: list[Counter[str]] = []
 """Those of each `counting` that is open, in whatever thread: what is damaged is so for all."""
@@ -82,6 +83,15 @@ def told(error: BaseException, path: Path | str | None = None) -> str | None:
     return None if cause is None else told(cause, path)
 
 
+def refused(error: BaseException, path: Path | str) -> "MachineFaultError | None":
+    """The fault of the machine behind an error of the database at a path; None where there is none."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, sqlite3.Error):
+        cause = getattr(cause, "orig", None) or cause.__cause__
+    reason = error if cause is None else reason_of(cause, path)
+    return MachineFaultError(str(told(reason, path))) if is_of_machine(reason) else None
+
+
 def is_of_machine(error: BaseException | None) -> bool:
     """Whether the machine, rather than what was asked of it, is the reason: a full disk and the like."""
     while error is not None:
@@ -101,10 +111,10 @@ def reason_of(error: Exception, path: Path | str) -> Exception:
         there = Path(path) if Path(path).exists() else Path(path).parent
         is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY
         with ExitStack() as opened:
-            for _ in range(_FILES_OF_A_DATABASE):
+            for _ in range(_FILES_OF_A_COMMAND):
                 opened.callback(os.close, os.open(there, os.O_RDONLY))
-    except OSError as refused:
-        return refused if refused.errno in _OF_MACHINE else error
+    except OSError as system:
+        return system if system.errno in _OF_MACHINE else error
     return OSError(errno.EROFS, os.strerror(errno.EROFS), str(path)) if is_read_only else error
 
 

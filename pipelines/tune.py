@@ -40,7 +40,7 @@ from eval.tuning.objective import unmeasured
 from eval.tuning.space import Space, space
 from eval.tuning.study import TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
-from lcm.faults import MachineFaultError, is_of_machine, told
+from lcm.faults import refused
 from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
@@ -157,9 +157,9 @@ def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
             with FileLock(folder / _LOCK):
                 return _finish(queue, search, log, is_tracked)
         except StorageInternalError as error:
-            if not is_of_machine(error):
+            if (fault := refused(error, storage.removeprefix("sqlite:///"))) is None:
                 raise
-            raise MachineFaultError(str(told(error, storage.removeprefix("sqlite:///")))) from error
+            raise fault from error
         finally:
             queue.close()
 

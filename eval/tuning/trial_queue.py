@@ -23,7 +23,7 @@ from eval.tuning.sampling import NumberedSampler, pruner
 from eval.tuning.study import TRIAL_FOLDERS, Study
 from eval.tuning.worker import Worker, is_gone
 from lcm.errors import LcmError
-from lcm.faults import MachineFaultError, is_of_machine, refuse_emptied, told
+from lcm.faults import refuse_emptied, refused
 from lcm.redaction import redacted
 
 WORKER, ERROR, SETUP = "worker", "error", "setup"
@@ -65,8 +65,8 @@ class TrialQueue:
                     load_if_exists=True,
                 )
         except (SQLAlchemyError, ImportError, OSError, optuna.exceptions.OptunaError, RuntimeError) as error:
-            if is_of_machine(error):
-                raise MachineFaultError(str(told(error, _shown(storage)))) from error
+            if (fault := refused(error, self._file or _shown(storage))) is not None:
+                raise fault from error
             reason = " ".join(str(error).split()).partition(" (Background on")[0]
             raise LcmError(f"study.storage={_shown(storage)} cannot be used ({reason}); name another") from error
 

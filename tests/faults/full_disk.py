@@ -37,6 +37,8 @@ from tests.faults.written_files import (
 SEED = 20260110
 _ROOM_KIB = 256 * 1024
 _LEAST_KIB = 64
+DESCRIPTORS = (2, 5, 6)
+"""How many files may be opened where there are few: each stops the commands elsewhere."""
 RUN = (*EVALUATE, "hydra.run.dir=runs/base")
 IN_WORKERS = ("executor=local", "executor.workers=2")
 COMPACT_IN_WORKERS = (*(part for part in COMPACT if part not in ("shards=1", "executor=none")), "shards=2", *IN_WORKERS)
@@ -80,18 +82,22 @@ def main(folder: Path, tries: int) -> None:
         print(json.dumps(_tried(folder / str(number), inputs, name, whole[name], f"{size} KiB", size)), flush=True)
     for name in COMMANDS:
         print(json.dumps(_tried(folder / f"ro-{name}", inputs, name, whole[name], "read-only", None)), flush=True)
-        print(json.dumps(_tried(folder / f"few-{name}", inputs, name, whole[name], "few files", 0)), flush=True)
+        for left in DESCRIPTORS:
+            place = folder / f"few-{left}-{name}"
+            print(json.dumps(_tried(place, inputs, name, whole[name], "few files", None, left)), flush=True)
 
 
-def _tried(place: Path, inputs: Path, name: str, whole: str, how: str, size: int | None) -> dict[str, Any]:
-    """One try on a disk of a size in KiB; None = it is read-only, 0 = few files may be open."""
+def _tried(
+    place: Path, inputs: Path, name: str, whole: str, how: str, size: int | None, left: int | None = None
+) -> dict[str, Any]:
+    """One try on a disk of a size in KiB; None = it is read-only or, where `left` files may be opened, roomy."""
     command, answer = COMMANDS[name]
     _mounted(place, inputs, size or _ROOM_KIB)
-    if size is None:
+    if size is None and left is None:
         _mount("-o", "remount,ro", str(place))
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if size == 0:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (_few_files(), limits[1]))
+    if left is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_limit_that_leaves(left), limits[1]))
     with at(place), _quiet() as said:
         first = lcm(*command)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -109,11 +115,10 @@ def _tried(place: Path, inputs: Path, name: str, whole: str, how: str, size: int
     }  # fmt: skip
 
 
-def _few_files() -> int:
-    """A limit that leaves five descriptors."""
+def _limit_that_leaves(n: int) -> int:
     used = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
-    free = (number for number in range(max(used) + 10) if number not in used)
-    return 1 + list(itertools.islice(free, 5))[-1]
+    free = (number for number in range(max(used) + n + 1) if number not in used)
+    return 1 + list(itertools.islice(free, n))[-1]
 
 
 @contextlib.contextmanager

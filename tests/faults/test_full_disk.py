@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lcm.faults import is_of_machine, told
+from tests.faults.full_disk import COMMANDS, DESCRIPTORS
 
 TRIES = 56
 _UNSHARE = ["unshare", "--map-root-user", "--mount"]
@@ -37,7 +38,7 @@ def test_long_commands_tell_of_a_full_disk_and_go_on_when_there_is_room(root: Pa
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     tries = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(tries) == TRIES + 14
+    assert len(tries) == TRIES + len(COMMANDS) * (1 + len(DESCRIPTORS))
     wrong = [
         one
         for one in tries
