@@ -1,4 +1,4 @@
-# `make evaluate` and `make test` set themselves up: Python 3.11-3.13, git and a C++ compiler are all they need.
+# `make evaluate` and `make test` set themselves up: Python 3.11-3.14, git and a C++ compiler are all they need.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -37,7 +37,7 @@ clean:  ## remove the environment and everything that runs left behind
 
 # Installs once; again only when what is to be installed has changed.
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11-3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; name another with: make PYTHON=python3.12")'
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 14) else f"Python 3.11-3.14 is needed, $(PYTHON) is {v[0]}.{v[1]}; name another with: make PYTHON=python3.12")'
 	@echo "Installing into $(VENV): some minutes, about 2.7 GB"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models,dev]'

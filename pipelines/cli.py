@@ -104,7 +104,7 @@ def _answered(arguments: list[str]) -> int:
         return tell(usage())
     name, rest = arguments[0], arguments[1:]
     if "--version" in arguments:
-        return tell(f"lcm {version('lcm')}")
+        return tell(f"lcm {version('lcm-harness')}")
     if name not in PIPELINES:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
     if rest[:1] and rest[0] in _PARTS.get(name, ()):

@@ -149,7 +149,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
     beside = _beside(source.config)
     provenance = {
         "name": name,
-        "lcm": version("lcm"),
+        "lcm": version("lcm-harness"),
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source.origin,
         "commit": source.summary.get("commit") or commit(),

@@ -54,7 +54,7 @@ _AGAIN = "run `lcm evaluate` again"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, for the file is read of every run."""
 _PACKAGES = (
-    "lcm", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
+    "lcm-harness", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 

@@ -303,7 +303,7 @@ def test_references_are_shown_as_written_or_worked_out(lcm: Lcm) -> None:
 
 
 def test_version_is_that_of_the_installed_distribution(lcm: Lcm) -> None:
-    assert lcm("--version").stdout == f"lcm {version('lcm')}\n"
+    assert lcm("--version").stdout == f"lcm {version('lcm-harness')}\n"
 
 
 @pytest.mark.parametrize(
