@@ -32,6 +32,7 @@ PIPELINES = {
     "tune": "search a space of settings for the best, cross-validated by conversation",
     "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
+    "why": "tell where a run loses what was to be found, and why one message was not found",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
     "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
     "import": "read a preset or a plugin's configuration back",
@@ -59,6 +60,7 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 _NEEDS_ARGUMENTS = (
     "judge",
     "compare",
+    "why",
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query"),
 )

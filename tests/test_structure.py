@@ -54,6 +54,7 @@ FLOORS = {
         *(
             "arms",
             "experiment",
+            "ladder",
             "evaluate",
             "tracking",
             "comparison",

@@ -1,7 +1,7 @@
 """Evaluates one workspace of a dataset: replays its transcripts, ranks its queries for every arm, reads its memory."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -122,14 +122,27 @@ class WorkspaceEvaluator:
         with counting(incidents):
             return self._evaluated(workspace, progress, incidents)
 
-    def _evaluated(self, workspace: str, progress: Callable[[int], None], incidents: Counter[str]) -> WorkspaceResult:
-        transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
-        queries = [query for query in self.dataset.queries if query.workspace_id == workspace]
+    def checkpoints(self, workspace: str) -> Iterator[tuple[ReplayCheckpoint, str | None]]:
+        """The checkpoints of a workspace at which something is asked, from the cache where it holds them, each with the
+        digest of all that its memory depends on; None = it has none."""
+        queries = self._queries(workspace)
         keys = _StageKeys(self.inputs, workspace, queries)
+        for checkpoint in self._replayed(workspace, queries, keys).checkpoints():
+            if checkpoint.queries:
+                yield checkpoint, keys.checkpoints
+
+    def _queries(self, workspace: str) -> list[Query]:
+        return [query for query in self.dataset.queries if query.workspace_id == workspace]
+
+    def _replayed(self, workspace: str, queries: Sequence[Query], keys: "_StageKeys") -> WorkspaceReplay:
+        transcripts = [t for t in self.dataset.transcripts if t.workspace_id == workspace]
         is_frozen = not self.system.reinforcement.recalled
-        replayed = WorkspaceReplay(
-            self.system, self.replay, transcripts, queries, self.cache, keys.checkpoints, is_frozen
-        )
+        return WorkspaceReplay(self.system, self.replay, transcripts, queries, self.cache, keys.checkpoints, is_frozen)
+
+    def _evaluated(self, workspace: str, progress: Callable[[int], None], incidents: Counter[str]) -> WorkspaceResult:
+        queries = self._queries(workspace)
+        keys = _StageKeys(self.inputs, workspace, queries)
+        replayed = self._replayed(workspace, queries, keys)
         stages = FrameCache(self.cache)
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}

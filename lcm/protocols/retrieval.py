@@ -259,7 +259,15 @@ class Ranker(Protocol):
         ...
 
     def trace(self, batch: Batch) -> pl.DataFrame:
-        """Every step's outcome: rows step, stage, query_id, document_id, rank, score."""
+        """Every step's outcome: rows step, stage, query_id, document_id, rank, score, stands_for."""
+        ...
+
+    def plan(self, batch: Batch) -> pl.DataFrame:
+        """The steps that each query's rows pass, in order: rows query_id, step, stage."""
+        ...
+
+    def found_by(self, batch: Batch) -> pl.DataFrame:
+        """What each branch of the source found: rows query_id, branch, document_id, rank, score."""
         ...
 
 

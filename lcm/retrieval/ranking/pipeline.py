@@ -9,7 +9,7 @@ import polars.selectors as cs
 
 from lcm.protocols.retrieval import Batch, Expansion, Slot, Source, Stage
 from lcm.retrieval.ranking.ordering import best_first, with_rank
-from lcm.retrieval.source.candidates import asked, describe
+from lcm.retrieval.source.candidates import asked, describe, found_by
 
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
 """The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
@@ -30,8 +30,11 @@ the width that answered, of an index with several; `is_recovered` marks what was
 everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(), "stage": pl.String(), "query_id": pl.String(), "document_id": pl.String(), "rank": pl.Int64(),
-    "score": pl.Float64(),
+    "score": pl.Float64(), "stands_for": pl.List(pl.String()),
 }  # fmt: skip
+PLAN_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "step": pl.Int32(), "stage": pl.String()}
+SOURCE = "source"
+"""Names the first step, 0, of every ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,30 @@ class Ranking:
         return [name for name, step in self._steps() if not set(getattr(step, "reads", ())).isdisjoint(columns)]
 
     def trace(self, batch: Batch) -> pl.DataFrame:
-        """Every step's outcome: rows step, stage, query_id, document_id, rank, score.
+        """Every step's outcome: rows of `TRACE_SCHEMA`.
 
-        A document is missing from the steps after the one that dropped it.
+        A document is missing from the steps after the one that dropped it. Until a step gives scores, which are null
+        before, ranks tell no more than the order in which rows came.
         """
         frame = self._candidates(batch)
-        steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit("source"))]
+        steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit(SOURCE))]
         for number, (name, stage) in enumerate(self._steps(), start=1):
             frame = passed(name, stage, frame, batch)
             steps.append(_ranked(frame).with_columns(step=pl.lit(number), stage=pl.lit(name)))
         return pl.concat(steps).select(list(TRACE_SCHEMA))
+
+    def plan(self, batch: Batch) -> pl.DataFrame:
+        """The steps that each query's rows pass, in order: rows of `PLAN_SCHEMA`.
+
+        A trace lacks those behind the one that left a query without rows.
+        """
+        names = [SOURCE, *(name for name, _ in self._steps())]
+        steps = pl.DataFrame({"step": range(len(names)), "stage": names}, schema_overrides={"step": pl.Int32})
+        return batch.queries.select("query_id").join(steps, how="cross", maintain_order="left_right")
+
+    def found_by(self, batch: Batch) -> pl.DataFrame:
+        """What each branch of the source found: rows of `FOUND_BY_SCHEMA`."""
+        return found_by(self.source.candidates(batch))
 
     def _candidates(self, batch: Batch) -> pl.DataFrame:
         return describe(self.source.candidates(batch), batch)

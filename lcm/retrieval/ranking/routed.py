@@ -110,6 +110,14 @@ class RoutedRanking:
         """`Ranking.trace`, each query by its own path."""
         return self._joined([ranking.trace(part) for ranking, part in self._parts(batch)], batch)
 
+    def plan(self, batch: Batch) -> pl.DataFrame:
+        """`Ranking.plan`, each query by its own path."""
+        return self._joined([ranking.plan(part) for ranking, part in self._parts(batch)], batch)
+
+    def found_by(self, batch: Batch) -> pl.DataFrame:
+        """`Ranking.found_by`, each query by its own path."""
+        return self._joined([ranking.found_by(part) for ranking, part in self._parts(batch)], batch)
+
     def path_of(self, text: str) -> str:
         """The name of the path that a query takes."""
         return "tag" if self.tags.tags(text) else self.mode

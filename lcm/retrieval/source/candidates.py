@@ -25,6 +25,15 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
 the score, in (0, 1), of a document that the lexical branch found by substring because no word was found;
 `index_tier` the width that answered, of an index with several."""
 
+FOUND_BY_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "branch": pl.String(),
+    "document_id": pl.String(),
+    "rank": pl.Int64(),
+    "score": pl.Float64(),
+}
+"""What each branch of a source found: its own 1-based ranks, and its raw scores."""
+
 DESCRIBED_BY = (
     "kind", "category", "scope", "conversation_id", "session_id", "seq", "created_at", "last_accessed_at",
     "valid_until", "access_count", "importance", "confidence", "decay_tier", "temporal_type", "tokens", "length_utf16",
@@ -61,6 +70,24 @@ def scored_columns(frame: pl.DataFrame, raw: Literal["cosine", "bm25"]) -> dict[
     """The columns of a frame that hold a raw score of this kind, of every branch, and for each that of its score."""
     further = (column for column in frame.columns if column.endswith(f"_{raw}"))
     return {raw: _OF_TWO[raw]} | {column: f"{column.removesuffix(raw)}score" for column in further}
+
+
+def found_by(candidates: pl.DataFrame) -> pl.DataFrame:
+    """Candidate rows as the answers of their branches: rows of `FOUND_BY_SCHEMA`, each branch best first.
+
+    A source that orders its rows by nothing but a score of its own has none.
+    """
+    raw = {"dense": "cosine", "lexical": "bm25"}
+    for name in further_branches(candidates):
+        given = (f"{name}_{kind}" for kind in ("cosine", "bm25", "score"))
+        raw[name] = next(column for column in given if column in candidates.columns)
+    parts = [
+        candidates.filter(pl.col(f"{name}_rank").is_not_null())
+        .select("query_id", pl.lit(name).alias("branch"), "document_id", rank=f"{name}_rank", score=column)
+        .sort(pl.col("query_id").rle_id(), "rank", maintain_order=True)
+        for name, column in raw.items()
+    ]
+    return pl.concat([pl.DataFrame(schema=FOUND_BY_SCHEMA), *parts])
 
 
 def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str, rank: str) -> pl.DataFrame:

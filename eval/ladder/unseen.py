@@ -1,0 +1,96 @@
+"""Why nothing that an asker may see stands for a message."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import polars as pl
+
+from lcm.memory.memory import Memory
+from lcm.memory.query_batches import readable_scopes
+from lcm.records.query import Query
+
+NOT_SAID, LEFT_OUT, REFUSED, KNOWN = "not said yet", "left out", "refused", "taken for known"
+SCOPE, SESSION, SHOWN, HIDDEN = "another scope", "another session", "shown already", "not asked for"
+FOLDED, REPLACED, NO_DOCUMENT = "folded", "replaced", "no document"
+REASONS = {
+    NOT_SAID: "was said after the question was asked",
+    SHOWN: "is shown to the asker already",
+    FOLDED: "stands behind a summary",
+    REPLACED: "ended when another document came to stand in its place",
+    SESSION: "is not durable, and was said in another session",
+    HIDDEN: "is of a category or kind that was not asked for",
+    SCOPE: "lies in a scope that the asker may not read",
+    REFUSED: "was refused by admission",
+    KNOWN: "was taken by deduplication for what was known",
+    LEFT_OUT: "is of a session that is left out",
+    NO_DOCUMENT: "has no document: nothing was extracted from it",
+}
+"""Place -> what is so of a message there; where several are so of its documents, the first."""
+
+
+class _Standing(NamedTuple):
+    """A document that stands for a message, as far as it matters here."""
+
+    document_id: str
+    source_message_ids: list[str]
+    scope: str
+    is_durable: bool
+    valid_from: datetime
+    invalidated_at: datetime | None
+
+
+def why_unseen(
+    memory: Memory, query: Query, message_ids: Sequence[str], conversations: Mapping[str, str]
+) -> dict[str, str]:
+    """Message id -> one of `REASONS`, of messages that no document stands for which the query may see.
+
+    Args:
+        memory: as it stood when the query was asked.
+        conversations: message id -> the id of its conversation.
+    """
+    documents, superseded = memory.documents, set(memory.documents["supersedes"].drop_nulls())
+    wanted = pl.lit(pl.Series([list(message_ids)])).first()
+    rows = documents.filter(pl.col("source_message_ids").list.set_intersection(wanted).list.len() > 0)
+    reasons: dict[str, set[str]] = {}
+    for one in map(_Standing._make, rows.select(_Standing._fields).iter_rows()):
+        for message_id in one.source_message_ids:
+            reasons.setdefault(message_id, set()).add(_of_document(memory, query, one, superseded))
+    without = [message_id for message_id in message_ids if message_id not in reasons]
+    told = _of_undocumented(memory, without, conversations)
+    return {
+        message_id: told.get(message_id) or next(one for one in REASONS if one in reasons[message_id])
+        for message_id in message_ids
+    }
+
+
+def _of_document(memory: Memory, query: Query, one: _Standing, superseded: set[str]) -> str:
+    readable = readable_scopes(query, memory.system.scopes)
+    if readable is not None and one.scope not in readable:
+        return SCOPE
+    if one.valid_from > query.asked_at:
+        return NOT_SAID
+    if one.invalidated_at is not None and one.invalidated_at <= query.asked_at:
+        return REPLACED if one.document_id in superseded else FOLDED
+    if set(one.source_message_ids) <= set(query.shown_message_ids):
+        return SHOWN
+    return HIDDEN if one.is_durable else SESSION
+
+
+def _of_undocumented(memory: Memory, message_ids: Sequence[str], conversations: Mapping[str, str]) -> dict[str, str]:
+    """Of messages that no document at all was made of."""
+    if not message_ids:
+        return {}
+    said = memory.store.messages_by_id(list(message_ids))
+    judged: dict[str, str] = {}
+    for action, candidate in memory.store.decisions().select("action", "candidate").iter_rows():
+        for message_id in json.loads(candidate)["source_message_ids"]:
+            judged[message_id] = REFUSED if action == "reject" else KNOWN
+    told = {}
+    for message_id in message_ids:
+        name = conversations[message_id]
+        is_written = memory.system.session.writes(name, name)
+        absent = NOT_SAID if is_written else LEFT_OUT
+        told[message_id] = judged.get(message_id, NO_DOCUMENT) if message_id in said else absent
+    return told

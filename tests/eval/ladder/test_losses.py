@@ -1,0 +1,150 @@
+"""Where messages are lost, over whole memories: each reason once, and sums that are what recall says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.sample import Sample
+from eval.experiment.workspace import SYSTEM_ARM, WorkspaceEvaluator
+from eval.ladder.asking import asked_again
+from eval.ladder.ladder import ADDED, DROPPED, FELL, ORDERED, Ladders, ladders
+from eval.ladder.losses import counted, judged_messages, losses, places_in_order
+from eval.ladder.places import FOUND, LATE
+from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, REFUSED, SCOPE, SHOWN
+from eval.measures.means import ALL
+from eval.measures.measure import RunReading
+from eval.measures.retrieval import Retrieval
+from eval.replay.bulk import Bulk
+from lcm.memory.session.rules import SessionRules
+from lcm.memory.system import System
+from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import SOURCE
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.writing.admission.amac import Amac
+from pipelines.config import building
+from tests.support.composing import composed
+from tests.support.workspaces import LINES, minute, ranking, system, transcript
+
+KITCHEN = 0
+"""The line about a kettle in a kitchen, which the question asks for."""
+ASKED = Query("q", "Is the kettle in the blue kitchen broken?", minute(24 * 60))
+
+
+def dataset(asked: Query = ASKED, lines: Sequence[str] = LINES, judged: Sequence[int] = (KITCHEN,)) -> Dataset:
+    said = transcript(lines)
+    rows = [(asked.query_id, said.messages[i].message_id, 1) for i in judged]
+    qrels = pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row")
+    return Dataset("tiny", "tiny", "0", (said,), (asked,), qrels)
+
+
+def place(data: Dataset, ours: System, first: int = 10) -> str:
+    rows = losses(WorkspaceEvaluator(data, ours, Bulk(), measures={}), lambda _: None, first=first)
+    assert sum(counted(rows)[ALL].values()) == len(rows) == 1
+    return str(rows["place"][0])
+
+
+def ranked(**stages: object) -> System:
+    """A system whose ranking ends in further stages."""
+    own = ranking()
+    return system(ranking=replace(own, stages={**own.stages, **stages}))
+
+
+def test_what_is_asked_for_is_found() -> None:
+    assert place(dataset(), system()) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("asked", "parts", "told"),
+    [
+        ({"asked_at": minute(-5)}, {}, NOT_SAID),
+        ({"scopes": ("project:other",)}, {}, SCOPE),
+        ({"shown_message_ids": ("talk:0",)}, {}, SHOWN),
+        ({}, {"admission": Amac(reject_threshold=1.0, admit_threshold=1.0)}, REFUSED),
+        ({}, {"session": SessionRules(ignore_patterns=["talk"])}, LEFT_OUT),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_it_is_told_why_nothing_that_may_be_seen_stands_for_a_message(
+    asked: Mapping[str, object], parts: Mapping[str, object], told: str
+) -> None:
+    assert place(dataset(replace(ASKED, **asked)), system(**parts)) == told  # type: ignore[arg-type]
+
+
+def test_of_a_message_without_words_there_is_no_document() -> None:
+    assert place(dataset(lines=("", *LINES[1:])), system()) == NO_DOCUMENT
+
+
+def test_a_stage_that_drops_a_document_is_told() -> None:
+    elsewhere = dataset(judged=[4])
+    assert place(elsewhere, system(ranking=ranking(), extraction=system().extraction), first=1) == LATE
+    assert place(elsewhere, ranked(cut=Limit(2)), first=1) == "cut"
+    assert place(elsewhere, ranked(floor=MinScore(0.5)), first=1) == "floor"
+    assert place(dataset(), ranked(floor=MinScore(2.0))) == "floor"  # nothing is left of the query
+    few = replace(ranking(), source=Hybrid(dense_pool_size=1, lexical_pool_size=1))
+    assert place(elsewhere, system(ranking=few)) == SOURCE
+
+
+def test_diversity_puts_a_near_duplicate_behind_the_first() -> None:
+    alike = "The kettle in the blue kitchen is broken, they say"
+    twice = dataset(lines=(LINES[0], alike, *LINES[2:]), judged=[1])
+    assert place(twice, system(), first=2) == FOUND
+    assert place(twice, ranked(diversity=Diversity(0.6)), first=2) == "diversity"
+    assert place(twice, ranked(near=NearDuplicates(n=9)), first=2) == FOUND  # it says something else
+    again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
+    assert place(again, ranked(near=NearDuplicates(n=9), cut=Limit(2)), first=2) == FOUND  # the first stands for it
+
+
+def test_a_ladder_tells_every_step_and_the_branches() -> None:
+    found = of_ladders(dataset(judged=[4]), ranked(cut=Limit(3)))
+    ours = found.steps.filter(document_id=found.covers["document_id"][0])
+    assert ours["stage"].to_list() == ["source", "dense_score", "lexical_score", "fusion", "limit", "cut"]
+    assert ours["event"].to_list() == [ADDED, "stayed", "stayed", ORDERED, "stayed", DROPPED]
+    assert ours["rank"].null_count() == 1 and ours["rank_before"][-1] == ours["rank"][-2] > 3
+    assert found.found_by.filter(document_id=found.covers["document_id"][0])["branch"].to_list() == ["dense"]
+    assert set(found.found_by["branch"]) == {"dense", "lexical"}
+    assert found.answers["rank"].to_list() == [1, 2, 3]
+
+
+def test_a_ladder_names_what_stands_for_a_near_duplicate() -> None:
+    again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
+    steps = of_ladders(again, ranked(near=NearDuplicates(n=9))).steps
+    ours = steps.filter(pl.col("stood_for_by").is_not_null())
+    assert ours.select("stage", "event").rows() == [("near", FELL)]
+    assert ours["stood_for_by"][0] in set(steps.filter(pl.col("rank") == 1)["document_id"])
+
+
+def of_ladders(data: Dataset, ours: System) -> Ladders:
+    (asked,) = asked_again(WorkspaceEvaluator(data, ours, Bulk(), measures={}), "default")
+    (found,) = ladders(asked, judged_messages(data))
+    return found
+
+
+@pytest.mark.parametrize("preset", ["default", "neighbours", "unified", "lancedb_pro", "lossless_claw", "libravdb"])
+def test_the_losses_of_every_preset_are_what_its_recall_lacks(preset: str) -> None:
+    chosen = [] if preset == "default" else [f"system={preset}"]
+    config = composed([*chosen, "embedder=hashing"])
+    ours, data = building.build(config, "memory"), Sample().load()
+    evaluator = WorkspaceEvaluator(data, ours, building.build(config, "replay"), measures={})
+    answers: list[pl.DataFrame] = []
+    rows = losses(evaluator, lambda _: None, lambda _, answered: answers.append(answered))
+    counts = counted(rows)
+    assert sum(counts[ALL].values()) == len(judged_messages(data)) == len(rows)
+    assert set(counts[ALL]) == set(places_in_order(rows))
+    results = [evaluator.evaluate(workspace, lambda _: None) for workspace in data.workspaces]
+    run = pl.concat([one.run(SYSTEM_ARM) for one in results])
+    reading = RunReading(SYSTEM_ARM, run, pl.concat([one.documents for one in results]), data)
+    values = Retrieval(["recall@10"], ["message"]).of_run(reading).filter(measure="recall@10")
+    found = rows.group_by("query_id").agg(recall=(pl.col("place") == FOUND).mean())
+    both = values.join(found, on="query_id", how="full")
+    assert len(both) == len(values) == len(found)
+    assert both["recall"].to_list() == pytest.approx(both["value"].to_list(), abs=1e-12)
+    columns = ["query_id", "document_id", "rank"]
+    asked = pl.concat(answers).select(columns).sort(columns)
+    assert asked.equals(run.join(found, on="query_id", how="semi").select(columns).sort(columns))
