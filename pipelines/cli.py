@@ -33,6 +33,7 @@ PIPELINES = {
     "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
     "why": "tell where a run loses what was to be found, and why one message was not found",
+    "serve": "show runs, comparisons and stores in a browser on this machine, and judge there",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
     "export": "write a tuned configuration as a preset, and as the original plugins' own configuration",
     "import": "read a preset or a plugin's configuration back",

@@ -25,34 +25,27 @@ import shlex
 import sys
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import polars as pl
-
 from eval.dataset.collected import document_ids
-from eval.dataset.dataset import Dataset
-from eval.exchange.trec import check_ids, read_trec_qrels, write_trec_qrels
+from eval.exchange.trec import read_trec_qrels
 from eval.judging.agreement import agreements, qrels_of
 from eval.judging.estimate import Estimate, estimated
 from eval.judging.judgement import GRADES, Judgement
 from eval.judging.judgement_file import JudgementFile
 from eval.judging.model_judge import ModelJudge
-from eval.judging.pool import pooled
 from eval.judging.ppi import PoweredMean
 from eval.judging.session import JudgingSession
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
-from eval.questions.files import write_questions
-from eval.questions.question import UNANSWERABLE, Evidence, Question
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import quoted
 from pipelines.config.repeated import repeated_dataset
-from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
+from pipelines.steps.judged_pool import DEPTH, JudgedPool
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, show_table, warn
 
@@ -61,17 +54,6 @@ _CONFIDENCE = 0.95
 _FEWEST, _ENOUGH = 20, 30
 """Queries judged by people: with fewer than the first no interval is shown, from the second on it is as wide as it
 should be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """What is judged: a pool of runs over a dataset, and the file of judgements."""
-
-    runs: Sequence[KeptRun]
-    arms: Sequence[str]
-    dataset: Dataset
-    pool: pl.DataFrame
-    file: JudgementFile
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,43 +70,26 @@ def main(arguments: Sequence[str]) -> int:
         _from_file(judging, Path(command.settings["from"]).expanduser(), command.settings.get("judge"))
     elif not command.flag("report"):
         _on_a_page(judging, command)
-    _export(judging)
+    judging.export()
     _report(judging, command.settings.get("measure", "nDCG@10"))
     return 0
 
 
-def _judging(command: CommandArguments) -> Judging:
+def _judging(command: CommandArguments) -> JudgedPool:
     if "into" not in command.settings:
         raise LcmError("into=FOLDER is missing: the folder that is to hold the judgements")
     if not command.words:
         raise LcmError("name the runs whose rankings are to be judged: folders that `lcm evaluate` wrote")
-    runs = kept_runs([Path(word) for word in command.words])
-    dataset = dataset_of_runs(runs)
-    arms = command.settings.get("arms", SYSTEM_ARM).strip("[]").split(",")
-    known = list(dict.fromkeys(arm for run in runs for arm in run.ranked["arm"].unique(maintain_order=True)))
-    if unknown := [arm for arm in arms if arm not in known]:
-        raise LcmError(f"no run has the arm {unknown[0]!r}; arms may be some of: {', '.join(known)}")
-    names = document_ids(dataset)
-    rankings = []
-    for run in runs:
-        ranked = run.ranked.filter(pl.col("arm").is_in(arms))
-        places = ranked.select("workspace_id", "message_id").iter_rows()
-        ranked = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
-        rankings.append(ranked)
-    asked = [query.query_id for query in dataset.queries]
-    wanted = command.number("queries")
-    if wanted is not None and wanted < len(asked):
-        asked = [asked[i * len(asked) // wanted] for i in range(wanted)]
-    check_ids(asked, "query id")  # before anybody judges
-    check_ids(list(names.values()), "document id")
-    pool = pooled(rankings, command.number("depth") or 10, asked)
-    if pool.is_empty():
-        raise LcmError("there is nothing to judge: the runs answered no query")
-    file = JudgementFile(Path(command.settings["into"]).expanduser())
-    return Judging(runs, arms, dataset, pool, file)
+    return JudgedPool.of(
+        [Path(word) for word in command.words],
+        Path(command.settings["into"]).expanduser(),
+        command.settings.get("arms", SYSTEM_ARM).strip("[]").split(","),
+        command.number("depth") or DEPTH,
+        command.number("queries"),
+    )
 
 
-def _on_a_page(judging: Judging, command: CommandArguments) -> None:
+def _on_a_page(judging: JudgedPool, command: CommandArguments) -> None:
     from eval.judging.page import JudgingPage
 
     judge = command.settings.get("judge", "me")
@@ -142,7 +107,7 @@ def _on_a_page(judging: Judging, command: CommandArguments) -> None:
     page.serve()
 
 
-def _by_model(judging: Judging, command: CommandArguments) -> None:
+def _by_model(judging: JudgedPool, command: CommandArguments) -> None:
     config = composition.composed(command.overrides)
     model = building.build(config, "language_model")
     named = building.resolved(config)["language_model"].get("model", {}).get("model", "model")
@@ -160,7 +125,7 @@ def _by_model(judging: Judging, command: CommandArguments) -> None:
         warn(f"{without} messages have no grade: the model's replies held none; the same command asks again")
 
 
-def _from_file(judging: Judging, path: Path, named: str | None) -> None:
+def _from_file(judging: JudgedPool, path: Path, named: str | None) -> None:
     """Take the judgements of a file over: those of the dataset's queries and messages."""
     judge = named or path.stem
     _require_kind(judging.file, judge, "file")
@@ -186,37 +151,7 @@ def _require_kind(file: JudgementFile, judge: str, kind: str) -> None:
         raise LcmError(f"judge {judge!r} of {file.path} is a {file.judges()[judge]}: name another, judge=NAME")
 
 
-def _export(judging: Judging) -> None:
-    """Write what is judged, whole or not at all, for evaluations and other tools."""
-    qrels = qrels_of(judging.file)
-    folder = judging.file.path.parent
-    if qrels.is_empty():
-        return
-    write_trec_qrels(folder / "qrels.trec", qrels)
-    message = {(place[0], name): place[1] for place, name in document_ids(judging.dataset).items()}
-    relevant: dict[str, list[str]] = {}
-    for query, document, relevance in qrels.iter_rows():
-        if relevance:
-            relevant.setdefault(query, []).append(document)
-    ways = judging.dataset.generated_by_query or dict.fromkeys(relevant, judging.dataset.generated)
-    questions = [
-        Question(
-            query.query_id,
-            query.text,
-            tuple(Evidence(message_ids=(message[query.workspace_id, one],)) for one in relevant[query.query_id]),
-            asked_at=query.asked_at,
-            category="all" if query.category == UNANSWERABLE else query.category,
-            workspace=query.workspace_id,
-            generated=ways.get(query.query_id),
-        )
-        for query in judging.dataset.queries
-        if query.query_id in relevant
-    ]
-    if questions:
-        write_questions(questions, folder / "questions.jsonl")
-
-
-def _report(judging: Judging, measure: str) -> None:
+def _report(judging: JudgedPool, measure: str) -> None:
     file, pool = judging.file, judging.pool
     judged = qrels_of(file)
     held = len(pool.join(judged, on=["query_id", "document_id"], how="semi"))
@@ -251,7 +186,7 @@ def _report(judging: Judging, measure: str) -> None:
             say(f"Evaluate by it: {shlex.join(['lcm', 'evaluate', *dataset, by_it])}")
 
 
-def _show_estimates(judging: Judging, measure: str) -> None:
+def _show_estimates(judging: JudgedPool, measure: str) -> None:
     messages = {name: place for place, name in document_ids(judging.dataset).items()}
     rows, fewest = [], _ENOUGH
     for run in judging.runs:

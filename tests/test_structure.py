@@ -23,8 +23,8 @@ FORBIDDEN = {
 }
 ONLY_IN = {
     "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "launcher")},
-    "starlette": {"eval.judging.page"},
-    "uvicorn": {"eval.judging.page"},
+    "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
+    "uvicorn": {"eval.loopback"},
     "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.registry"},
 }
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}
@@ -41,6 +41,7 @@ FLOORS = {
         *(
             "significance",
             "stopwatch",
+            "loopback",
             "worker_process",
             "exchange",
             "questions",
@@ -63,6 +64,7 @@ FLOORS = {
             "sweep",
             "tuning",
             "benchmark",
+            "serving",
         ),
     ],
     "pipelines": ["config", "views", "steps", "commands"],

@@ -85,7 +85,8 @@ async function undo() {
 
 async function finish() {
   if (!state || state.task || busy) return;
-  if (await ask("finish", {})) gone("Done", "The report is in the terminal. You can close this page.");
+  const found = await ask("finish", {});
+  if (found) gone("Done", found.told);
 }
 
 document.addEventListener("keydown", (event) => {

@@ -1,0 +1,197 @@
+"""The pages of `lcm serve`: a list of what lies below a folder, its pages, comparisons of two, stores, judging."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from eval.judging import page as judging_page
+from eval.judging.session import JudgingSession
+from eval.loopback import CSP
+from eval.serving.question_search import QuestionSearch
+from eval.serving.shelf import HEADLINE, KINDS, Shelf
+from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
+from lcm.context.recall.grep import minute, one_line
+from lcm.context.recall.reader import Reader
+from lcm.errors import LcmError
+
+_ALONE = (
+    "sandbox allow-scripts allow-downloads allow-popups; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Of a page that was made as a file: it runs its own scripts, in an origin of its own, which may ask this server
+nothing."""
+_HITS = 50
+_STATIC = {"serve.css": "text/css", "serve.js": "text/javascript"}
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What the pages ask of the rest of the program; each may raise LcmError."""
+
+    page: Callable[[Path], str]
+    """The report page of a folder, as HTML that stands alone."""
+    compared: Callable[[Sequence[Path]], str]
+    """The comparison of runs, the first of them the baseline, likewise."""
+    judging: Callable[[Path], JudgingSession]
+    """A judge's way through what a run found."""
+    judged: Callable[[Path], str]
+    """Called when that judge is done; returns a line that says what was kept."""
+    store: Callable[[Path], AbstractContextManager[Reader]]
+
+
+class Browser:
+    """The routes of `lcm serve`."""
+
+    def __init__(self, shelf: Shelf, doors: Doors) -> None:
+        self._shelf, self._doors = shelf, doors
+        self._questions = QuestionSearch()
+        self._made: dict[tuple[str, ...], str] = {}
+        """Pages that were made, by what they are of and its last change."""
+        self._sessions: dict[str, JudgingSession] = {}
+        self._one_at_a_time = Lock()
+        self._templates = Environment(
+            loader=PackageLoader("eval.serving", "templates"), autoescape=True, undefined=StrictUndefined
+        )
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/", self._told("./", self._list)),
+            *(Route(f"/{name}", _static) for name in _STATIC),
+            Route("/questions", self._told("./", self._asked)),
+            Route("/compare", self._told("./", self._compare)),
+            Route("/page/{key}", self._told("../", self._page)),
+            Route("/store/{key}", self._told("../", self._store)),
+            Route("/store/{key}/{item:path}", self._told("../../", self._item)),
+            Mount("/judge/{key}", routes=judging_page.routes(self._session, self._finished)),
+        ]
+
+    def _list(self, request: Request) -> Response:
+        words = request.query_params.get("q", "")
+        found = self._shelf.matching(words)
+        return self._shown(
+            "list.html",
+            up="./",
+            root=self._shelf.root,
+            words=words,
+            kinds=[(kind, of_kind) for kind in KINDS if (of_kind := [one for one in found if one.kind == kind])],
+            measures=HEADLINE,
+        )
+
+    def _asked(self, request: Request) -> Response:
+        words = request.query_params.get("q", "")
+        found, total = self._questions.found(words, [one for one in self._shelf.all() if one.is_ranked])
+        return self._shown("questions.html", up="./", words=words, found=found, total=total)
+
+    def _page(self, request: Request) -> Response:
+        one = self._shelf.named(request.path_params["key"])
+        return self._alone(("page", one.key, str(one.changed_at)), lambda: self._doors.page(one.path))
+
+    def _compare(self, request: Request) -> Response:
+        keys = request.query_params.getlist("run")
+        if len(keys) < 2:
+            raise LcmError("tick two runs or more: the oldest is the baseline")
+        ticked = sorted((self._shelf.named(key) for key in dict.fromkeys(keys)), key=lambda one: one.changed_at)
+        made_of = ("compare", *(f"{one.key} {one.changed_at}" for one in ticked))
+        return self._alone(made_of, lambda: self._doors.compared([one.path for one in ticked]))
+
+    def _store(self, request: Request) -> Response:
+        one = self._shelf.named(request.path_params["key"])
+        words = request.query_params.get("q", "").strip()
+        with self._doors.store(one.path) as reader:
+            conversations = reader.store.conversations().to_dicts()
+            found = reader.grep(words, limit=_HITS) if words else None
+        notes = list(found.notes) if found else []
+        hits = [] if found is None else [*map(_summary_hit, found.summaries), *map(_message_hit, found.messages)]
+        return self._shown(
+            "store.html", up="../", one=one, words=words, conversations=conversations, hits=hits, notes=notes
+        )
+
+    def _item(self, request: Request) -> Response:
+        one, item = self._shelf.named(request.path_params["key"]), str(request.path_params["item"])
+        with self._doors.store(one.path) as reader:
+            described = reader.describe(item)
+            said = reader.messages(described.messages) if isinstance(described, DescribedSummary) else []
+        return self._shown("item.html", up="../../", one=one, item=item, said=said, **_described(described))
+
+    def _session(self, request: Request) -> JudgingSession:
+        one = self._shelf.named(request.path_params["key"])
+        if one.key not in self._sessions:
+            self._sessions[one.key] = self._doors.judging(one.path)
+        return self._sessions[one.key]
+
+    def _finished(self, request: Request) -> str:
+        return self._doors.judged(self._shelf.named(request.path_params["key"]).path)
+
+    def _alone(self, made_of: tuple[str, ...], make: Callable[[], str]) -> Response:
+        with self._one_at_a_time:  # replaying a run takes all cores as it is
+            if made_of not in self._made:
+                self._made[made_of] = make()
+        return HTMLResponse(self._made[made_of], headers={CSP: _ALONE})
+
+    def _shown(self, template: str, **told: Any) -> Response:
+        return HTMLResponse(self._templates.get_template(template).render(**told))
+
+    def _told(self, up: str, answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        """The same, with what a user can mend told on a page.
+
+        Args:
+            up: the way from it to the list.
+        """
+
+        def answered(request: Request) -> Response:
+            try:
+                return answer(request)
+            except LcmError as error:
+                page = self._templates.get_template("refused.html").render(up=up, reason=str(error))
+                return HTMLResponse(page, status_code=404)
+
+        return answered
+
+
+def _static(request: Request) -> Response:
+    name = request.url.path.rpartition("/")[2]
+    text = resources.files("eval.serving").joinpath("static", name).read_text("utf-8")
+    return Response(text, media_type=_STATIC[name])
+
+
+def _message_hit(hit: Any) -> Mapping[str, str]:
+    return {"id": f"msg#{hit.number}", "what": hit.role, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
+
+
+def _summary_hit(hit: Any) -> Mapping[str, str]:
+    return {"id": hit.summary_id, "what": hit.kind, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
+
+
+def _described(described: DescribedSummary | DescribedFile | DescribedMessage) -> Mapping[str, Any]:
+    """What of it is shown: facts, text, and what it is linked with."""
+    if isinstance(described, DescribedSummary):
+        summary = described.summary
+        facts = f"{summary.kind} of depth {summary.depth}, {summary.token_count:,} tokens, stands for "
+        facts += f"{summary.source_message_token_count:,} tokens of messages"
+        return {
+            "facts": facts,
+            "text": summary.content,
+            "made_of": list(described.source_summary_ids),
+            "part_of": list(described.derived_ids),
+        }
+    if isinstance(described, DescribedMessage):
+        said = described.said
+        facts = f"{said.role}, {minute(described.created_at)}, {described.tokens:,} tokens, id {said.message_id}"
+        return {
+            "facts": facts,
+            "text": said.text,
+            "made_of": list(described.file_ids),
+            "part_of": [said.leaf_id] if said.leaf_id else [],
+        }
+    file = described.stored.file
+    facts = f"{file.name or 'a file'}, {file.mime_type or 'unknown type'}, {file.byte_size:,} bytes"
+    return {"facts": facts, "text": file.exploration_summary, "made_of": [], "part_of": []}

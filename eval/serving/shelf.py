@@ -1,0 +1,152 @@
+"""What lies below a folder: runs, sweeps, comparisons, regressions, studies, presets and stores."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config, read_summary
+from lcm.errors import LcmError
+
+KINDS = ("run", "sweep", "comparison", "regression", "study", "preset", "store")
+"""In the order in which they are shown."""
+HEADLINE = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
+"""Of a run."""
+_STORE = b"SQLite format 3\x00"
+_TABLE_OF_A_STORE = b"schema_migrations"
+_FIRST_PAGE = 1 << 16
+_KEY_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """One thing that can be looked at."""
+
+    kind: str
+    """One of `KINDS`."""
+    name: str
+    """Its path below the shelf."""
+    path: Path
+    changed_at: datetime
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    """Of a folder; empty of a store."""
+    words: str = ""
+    """What a search finds it by, in lower case: its name, dataset and settings."""
+    label: str = ""
+    """Of a point of a sweep: what was swept there."""
+    damage: str | None = None
+    """Why it cannot be read."""
+
+    @property
+    def key(self) -> str:
+        """Names it in an address."""
+        return hashlib.sha256(self.name.encode("utf-8", "surrogateescape")).hexdigest()[:_KEY_DIGITS]
+
+    @property
+    def dataset(self) -> str:
+        told = self.summary.get("dataset")
+        return str(told["name"]) if isinstance(told, Mapping) and "name" in told else ""
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it is a run that answered questions."""
+        return self.kind == "run" and self.damage is None and (self.path / "run.parquet").is_file()
+
+    def measure(self, name: str) -> float | None:
+        """The mean of a measure of the system's own arm."""
+        told = self.summary.get("measures", {}).get(name)
+        return told["value"] if isinstance(told, Mapping) else None
+
+
+class Shelf:
+    """What lies below a folder, read again as it changes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[tuple[Path, int], Shelved] = {}
+        """By path and time of the last change."""
+
+    def all(self) -> list[Shelved]:
+        """Newest first within each kind; points of sweeps, trials and what comparisons evaluated stand in those."""
+        found = {one: self._known.get(one) or _shelved(self.root, *one) for one in _files(self.root)}
+        self._known = found
+        newest = sorted(_labelled([*found.values()]), key=lambda one: one.changed_at, reverse=True)
+        return sorted(newest, key=lambda one: KINDS.index(one.kind))
+
+    def matching(self, words: str) -> list[Shelved]:
+        """Those that hold every word."""
+        wanted = words.lower().split()
+        return [one for one in self.all() if all(word in one.words for word in wanted)]
+
+    def named(self, key: str) -> Shelved:
+        """The one of a key.
+
+        Raises:
+            LcmError: if nothing of that key lies here any more.
+        """
+        found = next((one for one in self.all() if one.key == key), None)
+        if found is None:
+            raise LcmError(f"nothing of that address lies in {self.root} any more: go back to the list")
+        return found
+
+
+def _labelled(shelved: Sequence[Shelved]) -> list[Shelved]:
+    """Let the points of sweeps say what was swept there."""
+    labels = {
+        one.path / str(point["folder"]): str(point["label"])
+        for one in shelved
+        if one.kind == "sweep"
+        for point in one.summary.get("points", ())
+    }
+    return [
+        replace(one, label=label, words=f"{one.words} {label.lower()}")
+        if (label := labels.get(one.path)) and not one.label
+        else one
+        for one in shelved
+    ]
+
+
+def _files(root: Path) -> Iterator[tuple[Path, int]]:
+    """The summary of each complete folder, and each store, with the time of its last change; no link is followed."""
+    for folder, below, names in os.walk(root):
+        below.sort()
+        here = Path(folder)
+        for name in names:
+            path = here / name
+            if path.is_symlink() or not (name == SUMMARY or (path.suffix == ".db" and _is_store(path))):
+                continue
+            yield path, path.stat().st_mtime_ns
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            start = file.read(_FIRST_PAGE)
+    except OSError:
+        return False
+    return start.startswith(_STORE) and _TABLE_OF_A_STORE in start
+
+
+def _shelved(root: Path, path: Path, changed_ns: int) -> Shelved:
+    changed_at = datetime.fromtimestamp(changed_ns / 1e9, UTC)
+    if path.name != SUMMARY:
+        name = str(path.relative_to(root))
+        return Shelved("store", name, path, changed_at, words=name.lower())
+    folder = path.parent
+    name = str(folder.relative_to(root))
+    try:
+        summary = read_summary(folder)
+        kind = str(summary.get("kind", "run"))
+        settings = read_config(folder) if kind == "run" and (folder / CONFIG).is_file() else {}
+    except LcmError as error:
+        return Shelved("run", name, folder, changed_at, words=name.lower(), damage=str(error))
+    if kind not in KINDS:
+        damage = f"of a kind that this lcm does not know: {kind}"
+        return Shelved("run", name, folder, changed_at, words=name.lower(), damage=damage)
+    told = summary.get("dataset")
+    words = [name, str(told.get("name", "")) if isinstance(told, Mapping) else ""]
+    words += [f"{key}={value}" for key, value in leaves(settings)]
+    return Shelved(kind, name, folder, changed_at, summary, " ".join(words).lower())

@@ -1,0 +1,111 @@
+"""lcm serve [FOLDER] [judge=NAME] [judgements=FOLDER] [port=N] [open=false]
+
+Show what lies below FOLDER (runs, where none is named) in a browser on this machine: runs, sweeps, comparisons,
+regressions and studies with their pages, stores with what was said in them, a search over runs by their settings and
+over all questions. Tick two runs to compare them; judge what a run found.
+
+  lcm serve                      what lies below runs/
+  lcm serve ~/experiments port=8899 open=false
+
+  judge=NAME         who judges; else me
+  judgements=FOLDER  takes the judgements, a folder for each dataset; else FOLDER/judgements. Nothing else is written
+  port=N             of the page; else a free one
+  open=false         do not open a browser
+
+It answers on 127.0.0.1 alone, at an address with a random part, sets no cookie, and refuses what another page asks.
+Ctrl-C ends it."""
+
+import sys
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval.comparison.comparison import compared
+from eval.comparison.comparison_report import page as comparison_page
+from eval.comparison.side import read_side
+from eval.experiment.run_folder import read_summary
+from eval.judging.session import JudgingSession
+from eval.loopback import Loopback
+from eval.serving.browser import Browser, Doors
+from eval.serving.shelf import Shelf
+from lcm.clock import format_instant
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Recall
+from lcm.errors import LcmError
+from pipelines.config import building, command_line
+from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.steps.judged_pool import JudgedPool
+from pipelines.steps.recall import opened_store
+from pipelines.views.terminal import say
+
+_OURS = ("judge", "judgements", "port", "open")
+_RUNS = "runs"
+_DIGITS = 12
+_PAGES = ("report.html", "compare.html")
+_ME = "me"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm serve [FOLDER] [KEY=VALUE ...]`."""
+    command = told_apart(arguments, _OURS, is_configured=False)
+    if len(command.words) > 1:
+        raise LcmError(f"name one folder, got {', '.join(map(repr, command.words))}")
+    root = Path(command.words[0] if command.words else _RUNS).expanduser()
+    if not root.is_dir():
+        raise LcmError(f"{root} is no folder: name one that holds runs; `lcm evaluate` makes runs/")
+    judgements = Path(command.settings.get("judgements", root / "judgements")).expanduser()
+    browser = Browser(Shelf(root), FolderDoors(command.settings.get("judge", _ME), judgements).all())
+    port = command.number("port") or 0
+    try:
+        server = Loopback(browser.routes(), port)
+    except (OSError, OverflowError) as error:
+        raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
+    say(f"{root}: {server.address} (Ctrl-C ends)")
+    if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
+        webbrowser.open(server.address)
+    server.serve()
+    return 0
+
+
+class FolderDoors:
+    """What the pages ask for, of folders on disk."""
+
+    def __init__(self, judge: str, judgements: Path) -> None:
+        self._judge, self._judgements = judge, judgements
+        self._pools: dict[Path, JudgedPool] = {}
+        self._recall: Recall = building.build(command_line.read((), "recall").config, "recall")
+
+    def all(self) -> Doors:
+        return Doors(self.page, self.compared, self.judging, self.judged, self.store)
+
+    def page(self, folder: Path) -> str:
+        made = next((folder / name for name in _PAGES if (folder / name).is_file()), None)
+        if made is None:
+            raise LcmError(f"{folder} has no page yet")
+        return made.read_text(encoding="utf-8")
+
+    def compared(self, folders: Sequence[Path]) -> str:
+        sides = [read_side(folder, folder.name) for folder in folders]
+        return comparison_page(compared(sides, None, (), "none"), None)
+
+    def judging(self, folder: Path) -> JudgingSession:
+        about = read_summary(folder)["dataset"]
+        into = self._judgements / f"{about['name']}-{about['digest'][:_DIGITS]}"
+        pool = self._pools[folder] = JudgedPool.of([folder], into)
+        return JudgingSession(pool.pool, pool.dataset, pool.file, self._judge, _now)
+
+    def judged(self, folder: Path) -> str:
+        pool = self._pools[folder]
+        pool.export()
+        return f"Kept in {pool.file.path.parent}: qrels.trec is for judgements= of lcm evaluate."
+
+    @contextmanager
+    def store(self, path: Path) -> Iterator[Reader]:
+        with opened_store(CommandArguments((), {"store": str(path)}, ())) as store:
+            yield self._recall.on(store)
+
+
+def _now() -> str:
+    return format_instant(datetime.now(UTC))

@@ -1,0 +1,190 @@
+"""`lcm serve`: what lies below a folder, shown to this machine alone, and nothing written but judgements."""
+
+import hashlib
+import json
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import requests
+
+from eval.loopback import Loopback
+from eval.serving.browser import Browser
+from eval.serving.shelf import Shelf
+from lcm.errors import LcmError
+from pipelines import cli, serve
+from tests.pipelines.conftest import QUICK
+
+JSON = {"Content-Type": "application/json"}
+HOSTILE = "<script>alert(1)</script>"
+_EVALUATE = ("evaluate", "talks", "questions.jsonl", *QUICK, "measures.retention.budgets=[]")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two runs, a sweep, a comparison and a store, whose talk and names are hostile."""
+    place = tmp_path_factory.mktemp("served")
+    lines = [
+        {
+            "role": role,
+            "content": f"{HOSTILE} the {what} lies in drawer {i}",
+            "timestamp": f"2026-01-0{i + 1}T09:00:00Z",
+        }
+        for i, (role, what) in enumerate([("user", "torch"), ("assistant", "kettle"), ("user", "rope")])
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        patch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        Path("talks").mkdir()
+        Path("talks/one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        asked = [
+            {"question_id": f"q{i}{HOSTILE}", "question": f"where is the {what}? {HOSTILE}", "evidence": [what]}
+            for i, what in enumerate(("torch", "kettle", "rope"))
+        ]
+        Path("questions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
+        for command in (
+            (*_EVALUATE, "hydra.run.dir=runs/a"),
+            (*_EVALUATE, "hydra.run.dir=runs/b", "fusion=reciprocal_rank"),
+            ("evaluate", "-m", *_EVALUATE[1:], "fusion.dense_weight=0.2,0.4", "hydra.sweep.dir=runs/swept"),
+            ("compare", "runs/a", "runs/b", "into=runs/compared", "tracking=none"),
+            ("ingest", "talks", "into=runs/memory.db"),
+        ):
+            assert cli.run(list(command)) == 0, command
+        shutil.copytree("runs/a", f"runs/{HOSTILE.replace('/', ' ')}")
+        Path("runs/link").symlink_to(place)
+        yield place
+
+
+@dataclass
+class Served:
+    """A server at work, and what is behind its address."""
+
+    server: Loopback
+    root: Path
+
+    def get(self, path: str = "", **headers: str) -> requests.Response:
+        return requests.get(self.server.address + path, headers=headers, timeout=60)
+
+    def post(self, path: str, body: object) -> requests.Response:
+        return requests.post(self.server.address + path, data=json.dumps(body), headers=JSON, timeout=60)
+
+    def key(self, name: str) -> str:
+        return next(one.key for one in Shelf(self.root).all() if one.name == name)
+
+
+@pytest.fixture
+def served(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    doors = serve.FolderDoors("ada", place / "judgements")
+    server = Loopback(Browser(Shelf(Path("runs")), doors.all()).routes())
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield Served(server, Path("runs"))
+    server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_the_list_names_all_that_lies_there_and_finds_by_setting(served: Served) -> None:
+    listed = served.get().text
+    for name in ("a", "b", "swept", "compared", "memory.db"):
+        assert f">{name}</a>" in listed
+    assert "fusion.dense_weight=0.4" in listed  # what a point of the sweep is about
+    assert "link/" not in listed  # nothing that a link leads to
+    found = served.get("?q=dense_weight=0.4").text
+    assert ">a</a>" not in found
+    assert "swept/" in found
+    assert "Nothing here holds" in served.get("?q=zebra").text
+
+
+def test_nothing_of_a_transcript_or_a_name_is_markup(served: Served) -> None:
+    key = served.key("memory.db")
+    pages = ["", "questions?q=torch", f"store/{key}?q=torch", f"store/{key}/{quote('msg#1', safe='')}"]
+    for page in pages:
+        answer = served.get(page)
+        assert answer.status_code == 200, page
+        assert "<script>alert" not in answer.text, page
+        assert "script-src 'self'" in answer.headers["content-security-policy"]
+        assert "set-cookie" not in answer.headers
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; the torch lies in drawer 0" in served.get(pages[3]).text
+
+
+def test_questions_lead_to_their_place_in_the_page_of_each_run(served: Served) -> None:
+    found = served.get("questions?q=where+kettle").text
+    assert "1 found" in found
+    links = re.findall(r'href="page/(\w+)#q=([^"]+)"', found)
+    assert {key for key, _ in links} >= {served.key("a"), served.key("b")}
+    assert {query for _, query in links} == {quote(f"q1{HOSTILE}", safe="/")}
+    assert "3 found" in served.get("questions").text
+
+
+def test_two_ticked_runs_are_compared_in_an_origin_of_their_own(served: Served) -> None:
+    a, b = served.key("a"), served.key("b")
+    answer = served.get(f"compare?run={b}&run={a}")
+    assert answer.status_code == 200
+    assert "recall@10" in answer.text
+    assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts")
+    assert served.get(f"compare?run={a}").status_code == 404
+    assert "tick two runs" in served.get(f"compare?run={a}").text
+
+
+def test_pages_are_those_of_their_folders(served: Served) -> None:
+    answer = served.get(f"page/{served.key('compared')}")
+    assert answer.status_code == 200
+    assert answer.headers["content-security-policy"].startswith("sandbox ")
+    gone = served.get("page/0123456789abcdef")
+    assert (gone.status_code, "go back to the list" in gone.text) == (404, True)
+
+
+def test_looking_writes_nothing_and_judging_only_judgements(served: Served, place: Path) -> None:
+    before = contents(place / "runs")
+    key = served.key("a")
+    for page in ("", "questions", f"store/{served.key('memory.db')}?q=rope", f"judge/{key}/", f"judge/{key}/state"):
+        assert served.get(page).status_code == 200, page
+    assert contents(place / "runs") == before
+    assert not contents(place / "judgements")
+    state = served.get(f"judge/{key}/state").json()
+    while state["task"] is not None:
+        grade = "relevant" if state["task"]["query"].split()[3].rstrip("?") in str(state["task"]) else "not"
+        told = {"query_id": state["task"]["query_id"], "document_id": state["task"]["document_id"], "grade": grade}
+        state = served.post(f"judge/{key}/say", told).json()
+    assert "qrels.trec" in served.post(f"judge/{key}/finish", {}).json()["told"]
+    (qrels,) = (place / "judgements").rglob("qrels.trec")
+    assert len(qrels.read_text().splitlines()) == state["done"]
+    assert contents(place / "runs") == before
+
+
+def test_whoever_else_asks_is_refused(served: Served) -> None:
+    base = f"http://127.0.0.1:{served.server.port}"
+    assert requests.get(f"{base}/", timeout=10).status_code == 404
+    assert served.get(Host="evil.example").status_code == 403
+    assert served.get(Origin="http://evil.example").status_code == 403
+    assert served.get(Origin="null").status_code == 403
+    undo = f"{served.server.address}judge/{served.key('a')}/undo"
+    assert requests.post(undo, data={"a": "b"}, timeout=10).status_code == 403
+    for path in ("", "questions", f"page/{served.key('a')}"):
+        assert served.post(path, {}).status_code == 405
+    for path in ("store/../../a", "%2e%2e/%2e%2e/etc/passwd", f"store/{served.key('a')}", "page/..%2f..%2fa"):
+        assert served.get(path).status_code in (403, 404), path
+
+
+def test_bad_input_is_one_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    with pytest.raises(LcmError, match="nowhere is no folder"):
+        serve.main(["nowhere"])
+    with pytest.raises(LcmError, match="name one folder"):
+        serve.main(["runs", "talks"])
+    with pytest.raises(LcmError, match="port=99999 cannot be had"):
+        serve.main(["runs", "port=99999"])
