@@ -9,7 +9,7 @@ SOURCE := lcm eval pipelines tests
 export HNSWLIB_NO_NATIVE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: evaluate test test-rest test-all check format clean
+.PHONY: evaluate test test-rest test-all check format docs clean
 
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
@@ -32,8 +32,13 @@ format: $(STAMP)  ## put the code into its one format
 	$(BIN)/ruff check --fix $(SOURCE)
 	$(BIN)/ruff format $(SOURCE)
 
+docs: $(STAMP)  ## the documentation as a site, in build/docs
+	$(BIN)/python docs/reference.py
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+	@echo "Read it: build/docs/index.html"
+
 clean:  ## remove the environment and everything that runs left behind
-	rm -rf $(VENV) runs multirun mlruns mlflow.db workspace.db*
+	rm -rf $(VENV) build docs/components runs multirun mlruns mlflow.db workspace.db*
 
 # Installs once; again only when what is to be installed has changed.
 $(STAMP): pyproject.toml constraints.txt

@@ -76,7 +76,7 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 """A format of transcripts bears the name of the program that writes it."""
 
 LIBRARY = {
-    "eval.evaluate": "README.md",
+    "eval.evaluate": "docs/library.md",
     "lcm.context.recall.tools": "docs/lossless_claw.md",
     "lcm.plugins.lancedb_pro.row_metadata": "docs/lancedb_pro.md",
     "lcm.plugins.libravdb.authored_digest": "docs/libravdb.md",
