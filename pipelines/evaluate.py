@@ -43,7 +43,7 @@ def main(command: Command) -> int:
         return explain(command.config)
     parts = parts_of(command.config, command.overrides)
     with claimed(command) as folder:
-        evaluate(command.config, parts, folder.absolute())
+        evaluate(command, parts, folder.absolute())
     return 0
 
 
@@ -56,12 +56,12 @@ def explain(config: DictConfig) -> int:
     return 0
 
 
-def evaluate(config: DictConfig, parts: Mapping[str, Any], folder: Path) -> None:
+def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
     """One run: the story of the whole project."""
     begin_run(folder)
-    experiment = experiment_of(config, parts=parts)  # a mistake in it stops before anything is logged
+    experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
     with parts["tracking"].logger() as log:
         with progress() as show:
-            summary = measured(config, experiment, folder, show)
+            summary = measured(command.config, experiment, folder, show, command.overrides)
         show_run(summary, folder, directions_of(experiment.evaluator.measures))
         log_and_report(log, folder)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -44,8 +45,8 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
 """Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant. `origin` is
 the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
-    "kind", "dataset", "config_hash", "definitions", "commit", "counts", "decisions", "incidents", "notes", "flags",
-    "interval", "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
+    "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
+    "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""
 _SUMS = ("sha256", "timing_sha256")
@@ -85,10 +86,17 @@ def write_run(
     resolved: Mapping[str, Any],
     config_text: str,
     seconds: Mapping[str, float],
+    asked: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Write every file of a run and, last, its summary: a folder with a summary is complete.
 
     What may differ between two equal runs stands under `timing` in the summary, or in environment.json.
+
+    Args:
+        resolved: the settings that the numbers depend on.
+        config_text: all settings.
+        asked: `overrides`, what was asked for, and `changed`, what of that is not the default; empty where nobody
+            composed the configuration.
     """
     folder.mkdir(parents=True, exist_ok=True)
     told = environment()
@@ -111,6 +119,7 @@ def write_run(
         "kind": "run",
         "dataset": dataset.identity(),
         "config_hash": config_hash(resolved),
+        **asked,
         "definitions": DEFINITIONS,
         "commit": told["commit"],
         "counts": dict(outcome.counts),

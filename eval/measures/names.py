@@ -9,6 +9,15 @@ RANKING_MEASURES = (
 )
 """Of `measures.retrieval`: each by itself or before `@` and a cutoff; `session.` stands before those of sessions."""
 
+HEADLINE = (
+    *("recall@10", "nDCG@10", "recall@2000t", "tokens@10", "MRR", "recall@5", "recall_all@10", "judged@10"),
+    "session.recall@5",
+)
+"""Those that a run is told by, most telling first, as far as they were measured. A session measure stands in for one of
+messages where no message is judged."""
+WHOLE = ("recall", "tokens")
+"""What all that was returned holds and costs: told behind them."""
+
 BY_REQUEST = ("recall_capped",)
 """Those of them that are measured only where they are asked for, and then shown."""
 

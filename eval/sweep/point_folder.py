@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
@@ -16,18 +17,22 @@ from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted_record
 
-POINT = "point.json"
 FAILURE = "failure.json"
 _POINT_KEYS = (*(field.name for field in fields(Origin)), "overrides")
+_NAMING_KEYS = ("label", "objectives")
+"""Which older points do not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointFolder:
     path: Path
 
-    def begin(self, origin: Origin, overrides: Sequence[str]) -> None:
+    def begin(self, origin: Origin, overrides: Sequence[str], label: str = "", objectives: Sequence[str] = ()) -> None:
         """Make the folder, empty but for what it will hold. Stopped at any moment, it can be begun again.
 
+        Args:
+            label: what the point is called among the others.
+            objectives: the measures that points are chosen by, where that is known before any ran.
         Raises:
             LcmError: if there are files in it that no sweep wrote.
         """
@@ -36,7 +41,8 @@ class PointFolder:
         self.clear()
         begun = self._beside("new")
         shutil.rmtree(begun, ignore_errors=True)  # of one that was stopped here
-        told = sealed(redacted_record({**asdict(origin), "overrides": list(overrides)}))
+        told = {**asdict(origin), "overrides": list(overrides), "label": label}
+        told = sealed(redacted_record({**told, "objectives": list(objectives)}))
         write_text(begun / POINT, json.dumps(told, indent=2) + "\n")
         begun.replace(self.path)
 
@@ -65,7 +71,7 @@ class PointFolder:
         try:
             read_summary(self.path)
             path = self.path / POINT
-            told = unsealed(json.loads(plain_bytes(path)), _POINT_KEYS)
+            told = _read(path)
         except (LcmError, OSError, ValueError) as error:
             if is_of_machine(error):
                 raise
@@ -86,6 +92,10 @@ class PointFolder:
         except (OSError, ValueError):
             return False
         return isinstance(told, dict) and bool(asdict(origin).items() <= told.items())
+
+    def overrides(self) -> list[str]:
+        """Of which its configuration was composed; empty where nobody began it."""
+        return list(point_record(self.path).get("overrides", ()))
 
     def summary(self) -> dict[str, Any] | None:
         """Of a complete run; None where it did not finish."""
@@ -109,3 +119,10 @@ class PointFolder:
 
     def _beside(self, kind: str) -> Path:
         return self.path.with_name(f".{self.path.name}.{kind}")
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """None where it is not as it was written."""
+    told = json.loads(plain_bytes(path))
+    keys = [name for name in _NAMING_KEYS if isinstance(told, dict) and name in told]
+    return unsealed(told, (*_POINT_KEYS, *keys))

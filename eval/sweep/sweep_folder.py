@@ -13,6 +13,7 @@ from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
 from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
+from eval.tracking.naming import system_name, title
 from lcm.derived import seal
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
@@ -54,9 +55,9 @@ def write_sweep(
     write_frame(folder / PAIRED, pl.DataFrame() if found is None else found.rows)
     seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
-    title = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
+    heading = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     equal = why_equal(results)
-    write_text(folder / TABLE, markdown(results, measures, title, equal) + gain_markdown(found))
+    write_text(folder / TABLE, markdown(results, measures, heading, equal) + gain_markdown(found))
     of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
         (name for name in measures if name in of_queries and not is_cost(results, name)),
@@ -70,10 +71,12 @@ def write_sweep(
         for key, value in result.settings.items():
             swept.setdefault(key, {})[value] = None
     common = set(wanted[0]).intersection(*wanted)
+    common_overrides = [override for override in wanted[0] if override in common]
     label = generated_labels(results).removeprefix("generated questions: ")
     summary = {
         "kind": "sweep",
         "name": "sweep",
+        "title": title(_shared(finished), common_overrides, [f"{', '.join(swept)} ({len(results)} points)"]),
         "commit": commit(),
         "metrics": {
             "points": len(results),
@@ -83,7 +86,7 @@ def write_sweep(
         },
         "params": {},  # of a run they are never changed; a grid may grow
         "tags": {
-            "overrides": " ".join(override for override in wanted[0] if override in common)[:_LONGEST_TAG],
+            "overrides": " ".join(common_overrides)[:_LONGEST_TAG],
             **{f"swept/{key}": ",".join(values)[:_LONGEST_TAG] for key, values in swept.items()},
             **({"generated_questions": label} if label else {}),
             **({"best_point": found.told()[:_LONGEST_TAG]} if found else {}),
@@ -95,6 +98,13 @@ def write_sweep(
         "best": found and found.record(),
     }
     write_summary(folder, summary)
+
+
+def _shared(finished: Sequence[PointResult]) -> list[str]:
+    """The system and the dataset, where all points have the same."""
+    told = [one.summary for one in finished if one.summary is not None]
+    names = {system_name(one) for one in told}, {str(one["dataset"]["name"]) for one in told if "dataset" in one}
+    return [next(iter(found)) for found in names if len(found) == 1]
 
 
 def point_of(folder: Path, name: str) -> Path:

@@ -2,19 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import leaves, read_config, sections
+from eval.experiment.run_folder import leaves, read_config
+from eval.tracking.headline import headline_measures, headline_sections
 from lcm.redaction import redacted, redacted_record
 
 _UNNAMEABLE = re.compile(r"[^\w\-./: ]", re.ASCII)  # what MLflow takes in no metric's name
-_PREFIXES = {
-    "measures": "", "arms": "arm/", "categories": "category/", "counts": "count/", "decisions": "decision/",
-    "incidents": "incident/",
-}  # fmt: skip
-_SECTION_PREFIXES = {"summary_quality": "summary/"}  # others have their own names
 _LONGEST = 6000  # letters of a parameter
 _LONGEST_NAME = 64  # of a part of a metric's name: MLflow takes 250 in all
 
@@ -26,13 +22,6 @@ def metric_name(measure: str) -> str:
 
 def measure_name(metric: str) -> str:
     return metric.replace("_at_", "@")
-
-
-def run_name(summary: Mapping[str, Any], folder: Path) -> str:
-    """What it is called where runs are listed."""
-    place = folder.resolve()
-    what = summary["dataset"]["name"] if "dataset" in summary else summary["name"]
-    return redacted(f"{what} {place.parent.name} {place.name}")
 
 
 def tags(summary: Mapping[str, Any]) -> dict[str, str]:
@@ -50,32 +39,30 @@ def dataset_tags(identity: Mapping[str, str]) -> dict[str, str]:
     return {**told, "generated_questions": identity["generated"]} if "generated" in identity else told
 
 
-def metrics(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Every number of a summary. Of a run these are its measures; other kinds name theirs under `metrics`."""
-    names = _names(summary.get("metrics", {}))
-    for name, value in summary.get("metrics", {}).items():
-        if value is not None:
-            yield names[name], float(value)
-    for key, prefix in _PREFIXES.items():
-        yield from _numbers(prefix, summary.get(key, {}))
-    for name, section in sections(summary).items():
-        yield from _numbers(_SECTION_PREFIXES.get(name, f"{name}/"), section)
-    timing = summary.get("timing", {})
-    for name, section in timing.items():
-        if name != "seconds":
-            for part, values in section.items():
-                yield from _numbers(f"{name.removesuffix('_ms')}/{part}_", values)
-    yield from _numbers("seconds/", timing.get("seconds", {}))
+def metrics(summary: Mapping[str, Any], objectives: Collection[str] = ()) -> Iterator[tuple[str, float]]:
+    """The headlines of a run, or the numbers that another kind names under `metrics`.
+
+    Args:
+        objectives: measures that the run is chosen by.
+    """
+    yield from _numbers("", summary.get("metrics", {}))
+    measures = summary.get("measures", {})
+    yield from _numbers("", {name: measures[name] for name in headline_measures(measures, objectives)})
+    if "measures" in summary:
+        for name, section in headline_sections(summary):
+            yield from _numbers(f"{name}/" if name else "", section)
 
 
 def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The resolved configuration, one parameter a leaf, or what another kind names under `params`."""
-    told = summary["params"].items() if "params" in summary else leaves(read_config(folder))
-    return ((redacted(key), redacted(str(value))[:_LONGEST]) for key, value in told)
+    """What of a run's configuration is not the default, or what another kind names under `params`. Of a run that does
+    not say what differs: all settings, one parameter a leaf."""
+    told = summary.get("params", summary.get("changed"))
+    settings = leaves(read_config(folder)) if told is None else told.items()
+    return ((redacted(_parameter_name(key)), redacted(str(value))[:_LONGEST]) for key, value in settings)
 
 
 def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers below a node by their path; of a mean its value under its own name, and its interval beside that."""
+    """The numbers below a node by their path; a mean is its value, for its interval stands in the tables."""
     names = _names(node)
     for key, child in node.items():
         name = prefix + names[key]
@@ -83,11 +70,15 @@ def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]
             if child is not None:
                 yield name, float(child)
         elif "value" in child:
-            for part, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
-                if child[part] is not None:
-                    yield f"{name}{suffix}", float(child[part])
+            if child["value"] is not None:
+                yield name, float(child["value"])
         else:
             yield from _numbers(f"{name}/", child)
+
+
+def _parameter_name(key: str) -> str:
+    """`dataset@distractors.beam` as MLflow can write it."""
+    return _UNNAMEABLE.sub("_", metric_name(key))
 
 
 def _names(keys: Iterable[str]) -> dict[str, str]:

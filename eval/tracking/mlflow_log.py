@@ -6,27 +6,33 @@ import multiprocessing
 import os
 import secrets
 import shlex
+import shutil
 import signal
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 from filelock import FileLock
 
+from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
-from eval.tracking import entry
+from eval.tracking import entry, naming
+from eval.tracking.tables import FOLDER, TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.derived import sealed, unsealed
 from lcm.errors import LcmError
-from lcm.faults import refuse_emptied, told
+from lcm.faults import refuse_emptied
+from lcm.faults import told as told_fault
 from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
@@ -40,6 +46,8 @@ RECEIPT = "mlflow.json"
 """Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
 """
 _RECEIPT_KEYS = ("uri", "experiment", "summary_sha256", "run_id")
+_MOST_METRICS, _MOST_PARAMS = 1000, 100
+"""That MLflow takes in one call."""
 GROWING = ("sweep", "study")
 """Kinds of folders to which more is added after they were logged."""
 
@@ -81,7 +89,7 @@ class Mlflow:
             with self._alone():
                 run_id = self._log(folder, summary, digest, parent)
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
-            reason = told(err, self._database()) or _shortened(err)
+            reason = told_fault(err, self._database()) or _shortened(err)
             elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
             raise TrackingError(
                 f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
@@ -116,48 +124,34 @@ class Mlflow:
                 MlflowClient(tracking_uri=whole_uri(self.uri)).get_experiment_by_name(self.experiment)
 
     def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, parent: Path | None) -> str:
-        from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
         from mlflow.tracking import MlflowClient
 
         client = MlflowClient(tracking_uri=whole_uri(self.uri))
         found = client.get_experiment_by_name(self.experiment)
         experiment_id = found.experiment_id if found else self._create(client)
-        tags = {**entry.tags(summary), "summary_sha256": digest}
+        told = tables(summary)
+        tags = {**entry.tags(summary), "summary_sha256": digest, naming.NOTE: naming.note(summary, folder, [*told])}
+        if told:
+            tags[TAG] = tag([*told])
         if parent is not None:
             tags["mlflow.parentRunId"] = self._parent(client, experiment_id, parent)
+        name = naming.run_name(summary, folder, is_nested=parent is not None)
         run_id = self._begun(client, experiment_id, folder, digest, grows=summary.get("kind") in GROWING)
+        there: Collection[str] = ()
         if run_id is None:
-            name = entry.run_name(summary, folder)
             run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
         else:
-            client.update_run(run_id, status="RUNNING", name=entry.run_name(summary, folder))
-            for key, value in tags.items():
-                client.set_tag(run_id, key, value)
+            client.update_run(run_id, status="RUNNING", name=name)
+            there = client.get_run(run_id).data.params  # which MLflow lets nobody change, as where a study has grown
+            _send(client, run_id, tags=tags)
         status = "FAILED"
         try:
-            now = int(time.time() * 1000)
-            metrics = [Metric(key, value, now, 0) for key, value in entry.metrics(summary)]
-            there = client.get_run(run_id).data.params  # which MLflow lets nobody change, as where a study has grown
-            params = [Param(key, value) for key, value in entry.params(folder, summary) if key not in there]
-            for start in range(0, len(params), 100):
-                client.log_batch(run_id, params=params[start : start + 100])
-            for start in range(0, len(metrics), 1000):
-                client.log_batch(run_id, metrics=metrics[start : start + 1000])
+            objectives = point_record(folder).get("objectives", ())
+            params = {key: value for key, value in entry.params(folder, summary) if key not in there}
+            _send(client, run_id, dict(entry.metrics(summary, objectives)), params)
             if "dataset" in summary:
-                dataset = Dataset(
-                    name=summary["dataset"]["name"],
-                    digest=summary["dataset"]["digest"][:36],
-                    source_type="lcm",
-                    source=json.dumps(summary["dataset"]),
-                    profile=json.dumps(summary.get("counts", {})),
-                )
-                tag = InputTag(key="mlflow.data.context", value="evaluation")
-                client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
-            for file in sorted(path for path in folder.iterdir() if path.is_file() and not _is_ours(path)):
-                client.log_artifact(run_id, str(file))
-            if summary.get("kind") == "preset":  # whose choices lie in a folder for each group
-                for below in sorted(path for path in folder.iterdir() if path.is_dir()):
-                    client.log_artifacts(run_id, str(below), artifact_path=below.name)
+                _use_dataset(client, run_id, summary)
+            _keep_files(client, run_id, folder, summary, told)
             status = "FINISHED"
         finally:
             client.set_terminated(run_id, status=status)
@@ -222,6 +216,67 @@ class Mlflow:
 
     def _where(self, run_id: str) -> str:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+def _send(
+    client: Any,
+    run_id: str,
+    metrics: Mapping[str, float] = MappingProxyType({}),
+    params: Mapping[str, str] = MappingProxyType({}),
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """In as few calls as MLflow allows: one, for all but runs without a headline."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    now = int(time.time() * 1000)
+    kept = [Metric(key, value, now, 0) for key, value in metrics.items()]
+    named = [Param(key, value) for key, value in params.items()]
+    marked = [RunTag(key, value) for key, value in tags.items()]
+    for i in range(max(-(-len(kept) // _MOST_METRICS), -(-len(named) // _MOST_PARAMS), bool(marked))):
+        client.log_batch(
+            run_id,
+            metrics=kept[i * _MOST_METRICS : (i + 1) * _MOST_METRICS],
+            params=named[i * _MOST_PARAMS : (i + 1) * _MOST_PARAMS],
+            tags=marked if i == 0 else (),
+        )
+
+
+def _use_dataset(client: Any, run_id: str, summary: Mapping[str, Any]) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    dataset = Dataset(
+        name=summary["dataset"]["name"],
+        digest=summary["dataset"]["digest"][:36],
+        source_type="lcm",
+        source=json.dumps(summary["dataset"]),
+        profile=json.dumps(summary.get("counts", {})),
+    )
+    tag = InputTag(key="mlflow.data.context", value="evaluation")
+    client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
+
+
+def _keep_files(client: Any, run_id: str, folder: Path, summary: Mapping[str, Any], told: Mapping[str, str]) -> None:
+    """All files of a folder, and the tables, by one call: each finds out anew where artifacts lie."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".mlflow.") as beside:
+        place = Path(beside)
+        for file in folder.iterdir():
+            if file.is_file() and not _is_ours(file):
+                _put(file, place / file.name)
+        if summary.get("kind") == "preset":  # whose choices lie in a folder for each group
+            for below in folder.iterdir():
+                if below.is_dir() and below != place:
+                    shutil.copytree(below, place / below.name, copy_function=_put)
+        for name, text in told.items():
+            write_text(place / FOLDER / name, text)
+        client.log_artifacts(run_id, str(place))
+
+
+def _put(file: str | Path, to: str | Path) -> None:
+    """Into another folder, without a copy where the disk allows it."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copyfile(file, to)
 
 
 def _shortened(error: Exception) -> str:

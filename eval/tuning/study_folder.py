@@ -113,6 +113,7 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, An
     return {
         "kind": "study",
         "name": report.name,
+        "title": f"{report.dataset['name']} · study {report.name}",
         "commit": commit(),
         "metrics": metrics,
         "params": {

@@ -16,7 +16,7 @@ from pipelines.config.instantiation import RefusedError, instantiated
 from pipelines.config.setting_types import expected, fits, misfits
 from pipelines.config.trust import component, refusals
 
-_BESIDE = ("tracking", "cache", "stages", "executor")
+BESIDE = ("tracking", "cache", "stages", "executor")
 """What changes no number; nor do measures of time."""
 
 Check = Callable[[dict[str, Any]], object]
@@ -117,7 +117,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
 
 def identity(config: DictConfig) -> dict[str, Any]:
     """The part of the configuration that the numbers depend on."""
-    settings = {key: value for key, value in resolved(config).items() if key not in _BESIDE}
+    settings = {key: value for key, value in resolved(config).items() if key not in BESIDE}
     measures = {name: node for name, node in settings["measures"].items() if not is_timing(node)}
     return {**settings, "measures": measures}
 

@@ -13,7 +13,7 @@ from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.dataset.rejudged import rejudged
 from eval.experiment.distributed import refuse_timing
-from eval.experiment.experiment import Experiment, Progress
+from eval.experiment.experiment import Experiment, Outcome, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from eval.replay.haystack import Haystack
@@ -21,6 +21,7 @@ from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building
+from pipelines.config.changed import asked_of
 from pipelines.config.idle import idle_note
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
@@ -59,25 +60,43 @@ def evaluated(
     show: Progress,
     dataset: Dataset | None = None,
     parts: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run what a configuration describes and write its folder; returns the summary, as `read_summary` gives it.
 
+    Args:
+        overrides: of which it was composed.
+        show, dataset, parts: as those of `measured` and `experiment_of`.
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
     begin_run(folder)
-    return measured(config, experiment_of(config, dataset, parts), folder, show)
+    return measured(config, experiment_of(config, dataset, parts), folder, show, overrides)
 
 
-def measured(config: DictConfig, experiment: Experiment, folder: Path, show: Progress) -> dict[str, Any]:
+def measured(
+    config: DictConfig, experiment: Experiment, folder: Path, show: Progress, overrides: Sequence[str]
+) -> dict[str, Any]:
     """Run the experiment that a configuration describes and write its folder, which was begun."""
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     if note := idle_note(config):
         outcome = replace(outcome, flags=(note, *outcome.flags))
-    text = building.resolved_text(config)
-    return write_run(folder, outcome, experiment.evaluator.dataset, building.identity(config), text, seconds)
+    return written(folder, outcome, experiment.evaluator.dataset, config, overrides, seconds)
+
+
+def written(
+    folder: Path,
+    outcome: Outcome,
+    dataset: Dataset,
+    config: DictConfig,
+    overrides: Sequence[str],
+    seconds: Mapping[str, float],
+) -> dict[str, Any]:
+    """Write the folder of a run, with what its configuration is and how it differs from the default."""
+    text, asked = building.resolved_text(config), asked_of(config, overrides)
+    return write_run(folder, outcome, dataset, building.identity(config), text, seconds, asked)
 
 
 def experiment_of(

@@ -103,12 +103,11 @@ def two_sides(request: RegressRequest, into: Path, show: Progress) -> tuple[Side
         require_same_settings(shared or {}, found)  # before an evaluation that could not be compared
         shared = found
         what = " ".join(ours) or "the default configuration"
-        candidate = _evaluated(SideSource(f"{what} (evaluated now)", into / "candidate"), config, show)
+        candidate = _evaluated(SideSource(f"{what} (evaluated now)", into / "candidate"), config, ours, show)
     elif shared is None:
         shared = building.resolved(_composed(ours, None))
     return tuple(  # type: ignore[return-value]  # two
-        side if side.preset is None else _evaluated(side, _preset(side.preset, side.folder, shared), show)
-        for side in (baseline, candidate)
+        side if side.preset is None else _evaluated_preset(side, shared, show) for side in (baseline, candidate)
     )
 
 
@@ -171,8 +170,9 @@ def _built(one: SideSource | tuple[str, ...], of_all: Sequence[str], shared: Map
     if isinstance(one, SideSource):
         assert one.preset is not None
         given = building.resolved(_composed(of_all, None)) if shared is None else shared
-        config = _preset(one.preset, one.folder, given)
-        return BuiltSide(one.name, config, (str(one.preset),), parts_of(config))
+        chosen = _choosing(one.preset, one.folder)
+        config = _composed(chosen, given)
+        return BuiltSide(one.name, config, chosen, parts_of(config))
     overrides = (*of_all, *one)
     config = _composed(overrides, shared)
     return BuiltSide(" ".join(one) or DEFAULT, config, overrides, parts_of(config))
@@ -187,8 +187,8 @@ def _kept(built: BuiltSide, show: Progress) -> Path:
     with FileLock(EVALUATED / ".lock"):
         origin = origin_of(resolved, dataset.digest)
         if not (kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None):
-            kept.begin(origin, built.overrides)
-            evaluated(built.config, kept.path, show, dataset, built.parts)
+            kept.begin(origin, built.overrides, built.name)
+            evaluated(built.config, kept.path, show, dataset, built.parts, built.overrides)
     return kept.path
 
 
@@ -243,8 +243,8 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
     return config
 
 
-def _preset(preset: Path, folder: Path, shared: Mapping[str, Any]) -> DictConfig:
-    """The configuration of an exported preset.
+def _choosing(preset: Path, folder: Path) -> tuple[str, ...]:
+    """The overrides that choose an exported preset.
 
     It is copied under a name of its own, for a choice of ours of the same name would be taken instead; what it brings
     along are choices of other groups beside its own.
@@ -257,11 +257,17 @@ def _preset(preset: Path, folder: Path, shared: Mapping[str, Any]) -> DictConfig
             shutil.copyfile(choice, place / group / choice.name)
     (place / "system").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(preset, place / "system" / f"{name}.yaml")
-    return _composed([f"hydra.searchpath=['file://{place}']", f"system={name}"], shared)
+    return f"hydra.searchpath=['file://{place}']", f"system={name}"
 
 
-def _evaluated(side: SideSource, config: DictConfig, show: Progress) -> SideSource:
-    evaluated(config, side.folder, show)
+def _evaluated_preset(side: SideSource, shared: Mapping[str, Any] | None, show: Progress) -> SideSource:
+    assert side.preset is not None
+    chosen = _choosing(side.preset, side.folder)
+    return _evaluated(side, _composed(chosen, shared), chosen, show)
+
+
+def _evaluated(side: SideSource, config: DictConfig, overrides: Sequence[str], show: Progress) -> SideSource:
+    evaluated(config, side.folder, show, overrides=overrides)
     return SideSource(side.name, side.folder)
 
 

@@ -159,7 +159,7 @@ def launched(config: DictConfig, folder: Path) -> None:
     kept = PointFolder(folder)
     if not kept.is_complete():
         try:
-            evaluated(config, kept.path, lambda *_: None)
+            evaluated(config, kept.path, lambda *_: None, overrides=kept.overrides())
         except Exception as error:
             _failed(kept, error)
 
@@ -182,7 +182,7 @@ class _Origins:
     def begin(self, point: Point, kept: PointFolder) -> Dataset:
         """Make the folder of a point ready for what it will hold; returns the point's dataset."""
         origin, dataset = self.of(point)
-        kept.begin(origin, point.overrides)
+        kept.begin(origin, point.overrides, point.label)
         return dataset
 
 
@@ -257,7 +257,7 @@ def _run_here(
         try:
             dataset = origins.begin(point, kept)
             built = checked.pop(point)
-            evaluated(built.config, kept.path, show, dataset, built.parts)
+            evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides)
         except Exception as error:
             failed[point.name] = _failed(kept, error)
         else:

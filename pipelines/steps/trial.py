@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
 
 from eval.experiment.experiment import Experiment, Outcome
-from eval.experiment.run_folder import config_hash, read_summary, write_run
+from eval.experiment.run_folder import config_hash, read_summary
 from eval.experiment.workspace import WorkspaceResult
 from eval.measures.names import SYSTEM_ARM
 from eval.sweep.origin import origin_of
@@ -23,7 +23,7 @@ from lcm.faults import is_of_machine
 from pipelines.config import building
 from pipelines.config.building import identity
 from pipelines.steps.interruption import interruption
-from pipelines.steps.point import experiment_of
+from pipelines.steps.point import experiment_of, written
 from pipelines.steps.search import StudySetup
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, warn
@@ -90,16 +90,17 @@ def _evaluated(
     if not (kept.is_complete() and kept.is_of(origin)):  # else one that is gone had finished it, and not said so yet
         kept.clear()
         started = time.perf_counter()
-        kept.begin(origin, search.configs.overrides(assignment))
+        overrides = search.configs.overrides(assignment)
+        named = [one.measure for one in search.settings.wanted()]
+        kept.begin(origin, overrides, f"trial {trial.number}: {_values(assignment)}", named)
         experiment = experiment_of(config, search.dataset)
         with progress() as show:
             if search.settings.pruner == "none":
                 outcome = experiment.run(show)
             else:
                 outcome = _run_by_folds(trial, experiment, search, kept)
-        text = building.resolved_text(config)
         seconds = {"total": time.perf_counter() - started}
-        write_run(folder, outcome, search.dataset, identity(config), text, seconds)
+        written(folder, outcome, search.dataset, config, overrides, seconds)
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -142,8 +143,11 @@ def _best_so_far(queue: TrialQueue, search: StudySetup) -> str:
     return f"; best {picked.values[0]:.4f}, trial {picked.number}"
 
 
-def _say(number: int, told: str, assignment: dict[str, Any]) -> None:
-    values = " ".join(
+def _say(number: int, told: str, assignment: Mapping[str, Any]) -> None:
+    say(f"trial {number}: {told}  {_values(assignment)}")
+
+
+def _values(assignment: Mapping[str, Any]) -> str:
+    return " ".join(
         f"{key}={f'{value:.4g}' if isinstance(value, float) else value}" for key, value in assignment.items()
     )
-    say(f"trial {number}: {told}  {values}")

@@ -13,15 +13,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
-from omegaconf import OmegaConf
 from sqlalchemy.exc import OperationalError
 
 from eval.experiment.run_folder import read_summary, write_summary
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.naming import note
 from eval.tracking.tracking import TrackingError
 from lcm.faults import is_of_machine
 from pipelines import cli
@@ -30,6 +31,10 @@ from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("mlflow")]
 
 NAMES = [prefix + name for prefix, name in product(("", "session."), DEFAULT_NAMES)]
+ASKED = (
+    *("annotation=rules", "admission=balanced", "reranker=remote"),  # some rejected, no key
+    *("arms=controls", "measures.latency.queries=2"),
+)
 PATIENCE_S = 15
 NOWHERE = "http://127.0.0.1:9"
 
@@ -57,12 +62,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Logged:
         patch.chdir(place)
         patch.setattr("sys.argv", ["lcm"])
         patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
-        told = ["annotation=rules", "admission=balanced", "reranker=remote"]  # some rejected, no key
         patch.delenv("JINA_API_KEY", raising=False)
-        assert (
-            cli.run(["evaluate", *QUICK, *told, "arms=controls", "measures.latency.queries=2", "hydra.run.dir=run"])
-            == 0
-        )
+        assert cli.run(["evaluate", *QUICK, *ASKED, "hydra.run.dir=run"]) == 0
     tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db", experiment="tests")
     return Logged(place / "run", tracking, tracking.log(place / "run"))
 
@@ -76,38 +77,80 @@ def copied(logged: Logged, tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_setting_is_a_parameter(logged: Logged) -> None:
+def test_parameters_are_what_differs_and_what_was_asked_for(logged: Logged) -> None:
     (run,) = logged.runs()
-    assert run.data.params["embedder._target_"] == "lcm.retrieval.embedder.hashing.Hashing"
-    assert {"fusion.dense_weight", "ranking.stages.limit.n", "memory.ranking.stages.limit.n"} <= set(run.data.params)
-    config = OmegaConf.load(logged.folder / "config.yaml")
-    for key, value in run.data.params.items():
-        assert value == str(OmegaConf.select(config, key))
+    asked = [one for one in QUICK if not one.startswith("tracking")]
+    told = dict(one.partition("=")[::2] for one in [*asked, *ASKED])
+    assert set(run.data.params) <= {key.replace("@", "_at_") for key in told}
+    assert {key: run.data.params[key] for key in ("annotation", "admission", "reranker")} == {
+        "annotation": "rules", "admission": "balanced", "reranker": "remote",
+    }  # fmt: skip
+    assert run.data.params["measures.latency.queries"] == "2"
+    assert (Path(run.info.artifact_uri.removeprefix("file://")) / "config.yaml").is_file()  # the whole of it
 
 
 def read_decisions(folder: Path) -> dict[str, int]:
     return dict(pl.read_parquet(folder / "decisions.parquet")["action"].value_counts().iter_rows())
 
 
-def test_every_number_of_the_summary_is_a_metric(logged: Logged) -> None:
+def test_metrics_are_the_headlines(logged: Logged) -> None:
     (run,) = logged.runs()
     metrics, summary = run.data.metrics, read_summary(logged.folder)
-    places = {"": summary["measures"]}
-    places |= {f"arm/{arm}/": measures for arm, measures in summary["arms"].items()}
-    places |= {f"category/{category}/": measures for category, measures in summary["categories"].items()}
-    assert len(places) == 1 + 6 + 5
-    for prefix, measures in places.items():
-        for measure, entry in measures.items():
-            metric = prefix + metric_name(measure)
-            assert metrics[metric] == entry["value"]
-            assert (metrics[f"{metric}.low"], metrics[f"{metric}.high"]) == (entry["low"], entry["high"])
-    assert metrics["recall_at_10"] == summary["measures"]["recall@10"]["value"]
+    assert 20 <= len(metrics) <= 40
+    for measure in ("recall@5", "recall@10", "nDCG@10", "MRR", "recall@2000t", "tokens@10", "retained@4000"):
+        assert metrics[metric_name(measure)] == summary["measures"][measure]["value"]
+    assert not any(name.endswith((".low", ".high")) or name.startswith(("arm/", "category/")) for name in metrics)
     assert metrics["count/unjudged_queries"] == 11
     decided = {action: metrics[f"decision/{action}"] for action in ("create", "reject")}
     assert decided == summary["decisions"] == read_decisions(logged.folder)
-    assert metrics["incident/rerank_missing_key"] == summary["incidents"]["rerank_missing_key"] > 0
+    assert metrics["incidents"] == sum(summary["incidents"].values()) > 0
     assert metrics["latency/total_p95_ms"] == summary["timing"]["latency_ms"]["total"]["p95_ms"]
     assert metrics["seconds/total"] == summary["timing"]["seconds"]["total"]
+
+
+def test_every_mean_stands_in_the_tables_that_the_viewer_shows(logged: Logged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", logged.tracking.uri)  # the client looks for tables there, whichever it is
+    from mlflow.tracking import MlflowClient
+
+    (run,) = logged.runs()
+    summary = read_summary(logged.folder)
+    shown = [one["path"] for one in json.loads(run.data.tags["mlflow.loggedArtifacts"])]
+    assert shown == ["tables/arms.json", "tables/categories.json", "tables/intervals.json"]
+    client = MlflowClient(logged.tracking.uri)
+    found = client.load_table(run.info.experiment_id, "tables/intervals.json", [run.info.run_id])
+    told = {tuple(row[:3]): tuple(row[3:]) for row in found.itertuples(index=False)}
+    places = {("system", "all"): summary["measures"]}
+    places |= {(arm, "all"): measures for arm, measures in summary["arms"].items()}
+    places |= {("system", category): measures for category, measures in summary["categories"].items()}
+    assert len(places) == 1 + 6 + 5
+    for place, measures in places.items():
+        for measure, entry in measures.items():
+            expected = [entry[name] for name in ("value", "low", "high", "n")]
+            found_here = [None if pd.isna(one) else one for one in told[(*place, measure)]]
+            assert found_here == pytest.approx(expected, abs=1e-12)  # what pandas reads is no bit for bit
+    arms = client.load_table(run.info.experiment_id, "tables/arms.json", [run.info.run_id])
+    assert list(arms["arm"]) == ["system", *summary["arms"]]
+
+
+def test_the_name_and_the_description_say_what_was_run(logged: Logged) -> None:
+    (run,) = logged.runs()
+    assert run.info.run_name.startswith("default · sample · ")
+    assert "admission=balanced" in run.info.run_name
+    note = run.data.tags["mlflow.note.content"]
+    value = read_summary(logged.folder)["measures"]["recall@10"]["value"]
+    assert "| arm | recall@10 | nDCG@10 |" in note
+    assert f"| system | {value:.3f} [" in note
+    assert "its numbers prove nothing" in note
+    assert "lcm evaluate" in note
+
+
+def test_words_of_data_are_no_markdown_of_a_description() -> None:
+    dataset = {"name": "![a](http://evil.invalid/a.png)", "protocol": "a|b <script>", "digest": "0"}
+    summary = {"dataset": dataset, "counts": {}, "measures": {}, "overrides": ["a=`b`"], "changed": {}}
+    told = note(summary, Path("nowhere"), [])
+    assert "![" not in told.replace("!\\[", "")
+    assert "<script>" not in told
+    assert "a\\|b" in told
 
 
 def test_the_dataset_is_an_input_with_its_digest(logged: Logged) -> None:

@@ -1,0 +1,51 @@
+"""Which measures of a run are metrics: those it is told by, and every one that somebody asked for."""
+
+from eval.measures.names import CONTEXT_MEASURES
+from eval.measures.retention import Retention
+from eval.measures.retrieval import DEFAULT_NAMES
+from eval.sweep.changed import changed_measures
+from eval.sweep.results import PointResult
+from eval.tracking.entry import metrics
+from eval.tracking.headline import headline_measures
+from pipelines.views.terminal import compared_by
+
+USUAL = [*DEFAULT_NAMES, *(f"session.{name}" for name in DEFAULT_NAMES if name[-1] != "t" and "tokens" not in name)]
+CONTEXTS = [f"{kind}@{budget}" for budget in Retention().budgets for kind in CONTEXT_MEASURES]
+
+
+def test_a_usual_run_has_few() -> None:
+    assert len(headline_measures([*USUAL, *CONTEXTS])) <= 25
+
+
+def test_a_measure_from_outside_is_always_among_them() -> None:
+    assert headline_measures([*USUAL, "sessions@2", "politeness"])[-2:] == ["sessions@2", "politeness"]
+
+
+def test_so_is_another_cutoff_and_another_budget() -> None:
+    asked = ["recall@3", "nDCG@7", "session.recall@3", "repaired.recall@3", "recall@500t", "retained@500"]
+    assert headline_measures([*USUAL, *asked])[-len(asked) :] == asked
+
+
+def test_so_is_what_a_study_searches_by() -> None:
+    assert "MAP" not in headline_measures(USUAL)
+    assert "MAP" in headline_measures(USUAL, ["MAP"])
+
+
+def test_session_measures_stand_in_where_no_message_is_judged() -> None:
+    assert headline_measures(["session.nDCG@10", "session.MAP", "session.recall@10"]) == [
+        "session.nDCG@10", "session.recall@10",
+    ]  # fmt: skip
+
+
+def test_whatever_a_sweep_is_sorted_by_is_a_metric_of_its_points() -> None:
+    """Of queries by its name; of contexts and candidates what the shares are made of."""
+    entry = {"value": 0.5, "n": 3, "low": None, "high": None}
+    measures = dict.fromkeys([*USUAL, *CONTEXTS], entry)
+    done = {"summaries": 3, "ratio": 2.0, "confidence": 0.7, "depth_0": 3, "depth": 0}
+    summary = {"measures": measures, "compression": done, "decisions": {"create": 1}, "counts": {"contexts": 1}}
+    point = PointResult("a", "compaction.leaf=3", {"compaction.leaf": "3", "admission": "x"}, summary, None)
+    told = {name for name, _ in metrics(summary)}
+    wanted = {*compared_by([point]), *changed_measures([point])} - {"admitted", "created"}
+    lacking = {name for name in wanted if not {name.replace("@", "_at_"), f"compression/{name}"} & told}
+    assert not lacking
+    assert {"decision/create", "compression/ratio"} <= told
