@@ -61,7 +61,6 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 _NEEDS_ARGUMENTS = (
     "judge",
     "compare",
-    "why",
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query"),
 )

@@ -1,50 +1,101 @@
-"""lcm why RUN [--json]
-lcm why QUESTION --expect ID [--run RUN] [--json]
+"""lcm why [RUN] [--json]
+lcm why QUESTION [--expect ID] [--run RUN] [budget=N] [--json]
 
-Where does a run lose what was to be found, and why was one message not found?
+Where does a run lose what was to be found, and why was one message found, or not?
 
   lcm why runs/a           every judged message in its place: found, ranked late, the stage that lost it, not found by
                            the source, or not to be seen; the places sum to what was missed
   lcm why q014 --expect m3 --run runs/a
-                           the ladder of a message through the ranking of a question: which branch found it at which
-                           rank, and what each stage did with it
+                           what became of one message: which branch found it at which rank, what each stage did with it
+                           and why, what took its place, what would have kept it, and how the contexts show it
+
+QUESTION is the id of a question, or its words, as far as they name one alone; without ID, what it misses of its
+judged messages is told of. What would have kept a message is tried: each stage left out, each limit and the pools made
+larger, and the question ranked again.
 
 RUN is a folder that `lcm evaluate` wrote, the newest below runs/ where none is named. The run is made again, step by
 step, from the stage cache where that still holds it: a dataset or code that has changed since is refused.
 
-  expect=ID          the id of a message as the dataset has it, or of a document
-  run=RUN
-  --json             everything as JSON, and nothing else on standard output"""
+  expect=ID                the id of a message as the dataset has it, or of a document
+  budget=N                 tokens of the context that is looked at; else those of the run's own measure
+  tracking=mlflow          log the questions that lose most as MLflow traces, each stage a RETRIEVER span
+  traces=20                how many
+  --json                   everything as JSON, and nothing else on standard output"""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.ladder.asking import asked_again
-from eval.ladder.ladder import ladders
-from eval.ladder.losses import counted, judged_messages, losses
+from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.ladder.asking import Asked, asked_again
+from eval.ladder.contexts import Shown, shown, with_budget
+from eval.ladder.explanation import Explanation, explained
+from eval.ladder.losses import conversation_of_message, counted, judged_messages, losses
+from eval.ladder.places import FOUND
+from eval.measures.retention import Retention
 from lcm.errors import LcmError
-from pipelines.config.arguments import told_apart
+from lcm.records.query import Query
+from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.repeated_run import RepeatedRun, repeated_run
 from pipelines.views.progress import progress
-from pipelines.views.why_table import show_ladders, show_losses
+from pipelines.views.terminal import say
+from pipelines.views.why_record import explanation_record, losses_record
+from pipelines.views.why_table import show_explanation, show_losses
 
-_OWN = ("expect", "run")
+_OWN = ("expect", "run", "budget")
+_RUNS = Path("runs")
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm why RUN`, `lcm why QUESTION expect=ID run=RUN`."""
-    command = told_apart(arguments, _OWN, is_configured=False)
-    (word,) = command.words
-    if "expect" not in command.settings:
-        _of_run(repeated_run(Path(word)))
+    is_json = "--json" in arguments
+    command = told_apart(_as_settings(arguments), _OWN, is_configured=False)
+    if len(command.words) > 1:
+        told = f"{command.words[0]!r} is named already; put a question of several words in quotes"
+        raise LcmError(f"{command.words[1]}: {told}")
+    word = next(iter(command.words), None)
+    is_run = word is None or (Path(word) / SUMMARY).is_file()
+    if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
+        raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
+    if is_run:
+        _of_run(repeated_run(_newest() if word is None else Path(word)), is_json=is_json)
     else:
-        _of_question(repeated_run(Path(command.settings["run"])), word, command.settings["expect"])
+        assert word is not None
+        run = repeated_run(Path(command.settings["run"]) if "run" in command.settings else _newest())
+        _of_question(run, word, command, is_json=is_json)
     return 0
 
 
-def _of_run(run: RepeatedRun) -> None:
-    queries = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique()
-    done = 0
+def _as_settings(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--expect ID` and `--expect=ID` written as `expect=ID`, and without `--json`."""
+    found, rest = [], list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        name, equals, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("-"):
+            found.append(argument)
+        elif argument.startswith("--") and name in _OWN:
+            if not equals and not rest:
+                raise LcmError(f"{argument} has no value: write {argument} {name.upper()}")
+            found.append(f"{name}={value if equals else rest.pop(0)}")
+        elif argument != "--json":
+            raise LcmError(f"no such option: {argument!r}; `lcm why --help` tells more")
+    return found
+
+
+def _newest() -> Path:
+    """The run below `runs/` that was written last."""
+    for path in sorted(_RUNS.rglob(SUMMARY), key=lambda path: path.stat().st_mtime, reverse=True):
+        if read_summary(path.parent).get("kind", "run") == "run":
+            return path.parent
+    raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
+
+
+def _of_run(run: RepeatedRun, *, is_json: bool) -> None:
+    queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
+    if not queries:
+        raise LcmError(f"{run.kept.folder} has no judged questions: name one, and what was to be found: --expect ID")
     with progress() as show:
 
         def count(placed: int) -> None:
@@ -53,16 +104,56 @@ def _of_run(run: RepeatedRun) -> None:
             show("queries", done, queries)
 
         rows = losses(run.experiment.evaluator, count, run.require_same)
-    show_losses(rows, counted(rows))
+    if is_json:
+        say(json.dumps(losses_record(run.kept.folder, rows), indent=2, ensure_ascii=False))
+    else:
+        show_losses(rows, counted(rows))
 
 
-def _of_question(run: RepeatedRun, query_id: str, message_id: str) -> None:
+def _of_question(run: RepeatedRun, named: str, command: CommandArguments, *, is_json: bool) -> None:
     dataset = run.experiment.evaluator.dataset
-    query = next((query for query in dataset.queries if query.query_id == query_id), None)
-    if query is None:
-        raise LcmError(f"{run.kept.folder} asks no question {query_id!r}")
-    judged = judged_messages(dataset).filter(query_id=query_id)
-    for asked in asked_again(run.experiment.evaluator, query.workspace_id, {query_id}):
-        for found in ladders(asked, judged):
-            run.require_same(asked, found.answers)
-            show_ladders(found, message_id)
+    query = named_question(dataset, named)
+    here = [one for one in dataset.transcripts if one.workspace_id == query.workspace_id]
+    said = {message.message_id: message.content for one in here for message in one.messages}
+    told = _told(run, query, command.settings.get("expect"), command.number("budget"))
+    if is_json:
+        records = [explanation_record(run.kept.folder, *one) for one in told]
+        say(json.dumps(records[0] if "expect" in command.settings else records, indent=2, ensure_ascii=False))
+    else:
+        for found, contexts in told:
+            show_explanation(found, contexts, said)
+
+
+def _told(
+    run: RepeatedRun, query: Query, expected: str | None, budget: int | None
+) -> list[tuple[Explanation, list[Shown]]]:
+    """What became of a message or document of a question; of none named, of each judged message that it misses."""
+    evaluator = run.experiment.evaluator
+    conversations = conversation_of_message(evaluator.dataset, query.workspace_id)
+    judged = judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
+    if expected is None and not judged:
+        raise LcmError(f"question {query.query_id!r} has no judged messages: name what was to be found, --expect ID")
+    told: list[tuple[Explanation, list[Shown]]] = []
+    with progress() as show:
+        show("replaying", 0, 1)
+        for asked in asked_again(evaluator, query.workspace_id, {query.query_id}):
+            names = judged
+            if expected is not None:
+                known = [*conversations, *asked.memory.documents["document_id"]]
+                names = [named_id(expected, known, f"the messages and documents of workspace {query.workspace_id!r}")]
+            found = [explained(asked, name, conversations) for name in names]
+            run.require_same(asked, found[0].answers)
+            missed = [one for one in found if one.place != FOUND]
+            told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]
+        show("replaying", 1, 1)
+    return told
+
+
+def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | None) -> list[Shown]:
+    """How the contexts of a question show a message, or the first message of a document."""
+    evaluator = run.experiment.evaluator
+    measure = next((one for one in evaluator.measures.values() if isinstance(one, Retention)), Retention(budgets=()))
+    document = asked.memory.documents.filter(document_id=found.expected)["source_message_ids"].to_list()
+    message_id = document[0][0] if document and document[0] else found.expected
+    ranked = asked.memory.rank(asked.queries)
+    return list(shown(asked, message_id, ranked, evaluator.dataset, with_budget(measure, budget)))

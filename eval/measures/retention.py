@@ -20,6 +20,7 @@ asked: not of a distractor, nor of one that was pooled with them.
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -67,11 +68,18 @@ class Retention:
             recalled = memory.recalled(reading.ranked)
         rows = [
             (query.query_id, f"{name}@{budget}", value)
-            for conversation_id, queries in _by_conversation(memory, judged, reading.dataset).items()
-            for query, budget, values in self._conversation(memory, conversation_id, queries, evidence, recalled)
-            for name, value in values.items()
+            for query, budget, context, lineage in self._contexts(memory, judged, reading.dataset, recalled)
+            for name, value in lineage.shares(context, evidence[query.query_id]).items()
         ]
         return pl.DataFrame(rows, schema=QUERY_VALUES_SCHEMA, orient="row")
+
+    def contexts(self, reading: MemoryReading) -> Iterator[tuple[Query, Context, "Lineage"]]:
+        """The contexts of all queries of a reading, one for each budget, and what stands above their messages."""
+        memory = reading.memory
+        shows = memory.system.assembly.shows_documents
+        recalled = memory.recalled(reading.ranked) if self.budgets and shows else {}
+        for query, _, context, lineage in self._contexts(memory, reading.queries, reading.dataset, recalled):
+            yield query, context, lineage
 
     def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
         """The fresh tail is always shown, whatever it costs."""
@@ -85,14 +93,19 @@ class Retention:
         note = f"contexts that cost more than the budget of tokens: {told}; so does what they always show, as their "
         return (f"{note}fresh tail (assembly.fresh_tail_* or assembly.tail.*)",)
 
+    def _contexts(
+        self, memory: Memory, queries: Sequence[Query], dataset: Dataset, recalled: Mapping[str, Sequence[Recalled]]
+    ) -> Iterator[tuple[Query, int, Context, "Lineage"]]:
+        for conversation_id, asked in _by_conversation(memory, queries, dataset).items():
+            yield from self._conversation(memory, conversation_id, asked, recalled)
+
     def _conversation(
         self,
         memory: Memory,
         conversation_id: str,
         queries: Sequence[Query],
-        evidence: Mapping[str, Sequence[str]],
         recalled: Mapping[str, Sequence[Recalled]],
-    ) -> Iterator[tuple[Query, int, dict[str, float]]]:
+    ) -> Iterator[tuple[Query, int, Context, "Lineage"]]:
         assembly = memory.system.assembly
         is_own = assembly.reads_prompts or assembly.shows_documents
         asks = [
@@ -101,15 +114,26 @@ class Retention:
             for budget in self.budgets
         ]
         contexts = memory.assemble(conversation_id, asks)
-        lineage = _Lineage(memory, conversation_id, self.rouge_threshold)
+        lineage = Lineage(memory, conversation_id, self.rouge_threshold)
         for place, query in enumerate(queries):
             first = place * len(self.budgets) if is_own else 0
             for budget, context in zip(self.budgets, contexts[first : first + len(self.budgets)], strict=True):
-                yield query, budget, lineage.shares(context, evidence[query.query_id])
+                yield query, budget, context, lineage
+
+
+class Standing(NamedTuple):
+    """How a message stands in a context."""
+
+    how: Literal["verbatim", "summarised", "reachable"] | None
+    """As the measures have it; None: it does not."""
+    path: tuple[str, ...] = ()
+    """The summaries that were made of it, one of the next, up to the one that stands there; else all of them."""
+    documents: tuple[str, ...] = ()
+    """The documents there that stand for it."""
 
 
 @dataclass(slots=True)
-class _Lineage:
+class Lineage:
     """Which summaries stand above each message, and whose words they keep."""
 
     memory: Memory
@@ -129,26 +153,14 @@ class _Lineage:
         self.expanded_tokens = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
 
     def shares(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
-        items = {item.item_id for item in context.items if item.text}  # without words: nothing of it is shown
-        documents: dict[str, list[ContextItem]] = {}
-        for item in context.items:
-            for source in item.source_message_ids:
-                documents.setdefault(source, []).append(item)
         found = {"verbatim": 0, "summarised": 0, "reachable": 0}
         expansions, tokens = [], []
-        for message_id in evidence:
-            if message_id in items:
-                found["verbatim"] += 1
-                continue
-            if shown := documents.get(message_id):
-                found[self._in_documents(message_id, shown)] += 1
-                continue
-            path = self._path(message_id, items)
-            if path is None:
-                continue
-            expansions.append(len(path))
-            tokens.append(sum(self.expanded_tokens[summary_id] for summary_id in path))
-            found["summarised" if self._is_covered(message_id, path[-1]) else "reachable"] += 1
+        for standing in self.standings(context, evidence):
+            if standing.how is not None:
+                found[standing.how] += 1
+                if standing.path:
+                    expansions.append(len(standing.path))
+                    tokens.append(sum(self.expanded_tokens[summary_id] for summary_id in standing.path))
         values = {name: count / len(evidence) for name, count in found.items()}
         values |= {"retained": sum(found.values()) / len(evidence), "context_tokens": float(context.tokens)}
         if expansions:
@@ -156,17 +168,39 @@ class _Lineage:
             values["expansion_tokens"] = sum(tokens) / len(tokens)
         return values
 
-    def _path(self, message_id: str, items: set[str]) -> list[str] | None:
-        """The summaries from the message up to one that stands in the context."""
+    def standings(self, context: Context, message_ids: Sequence[str]) -> Iterator[Standing]:
+        """How each of these messages stands in a context."""
+        items = {item.item_id for item in context.items if item.text}  # without words: nothing of it is shown
+        documents: dict[str, list[ContextItem]] = {}
+        for item in context.items:
+            for source in item.source_message_ids:
+                documents.setdefault(source, []).append(item)
+        for message_id in message_ids:
+            path = self._path(message_id, items)
+            if message_id in items:
+                yield Standing("verbatim")
+            elif shown := documents.get(message_id):
+                named = tuple(document.item_id for document in shown)
+                yield Standing(self._in_documents(message_id, shown), documents=named)
+            elif path and path[-1] in items:
+                is_covered = self._is_covered(message_id, path[-1])
+                yield Standing("summarised" if is_covered else "reachable", tuple(path))
+            else:
+                yield Standing(None, tuple(path))
+
+    def _path(self, message_id: str, items: set[str]) -> list[str]:
+        """The summaries from the message up to one that stands in the context, where one does; else all of them."""
         path, at = [], message_id
         while (upper := self.above.get(at)) is not None:
             path.append(upper)
             if upper in items:
-                return path
+                break
             at = upper
-        return None
+        return path
 
-    def _in_documents(self, message_id: str, documents: Sequence[ContextItem]) -> str:
+    def _in_documents(
+        self, message_id: str, documents: Sequence[ContextItem]
+    ) -> Literal["verbatim", "summarised", "reachable"]:
         """How the best of the documents that stand for a message holds it."""
         content = _plain(self._content(message_id))
         if content and any(content in _plain(document.text) for document in documents):

@@ -233,6 +233,28 @@ class Stage(Protocol):
 
 
 @runtime_checkable
+class TellsReasons(Protocol):
+    """A stage that tells why it puts a row behind others, or drops it.
+
+    Laws: it tells of rows that it was given, each once; what it tells of a row does not depend on other queries.
+    """
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Rows of `REASONS_SCHEMA` for a frame that it is given."""
+        ...
+
+
+REASONS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "document_id": pl.String(),
+    "reason": pl.String(),
+    "like_id": pl.String(),
+}
+"""Why a stage puts a row behind others, or drops it, in words; `like_id` is a better document that it is like, null
+where that is not why."""
+
+
+@runtime_checkable
 class Slot(Protocol):
     """A stage or expansion that learns from the steps around it whether it has anything to do.
 
@@ -268,6 +290,10 @@ class Ranker(Protocol):
 
     def found_by(self, batch: Batch) -> pl.DataFrame:
         """What each branch of the source found: rows query_id, branch, document_id, rank, score."""
+        ...
+
+    def reasons(self, batch: Batch) -> pl.DataFrame:
+        """What the steps that are `TellsReasons` tell of the rows: `REASONS_SCHEMA`, and the step."""
         ...
 
 

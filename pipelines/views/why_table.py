@@ -1,10 +1,13 @@
-"""Where a run loses messages, and the ladder of one, on the terminal."""
+"""Where a run loses messages, and what became of one, on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
-from eval.ladder.ladder import Ladders
+from eval.ladder.contexts import Shown
+from eval.ladder.explanation import Explanation
+from eval.ladder.ladder import DROPPED, FELL, ROSE, STAYED
 from eval.ladder.losses import places_in_order
 from eval.ladder.places import FIRST, FOUND, LATE
 from eval.ladder.unseen import REASONS
@@ -18,6 +21,10 @@ _MEANT = {
     SOURCE: "not found by the source",
     **REASONS,
 }
+
+_SHOWN, _BESIDE = 200, 60
+"""Characters of a text by itself, and of one in a table."""
+_MOST_TRIALS, _MOST_TAKEN = 5, 5
 
 
 def show_losses(rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -47,11 +54,68 @@ def meant(place: str) -> str:
     return _MEANT.get(place, f"lost by the stage {place}")
 
 
-def show_ladders(found: Ladders, message_id: str) -> None:
-    """The ladders of the documents that were made of a message."""
-    for document_id in found.covers.filter(message_id=message_id)["document_id"]:
-        say(f"document {document_id}")
-        branches = found.found_by.filter(document_id=document_id).select("branch", "rank", "score").iter_rows()
-        show_table(("branch", "rank", "score"), branches, ("rank", "score"))
-        steps = found.steps.filter(document_id=document_id).select("stage", "rank", "score", "event").iter_rows()
-        show_table(("stage", "rank", "score", "event"), steps, ("rank", "score"))
+def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mapping[str, str]) -> None:
+    """What became of one message: the cause first, then its ladder.
+
+    Args:
+        said: message id -> its words.
+    """
+    say(f"{found.query.query_id} ({found.query.category}): {_short(found.query.text)}")
+    say(f"{found.expected}: {_short(said.get(found.expected, ''))}")
+    say(f"{found.headline}")
+    if found.document_id is not None:
+        by = (f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found))
+        say(f"document {found.document_id}, found by: {', '.join(by) or 'no branch'}")
+        _show_ladder(found)
+    if not found.taken_by.is_empty():
+        say("what took its place")
+        taken = (
+            (rank, before or "-", document_id, _short(found.texts.get(document_id, ""), _BESIDE))
+            for document_id, rank, before in found.taken_by.head(_MOST_TAKEN).iter_rows()
+        )
+        show_table(("rank", "before", "document", "says"), taken, ("rank", "before"))
+    if found.trials:
+        keeps = found.trials[0].rank <= FIRST
+        say("tried, what would have kept it" if keeps else f"tried, and none lets it be among the first {FIRST}")
+        trials = ((trial.change, trial.rank) for trial in found.trials[:_MOST_TRIALS])
+        show_table(("change", "rank"), trials, ("rank",))
+    elif found.is_tried:
+        say("tried: no stage left out, limit or pool made larger moves it up")
+    if contexts:
+        shown = ((f"{one.budget_tokens:,}", f"{one.tokens:,}", one.how, one.why) for one in contexts)
+        show_table(("budget", "context", "shown", "why"), shown, ("budget", "context"))
+
+
+def _found_by(found: Explanation) -> Iterator[tuple[str, int, float]]:
+    return found.found_by.select("branch", "rank", "score").iter_rows()
+
+
+def _show_ladder(found: Explanation) -> None:
+    """The steps that did something, and the names of the others."""
+    rows, idle, before = [], [], None
+    for row in found.ladder.iter_rows(named=True):
+        if row["event"] == STAYED and row["score"] == before:
+            idle.append(row["stage"])
+        else:
+            score = "-" if row["score"] is None else f"{row['score']:.4g}"
+            rows.append((row["stage"], row["rank"] or "-", score, _happened(row)))
+        before = row["score"]
+    show_table(("stage", "rank", "score", "what happened"), rows, ("rank", "score"))
+    if idle:
+        say(f"left it as it was: {', '.join(idle)}")
+
+
+def _happened(row: Mapping[str, Any]) -> str:
+    moved = row["event"]
+    if moved in (ROSE, FELL):
+        moved = f"{moved} from {row['rank_before']}"
+    elif moved == DROPPED:
+        moved = f"{moved}, from rank {row['rank_before']}"
+    like = row["like_id"] or row["stood_for_by"]
+    told = [moved, *([row["reason"]] if row["reason"] else []), *([f"like {like}"] if like else [])]
+    return "; ".join(told)
+
+
+def _short(text: str, characters: int = _SHOWN) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= characters else f"{plain[:characters]}..."

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import polars.selectors as cs
 
-from lcm.protocols.retrieval import Batch, Expansion, Slot, Source, Stage
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import asked, describe, found_by
 
@@ -117,6 +117,16 @@ class Ranking:
     def found_by(self, batch: Batch) -> pl.DataFrame:
         """What each branch of the source found: rows of `FOUND_BY_SCHEMA`."""
         return found_by(self.source.candidates(batch))
+
+    def reasons(self, batch: Batch) -> pl.DataFrame:
+        """What the steps that are `TellsReasons` tell of the rows: the columns of `REASONS_SCHEMA` behind `step`."""
+        frame, told = self._candidates(batch), [pl.DataFrame(schema={"step": pl.Int32(), **REASONS_SCHEMA})]
+        for number, (name, stage) in enumerate(self._steps(), start=1):
+            if isinstance(stage, TellsReasons):
+                step = pl.lit(number, pl.Int32).alias("step")
+                told.append(stage.reasons(frame, batch).select(step, *REASONS_SCHEMA))
+            frame = passed(name, stage, frame, batch)
+        return pl.concat(told)
 
     def _candidates(self, batch: Batch) -> pl.DataFrame:
         return describe(self.source.candidates(batch), batch)

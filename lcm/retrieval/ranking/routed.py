@@ -118,6 +118,10 @@ class RoutedRanking:
         """`Ranking.found_by`, each query by its own path."""
         return self._joined([ranking.found_by(part) for ranking, part in self._parts(batch)], batch)
 
+    def reasons(self, batch: Batch) -> pl.DataFrame:
+        """`Ranking.reasons`, each query by its own path."""
+        return self._joined([ranking.reasons(part) for ranking, part in self._parts(batch)], batch)
+
     def path_of(self, text: str) -> str:
         """The name of the path that a query takes."""
         return "tag" if self.tags.tags(text) else self.mode

@@ -7,6 +7,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.turns import turn_of
 
 
@@ -29,6 +30,12 @@ class Crowding:
     def __post_init__(self) -> None:
         check_range(self, "penalty", ge=0)
         check_choice(self, within=Literal["turn", "session"])
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what stands beside something better, by how much its score falls."""
+        cost = (frame["score"] - self(frame, batch)["score"]).round(3)
+        told = pl.format(f"loses {{}} to better documents of the same {self.within}", "cost")
+        return told_of(frame.with_columns(cost=cost).filter(pl.col("cost") > 0), told)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         rows = frame.with_columns(_query=pl.col("query_id").rle_id())

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
 
@@ -35,6 +35,20 @@ class Diversity:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
         return best_first(ordered.with_columns(deferred=pl.Series(self._deferred(ordered, batch), dtype=pl.Boolean)))
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what steps back, the taken document that it is nearest to, and how near."""
+        ordered = best_first(frame)
+        is_deferred, rows = self._deferred(ordered, batch), []
+        vectors, vector_of_row = document_vectors(ordered, batch)
+        queries, ids = ordered["query_id"].to_list(), ordered["document_id"].to_list()
+        for row in np.flatnonzero(is_deferred):
+            better = [other for other in range(row) if queries[other] == queries[row] and not is_deferred[other]]
+            cosines = vectors[vector_of_row[better]] @ vectors[vector_of_row[row]]
+            nearest = int(np.argmax(cosines))
+            told = f"cosine {cosines[nearest]:.3f} to a better document, above {self.similarity_threshold:g}"
+            rows.append((queries[row], ids[row], told, ids[better[nearest]]))
+        return pl.DataFrame(rows, schema=REASONS_SCHEMA, orient="row")
 
     def _deferred(self, ordered: pl.DataFrame, batch: Batch) -> npt.NDArray[np.bool_]:
         is_deferred = np.zeros(len(ordered), dtype=np.bool_)

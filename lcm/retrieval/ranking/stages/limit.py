@@ -6,7 +6,8 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.ordering import best_first, is_one_query, places
+from lcm.retrieval.ranking.ordering import best_first, is_one_query, places, with_rank
+from lcm.retrieval.ranking.reasons import told_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,8 @@ class Limit:
             return ordered.head(self.n)
         is_kept = places(ordered) < self.n
         return ordered if is_kept.all() else ordered.filter(pl.Series(is_kept))
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how many are let through."""
+        dropped = with_rank(best_first(frame)).filter(pl.col("rank") > self.n)
+        return told_of(dropped, pl.lit(f"the first {self.n} are let through"))

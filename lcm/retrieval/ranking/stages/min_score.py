@@ -6,6 +6,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.reasons import told_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,9 @@ class MinScore:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.filter(pl.col("score") >= self.threshold)
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how far its score is below the threshold."""
+        dropped = frame.filter(~(pl.col("score") >= self.threshold).fill_null(False))
+        told = pl.format("score {} below {}", pl.col("score").round(3), pl.lit(self.threshold))
+        return told_of(dropped, told)

@@ -55,6 +55,14 @@ class NearDuplicates:
             deferred=deferred | pl.Series(is_like), stands_for=pl.Series(stands_for, dtype=pl.List(pl.String))
         )
 
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of each near duplicate, what stands for it."""
+        better = self(frame, batch).select("query_id", pl.col("document_id").alias("like_id"), "stands_for")
+        told = pl.lit("says nothing that a better document does not say")
+        return better.explode("stands_for").drop_nulls("stands_for").select(
+            "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
+        )  # fmt: skip
+
     def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""
         kept: list[tuple[int, _Said]] = []

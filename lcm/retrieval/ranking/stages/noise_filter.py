@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
 
 
@@ -27,3 +28,9 @@ class NoiseFilter:
         )
         noise = found["document_id"].filter(is_noise)
         return frame.filter(~pl.col("document_id").is_in(noise.implode())) if len(noise) else frame
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, that its text is noise."""
+        kept = self(frame, batch).select("query_id", "document_id")
+        dropped = frame.join(kept, on=["query_id", "document_id"], how="anti", maintain_order="left")
+        return told_of(dropped, pl.lit("its text tells nothing: a denial, a question about memory, or a greeting"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.reasons import told_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,8 @@ class NotExpired:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.filter(pl.col("valid_until").is_null() | (pl.col("valid_until") > pl.col("asked_at")))
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, when it expired."""
+        expired = frame.filter(pl.col("valid_until") <= pl.col("asked_at"))
+        return told_of(expired, pl.format("expired on {}", pl.col("valid_until").dt.date()))

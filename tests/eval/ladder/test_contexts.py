@@ -1,0 +1,53 @@
+"""How contexts show a message: what is told of each sums to what the measure says of all."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from eval.dataset.sample import Sample
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.ladder.asking import asked_again
+from eval.ladder.contexts import shown, with_budget
+from eval.measures.measure import MemoryReading
+from eval.measures.retention import Retention
+from pipelines.config import building
+from tests.support.composing import composed
+
+FOLDED = (
+    *("compaction=lossless", "summarizer=extractive", "compaction.budget_tokens=2000", "compaction.fresh_tail_count=4"),
+    *("compaction.leaf_chunk_tokens=800", "compaction.min_leaf_tokens=0", "compaction.leaf_target_tokens=100"),
+)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [((), "whole"), (("system=unified",), "whole"), (FOLDED, "in other words"), (FOLDED, "by expanding")],
+    ids=["default", "unified", "folded, kept", "folded, not kept"],
+)
+def test_what_is_told_of_each_message_sums_to_what_is_retained(chosen: Sequence[str], expected: str) -> None:
+    config = composed([*chosen, "embedder=hashing"])
+    data = Sample().load()
+    evaluator = WorkspaceEvaluator(
+        data, building.build(config, "memory"), building.build(config, "replay"), measures={}
+    )
+    measure, evidence = Retention(budgets=(800, 3000)), data.evidence()
+    seen = set()
+    for asked in (one for workspace in data.workspaces for one in asked_again(evaluator, workspace)):
+        ranked = asked.memory.rank(asked.queries)
+        reading = MemoryReading(asked.memory, asked.queries, ranked, evidence, data)
+        values = measure.of_queries(reading)
+        retained = dict(values.filter(measure="retained@800").select("query_id", "value").iter_rows())
+        for query in (one for one in asked.queries if one.query_id in evidence):
+            alone = type(asked)(asked.workspace_id, asked.memory, [query], asked.ranking)
+            own = ranked.filter(query_id=query.query_id)
+            told = [next(shown(alone, one, own, data, measure)) for one in evidence[query.query_id]]
+            seen |= {one.how for one in told}
+            share = sum(one.how != "not shown" for one in told) / len(told)
+            assert share == pytest.approx(retained[query.query_id])
+            assert all(one.budget_tokens == 800 and one.why for one in told)
+    assert expected in seen
+
+
+def test_one_budget_takes_the_place_of_the_measures_own() -> None:
+    assert with_budget(Retention(), 123).budgets == (123,)
+    assert with_budget(Retention(), None) == Retention()

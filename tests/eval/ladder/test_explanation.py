@@ -1,0 +1,116 @@
+"""What is told of one message: the cause in a line, and changes that were really tried."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.ladder.asking import Asked, asked_again
+from eval.ladder.explanation import Explanation, explained
+from eval.ladder.losses import conversation_of_message
+from eval.replay.bulk import Bulk
+from lcm.memory.system import System
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.crowding import Crowding
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
+from lcm.retrieval.source.hybrid import Hybrid
+from lcm.writing.admission.amac import Amac
+from tests.eval.ladder.test_losses import ASKED, dataset, ranked
+from tests.support.workspaces import LINES, minute, ranking, system
+
+ALIKE = (LINES[0], "The kettle in the blue kitchen is broken, they say", *LINES[2:])
+AGAIN = (LINES[0], LINES[1], LINES[0], *LINES[3:])
+FEW = replace(ranking(), source=Hybrid(dense_pool_size=1, lexical_pool_size=1))
+
+
+def asked_of(ours: System, lines: Sequence[str], asked: object = ASKED) -> Asked:
+    data = dataset(asked, lines)  # type: ignore[arg-type]
+    (found,) = asked_again(WorkspaceEvaluator(data, ours, Bulk(), measures={}), "default")
+    return found
+
+
+def told(ours: System, number: int, lines: Sequence[str] = LINES, asked: object = ASKED, first: int = 2) -> Explanation:
+    data = dataset(asked, lines)  # type: ignore[arg-type]
+    conversations = conversation_of_message(data, "default")
+    evaluator = WorkspaceEvaluator(data, ours, Bulk(), measures={})
+    (found,) = (explained(one, f"talk:{number}", conversations, first) for one in asked_again(evaluator, "default"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ours", "number", "lines", "asked", "headline"),
+    [
+        (system(), 0, LINES, ASKED, "found at rank 1"),
+        (system(), 4, LINES, ASKED, "late: rank 8 in the answer"),
+        (ranked(cut=Limit(3)), 4, LINES, ASKED, "dropped at cut; rank 8 before; the first 3 are let through"),
+        (ranked(floor=MinScore(0.6)), 4, LINES, ASKED, r"dropped at floor; rank 8 before; score 0\.\d+ below 0\.6"),
+        (
+            ranked(diversity=Diversity(0.6)), 1, ALIKE, ASKED,
+            r"put back at diversity; rank 2 → 8; cosine 0\.\d+ to a better document, above 0.6; like doc_\w+ at rank 1",
+        ),
+        (
+            ranked(near=NearDuplicates(n=9)), 2, AGAIN, ASKED,
+            r"found at rank 1, where doc_\w+ stands for it as a near duplicate",
+        ),
+        (
+            ranked(near=NearDuplicates(n=9), floor=MinScore(2)), 2, AGAIN, ASKED,
+            r"dropped at floor; rank 8 before; score 0\.\d+ below 2",
+        ),
+        (
+            ranked(crowding=Crowding(9.0, "session")), 2, ALIKE[:1] + LINES[1:2] + ALIKE[1:2] + LINES[3:], ASKED,
+            r"put back at crowding; rank 2 → \d; loses [\d.]+ to better documents of the same session",
+        ),
+        (system(ranking=FEW), 4, LINES, ASKED, "not in the pool: the source found 1 documents, and none that stands"),
+        (
+            system(admission=Amac(reject_threshold=1.0, admit_threshold=1.0)), 0, LINES, ASKED,
+            "refused: it was refused by admission",
+        ),
+        (system(), 7, LINES, replace(ASKED, asked_at=minute(3)), "not said yet: it was said after the question"),
+    ],
+)  # fmt: skip
+def test_the_headline_names_the_cause(
+    ours: System, number: int, lines: Sequence[str], asked: object, headline: str
+) -> None:
+    found = told(ours, number, lines, asked)
+    assert re.match(headline, found.headline), found.headline
+    if not found.ladder.is_empty():
+        assert found.ladder["step"].is_sorted() and found.ladder["stage"][0] == "source"
+
+
+def test_what_took_its_place_stood_behind_it() -> None:
+    found = told(ranked(diversity=Diversity(0.6)), 1, ALIKE)
+    ((document_id, rank, before),) = found.taken_by.iter_rows()
+    assert (rank, before) == (2, 3)
+    assert found.answers.filter(rank=2)["document_id"].to_list() == [document_id]
+
+
+def test_what_would_have_kept_it_was_tried() -> None:
+    ours = ranked(diversity=Diversity(0.6), cut=Limit(3))
+    found = told(ours, 1, ALIKE)
+    assert found.trials[0].change == "without diversity" and found.trials[0].rank == 2
+    assert isinstance(ours.ranking, Ranking)
+    asked = asked_of(ours, ALIKE)
+    for trial in found.trials:
+        name, _, value = trial.change.removeprefix("without ").partition(".n=")
+        stage = Limit(int(value)) if value else None
+        other = replace(ours.ranking, stages={**ours.ranking.stages, name: stage})
+        answered = asked.memory.rank(asked.queries, other)
+        ranks = dict(answered.select("document_id", "rank").iter_rows())
+        assert ranks[found.document_id] == trial.rank
+    wider = told(system(ranking=FEW), 4)
+    assert [trial.change for trial in wider.trials] == ["pools 16 times as large"]
+
+
+def test_a_document_is_asked_for_by_its_own_id() -> None:
+    ours = ranked(cut=Limit(3))
+    of_message = told(ours, 4)
+    document_id = of_message.document_id
+    assert document_id is not None
+    of_document = explained(asked_of(ours, LINES), document_id, {}, 2)
+    assert of_document.headline == of_message.headline
+    assert of_document.ladder.equals(of_message.ladder)

@@ -1,0 +1,130 @@
+"""`lcm why`: where a run loses messages, and what became of one."""
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from shutil import copytree
+
+import polars as pl
+import pytest
+
+from pipelines import cli
+from pipelines.cli import BAD_INPUT
+from tests.conftest import ROOT
+from tests.pipelines.conftest import QUICK, Finished, Lcm
+
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("why")]
+
+MISSED = "6271315daac50c7b"
+"""A message of the sample that q002 asks for."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the sample, and the cache that it was made with."""
+    folder = tmp_path_factory.mktemp("why")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LCM_CACHE_DIR", str(folder / "cache"))
+        patch.chdir(folder)
+        assert cli.run(["evaluate", *QUICK, "hydra.run.dir=runs/a"]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    return copytree(made, tmp_path / "here")
+
+
+def record(done: Finished) -> dict:
+    assert done.code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_losses_of_a_run_sum_to_what_it_misses(lcm: Lcm, run: Path) -> None:
+    told = record(lcm("why", "runs/a", "--json"))
+    lost = sum(n for place, n in told["places"].items() if place != "found")
+    assert lost == told["missed"] > 0
+    assert sum(told["places"].values()) == told["judged"] == len(told["messages"])
+    for place, n in told["places"].items():
+        assert sum(of.get(place, 0) for of in told["categories"].values()) == n
+    values = pl.read_parquet(run / "runs/a/per_query.parquet").filter(arm="system", measure="recall@10")
+    messages = pl.DataFrame(told["messages"]).group_by("query_id").agg(found=(pl.col("place") == "found").mean())
+    both = values.join(messages, on="query_id")
+    assert both["value"].to_list() == pytest.approx(both["found"].to_list())
+    shown = lcm("why").stdout  # the newest run
+    assert f"{told['missed']:,} of {told['judged']:,} judged messages are missed" in shown
+    assert "multi_hop" in shown and "limit" in shown
+
+
+def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path) -> None:
+    by_id = record(lcm("why", "q002", "--expect", MISSED, "--run", "runs/a", "--json"))
+    by_words = record(lcm("why", "where do we keep the ADRENALINE", f"expect={MISSED[:6]}", "run=runs/a", "--json"))
+    assert by_id == by_words
+    assert by_id["headline"].startswith("dropped at limit; rank ")
+    assert {one["budget_tokens"] for one in by_id["contexts"]} == {1000, 2000, 4000, 8000, 16000, 32000}
+    one = record(lcm("why", "q002", f"--expect={MISSED}", "--run=runs/a", "budget=500", "--json"))
+    assert [context["budget_tokens"] for context in one["contexts"]] == [500]
+    shown = lcm("why", "q002", "--expect", MISSED, "--run", "runs/a").stdout
+    assert by_id["headline"] in shown and "tried" in shown
+    every = record(lcm("why", "q002", "--run", "runs/a", "--json"))
+    assert [one["expected"] for one in every] and all(one["place"] != "found" for one in every)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["q0021", "--expect", MISSED], "'q0021' names no question of sample: did you mean q001"),
+        (["q00", "--expect", MISSED], "'q00' names 9 questions of sample: did you mean q001"),
+        (["q002", "--expect", "nothing"], "expect=nothing names none of the messages and documents of workspace"),
+        (["q002", "--expect"], "--expect has no value: write --expect EXPECT"),
+        (["q002", "--expects", MISSED], "no such option: '--expects'"),
+        (["q002", "q003"], "q003: 'q002' is named already"),
+        (["runs/a", "budget=3"], "budget= is of one question"),
+        (["q002", "run=runs/b"], "runs/b is not a complete run"),
+    ],
+)
+def test_what_cannot_be_told_is_said_in_one_line(lcm: Lcm, run: Path, arguments: list[str], told: str) -> None:
+    done = lcm("why", *arguments)
+    assert (done.code, done.stdout) == (BAD_INPUT, "")
+    assert told in done.stderr.splitlines()[-1]
+
+
+def test_another_answer_than_the_kept_one_is_refused(lcm: Lcm, run: Path) -> None:
+    kept = pl.read_parquet(run / "runs/a/run.parquet")
+    turned = kept.with_columns(document_id=pl.col("document_id").reverse().over("query_id"))
+    turned.write_parquet(run / "runs/a/run.parquet")
+    done = lcm("why", "runs/a")
+    assert done.code == BAD_INPUT
+    assert "run `lcm evaluate` again" in done.stderr
+
+
+def test_the_commands_of_the_page_run(lcm: Lcm, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "why.md").read_text()
+    lines = re.findall(r"^(?:\$ )?lcm (.*)$", "\n".join(re.findall(r"^```\n(.*?)^```", page, re.M | re.S)), re.M)
+    assert len(lines) >= 3
+    for line in lines:
+        arguments = shlex.split(line)
+        done = lcm(*arguments, *(QUICK if arguments[0] == "evaluate" else ()))
+        assert done.code == 0, (line, done.stderr)
+
+
+@pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it asks of LoCoMo")
+@pytest.mark.parametrize("system", [[], ["system=unified"]], ids=["default", "unified"])
+def test_every_missed_message_of_locomo_has_one_stage_and_the_sums_are_the_totals(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch, system: list[str]
+) -> None:
+    monkeypatch.setenv("LCM_DATASETS_DIR", os.environ["LCM_DATASETS_DIR"])
+    done = lcm("evaluate", *QUICK, *system, "dataset=locomo", "measures=retrieval", "hydra.run.dir=run")
+    assert done.code == 0, done.stderr
+    told = record(lcm("why", "run", "--json"))
+    messages = pl.DataFrame(told["messages"])
+    assert messages.select("query_id", "message_id").is_duplicated().sum() == 0
+    assert told["judged"] == len(messages) == sum(told["places"].values()) > 1500
+    missed = messages.filter(pl.col("place") != "found")
+    assert told["missed"] == len(missed) == sum(n for place, n in told["places"].items() if place != "found")
+    values = pl.read_parquet(done.place / "run/per_query.parquet").filter(arm="system", measure="recall@10")
+    found = messages.group_by("query_id").agg(recall=(pl.col("place") == "found").mean())
+    both = values.join(found, on="query_id", how="full")
+    assert both["recall"].to_list() == pytest.approx(both["value"].to_list())
