@@ -19,6 +19,7 @@ project = "lcm"
 extensions = ["myst_parser"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
+highlight_language = "text"
 html_theme = "furo"
 html_title = "lcm"
 html_show_copyright = False

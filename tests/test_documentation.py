@@ -20,7 +20,11 @@ from tests.support.small_locomo import write_small_locomo
 DOCS = ROOT / "docs"
 GROUPS = conf_folder.groups()
 PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if "components" not in page.parts)]
-EXECUTED = [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "commands.md", *sorted((DOCS / "howto").glob("*.md"))]
+EXECUTED = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("tutorial.md", "commands.md", "why.md")),
+    *sorted((DOCS / "howto").glob("*.md")),
+]
 """Pages whose commands follow each other: all run, in one folder, from the first to the last."""
 MAY_TELL_WORSE = "regress"
 MOST_LINES_OF_README = 120
