@@ -26,15 +26,20 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.contexts import Shown, shown, with_budget
 from eval.ladder.explanation import Explanation, explained
 from eval.ladder.losses import conversation_of_message, counted, judged_messages, losses
 from eval.ladder.places import FOUND
+from eval.ladder.retrievals import most_missed, retrievals
 from eval.measures.retention import Retention
+from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.records.query import Query
+from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.repeated_run import RepeatedRun, repeated_run
@@ -43,14 +48,17 @@ from pipelines.views.terminal import say
 from pipelines.views.why_record import explanation_record, losses_record
 from pipelines.views.why_table import show_explanation, show_losses
 
-_OWN = ("expect", "run", "budget")
+_OWN = ("expect", "run", "budget", "traces")
+_TRACES = 20
 _RUNS = Path("runs")
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm why RUN`, `lcm why QUESTION expect=ID run=RUN`."""
     is_json = "--json" in arguments
-    command = told_apart(_as_settings(arguments), _OWN, is_configured=False)
+    command = told_apart(_as_settings(arguments), _OWN)
+    if foreign := next((one for one in command.overrides if not one.startswith("tracking")), None):
+        raise LcmError(f"no such key: {foreign.partition('=')[0]!r}; choose from: {', '.join(_OWN)}, tracking")
     if len(command.words) > 1:
         told = f"{command.words[0]!r} is named already; put a question of several words in quotes"
         raise LcmError(f"{command.words[1]}: {told}")
@@ -59,9 +67,11 @@ def main(arguments: Sequence[str]) -> int:
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
     if is_run:
-        _of_run(repeated_run(_newest() if word is None else Path(word)), is_json=is_json)
+        _of_run(repeated_run(_newest() if word is None else Path(word)), command, is_json=is_json)
     else:
         assert word is not None
+        if command.overrides or "traces" in command.settings:
+            raise LcmError("traces are logged of a run, its worst questions: lcm why RUN tracking=mlflow")
         run = repeated_run(Path(command.settings["run"]) if "run" in command.settings else _newest())
         _of_question(run, word, command, is_json=is_json)
     return 0
@@ -92,7 +102,7 @@ def _newest() -> Path:
     raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
 
 
-def _of_run(run: RepeatedRun, *, is_json: bool) -> None:
+def _of_run(run: RepeatedRun, command: CommandArguments, *, is_json: bool) -> None:
     queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
         raise LcmError(f"{run.kept.folder} has no judged questions: name one, and what was to be found: --expect ID")
@@ -108,6 +118,17 @@ def _of_run(run: RepeatedRun, *, is_json: bool) -> None:
         say(json.dumps(losses_record(run.kept.folder, rows), indent=2, ensure_ascii=False))
     else:
         show_losses(rows, counted(rows))
+    if command.overrides:
+        _log(run, rows, command, is_json=is_json)
+
+
+def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments, *, is_json: bool) -> None:
+    """Log the questions that lose most."""
+    tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
+    named = most_missed(rows, command.number("traces") or _TRACES)
+    where = tracking.log_retrievals(run.kept.folder, list(retrievals(run.experiment.evaluator, rows, named)))
+    if where and not is_json:
+        say(f"Logged: {where}")
 
 
 def _of_question(run: RepeatedRun, named: str, command: CommandArguments, *, is_json: bool) -> None:

@@ -1,6 +1,6 @@
 """What a run asked, asked again: each checkpoint of a workspace with its queries, and every step of their rankings."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -64,3 +64,12 @@ def answers_in(trace: pl.DataFrame, plan: pl.DataFrame) -> pl.DataFrame:
     """The rows of a trace behind the last step of each query: what was answered."""
     last = plan.group_by("query_id", maintain_order=True).agg(pl.col("step").max())
     return trace.join(last, on=["query_id", "step"], how="semi", maintain_order="left")
+
+
+def texts_of(batch: Batch, document_ids: Iterable[str | None]) -> dict[str, str]:
+    """Document id -> its words, of those that queries of a batch may be answered with; null names none."""
+    known = batch.documents.select("document_id", "text")
+    if batch.turns is not None:
+        known = pl.concat([known, batch.turns.select("document_id", "text")])
+    named = [name for name in document_ids if name is not None]
+    return dict(known.filter(pl.col("document_id").is_in(named)).iter_rows())

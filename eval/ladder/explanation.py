@@ -1,12 +1,12 @@
 """Why a message was found or not: its place, its best document's ladder, what took its place, what would keep it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from eval.ladder.asking import Asked, answers_in
+from eval.ladder.asking import Asked, answers_in, texts_of
 from eval.ladder.ladder import ladder
 from eval.ladder.losses import covered
 from eval.ladder.places import FIRST, FOUND, LATE, message_ranks, placed
@@ -97,7 +97,7 @@ def explained(
         trials=tuple(trials),
         is_tried=is_tried,
         answers=answers,
-        texts=_texts(batch, [document_id, *taken["document_id"], *rows["like_id"]]),
+        texts=texts_of(batch, [document_id, *taken["document_id"], *rows["like_id"]]),
         pool=pool,
         headline=_headline(place, step, rank, rows, trace, pool),
     )
@@ -129,14 +129,6 @@ def _best(trace: pl.DataFrame, covers: pl.DataFrame, step: int | None) -> str | 
     if ours.is_empty():
         return None if covers.is_empty() else str(covers["document_id"][0])
     return str(ours.sort("step", "rank", descending=[True, False])["document_id"][0])
-
-
-def _texts(batch: Batch, document_ids: Sequence[str | None]) -> dict[str, str]:
-    known = batch.documents.select("document_id", "text")
-    if batch.turns is not None:
-        known = pl.concat([known, batch.turns.select("document_id", "text")])
-    named = [name for name in document_ids if name is not None]
-    return dict(known.filter(pl.col("document_id").is_in(named)).iter_rows())
 
 
 def _taken(

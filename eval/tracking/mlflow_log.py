@@ -23,7 +23,9 @@ from filelock import FileLock
 
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.ladder.retrievals import Retrieval
 from eval.tracking import entry, naming
+from eval.tracking.mlflow_traces import log_retrievals
 from eval.tracking.tables import FOLDER, TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
@@ -80,24 +82,41 @@ class Mlflow:
         here = self._here()
         digest = _summary_digest(folder)
         receipts = receipts_of(folder)
+        elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
+        later = f"it is whole in {folder}, log it later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
+        with self._refusals_told(later), self._alone():
+            run_id = self._log(folder, summary, digest, parent)
+        kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
+        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
+        return self._where(run_id)
+
+    def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str:
+        """In a process of its own: where MLflow's traces go is a setting of the whole process."""
+        where = self.log(folder)
+        known = self._receipt(folder)
+        assert known is not None, "it was logged"
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
+            n = beside.submit(self._log_retrievals, str(known["run_id"]), list(retrievals)).result()
+        return f"{n} traces of {where}"
+
+    def _log_retrievals(self, run_id: str, retrievals: Sequence[Retrieval]) -> int:
+        with self._refusals_told("the same command logs the traces that are missing"), self._alone():
+            return log_retrievals(whole_uri(self.uri), run_id, retrievals)
+
+    @contextmanager
+    def _refusals_told(self, remedy: str) -> Iterator[None]:
+        """What MLflow does not take is a `TrackingError` of one line that ends in a remedy."""
         quieten(self.timeout_s)
         import mlflow.exceptions  # here, because importing MLflow takes over a second
         from alembic.util import CommandError
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
-            with self._alone():
-                run_id = self._log(folder, summary, digest, parent)
+            yield
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
             reason = told_fault(err, self._database()) or _shortened(err)
-            elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
-            raise TrackingError(
-                f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); it is whole in {folder}, log it "
-                f"later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
-            ) from err
-        kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
-        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
-        return self._where(run_id)
+            raise TrackingError(f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); {remedy}") from err
 
     def has(self, folder: Path) -> bool:
         return self._receipt(folder) is not None

@@ -1,9 +1,11 @@
 """The tracking choice that logs nothing."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval.ladder.retrievals import Retrieval
 from eval.tracking.tracking import Log
 
 
@@ -12,6 +14,9 @@ class NoTracking:
     """Logs nothing: the run folder on disk is all."""
 
     def log(self, folder: Path, parent: Path | None = None) -> str | None:
+        return None
+
+    def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str | None:
         return None
 
     def has(self, folder: Path) -> bool:

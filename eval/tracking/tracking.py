@@ -1,9 +1,11 @@
 """Tracking: where complete folders are told of, besides the disk that they lie on."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from eval.ladder.retrievals import Retrieval
 from lcm.errors import LcmError
 
 
@@ -29,6 +31,14 @@ class Tracking(Protocol):
 
     def log(self, folder: Path, parent: Path | None = None) -> str | None:
         """`Log`, now and here."""
+        ...
+
+    def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str | None:
+        """Log a complete run folder, and questions of it as traces; says where to look, None where nothing is logged.
+
+        Raises:
+            TrackingError: if the server cannot be reached or refuses.
+        """
         ...
 
     def has(self, folder: Path) -> bool:

@@ -82,6 +82,8 @@ def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path)
         (["q002", "--expects", MISSED], "no such option: '--expects'"),
         (["q002", "q003"], "q003: 'q002' is named already"),
         (["runs/a", "budget=3"], "budget= is of one question"),
+        (["runs/a", "fusion=two_pass"], "no such key: 'fusion'; choose from: expect, run, budget, traces, tracking"),
+        (["q002", "tracking=mlflow"], "traces are logged of a run, its worst questions"),
         (["q002", "run=runs/b"], "runs/b is not a complete run"),
     ],
 )
@@ -98,6 +100,40 @@ def test_another_answer_than_the_kept_one_is_refused(lcm: Lcm, run: Path) -> Non
     done = lcm("why", "runs/a")
     assert done.code == BAD_INPUT
     assert "run `lcm evaluate` again" in done.stderr
+
+
+def test_the_worst_questions_are_traces_of_retriever_spans(lcm: Lcm, run: Path) -> None:
+    told = lcm("why", "runs/a", "tracking=mlflow", "traces=2")
+    assert told.code == 0, told.stderr
+    assert "Logged: 2 traces of MLflow run " in told.stdout
+    again = lcm("why", "runs/a", "tracking=mlflow", "traces=3")
+    assert "Logged: 3 traces of MLflow run " in again.stdout  # two of them were there
+
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{told.place}/mlflow.db")
+    experiment = client.get_experiment_by_name("lcm")
+    (logged,) = client.search_runs([experiment.experiment_id])
+    traces = client.search_traces(locations=[experiment.experiment_id], run_id=logged.info.run_id)
+    losses = record(lcm("why", "runs/a", "--json"))["messages"]
+    missed = pl.DataFrame(losses).filter(pl.col("place") != "found").group_by("query_id").len()
+    worst = missed.sort("len", descending=True)["len"].to_list()[:3]
+    counts = dict(missed.iter_rows())
+    ids = [trace.info.tags["lcm.query_id"] for trace in traces]
+    assert sorted((counts[one] for one in ids), reverse=True) == worst
+    kept = pl.read_parquet(run / "runs/a/run.parquet").filter(pl.col("rank") <= 10)
+    for trace, query_id in zip(traces, ids, strict=True):
+        root, *steps = trace.data.spans
+        assert {span.span_type for span in trace.data.spans} == {"RETRIEVER"}
+        assert all(span.parent_id == root.span_id for span in steps)
+        assert [steps[0].name, steps[-2].name] == ["source", "limit"]
+        documents = [one["metadata"] for one in root.outputs]
+        answered = kept.filter(query_id=query_id).select("document_id", "rank").rows()
+        assert [(one["document_id"], one["rank"]) for one in documents] == answered
+        places = {one["message_id"]: one["place"] for one in losses if one["query_id"] == query_id}
+        gold = {message for one in documents if one["is_gold"] for message in one["messages"]}
+        assert gold == {message for message, place in places.items() if place == "found"}
+        assert all(one["page_content"] for one in root.outputs)
 
 
 def test_the_commands_of_the_page_run(lcm: Lcm, tmp_path: Path) -> None:
