@@ -32,6 +32,7 @@ PIPELINES = {
     "tune": "search a space of settings for the best, cross-validated by conversation",
     "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
+    "report": "write the page of a run, a sweep, a comparison, a study or a gate",
     "why": "tell where a run loses what was to be found, and why one message was not found",
     "serve": "show runs, comparisons and stores in a browser on this machine, and judge there",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
@@ -60,7 +61,7 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
-    "compare",
+    *("compare", "report"),
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query"),
 )

@@ -19,7 +19,8 @@ with='embedder=hashing' are settings for all that is evaluated.
   by=MEASURE        what sides are sorted by; else the first that is no cost, recall@10 mostly
   measures=A,B      what is compared; else recall@10, nDCG@10, recall@2000t, tokens@10 and what contexts retain
   cluster=workspace all queries of a workspace are drawn and change sides together
-  into=FOLDER       takes compare.md, compare.html, compare.png, compare.json and compare.parquet; else below runs/
+  into=FOLDER       takes report.html, compare.md, compare.png, compare.json and compare.parquet; else below runs/
+  report=false      write no page
   --json            compare.json on standard output, and nothing else there
 
 Logged to MLflow as tracking says (tracking=none: it is not)."""
@@ -32,18 +33,19 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_folder import PAGE, write_comparison
+from eval.comparison.comparison_folder import MARKDOWN, write_comparison
 from eval.comparison.side import read_side
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition
 from pipelines.config.arguments import told_apart
+from pipelines.steps.reporting import reported
 from pipelines.steps.sides import SHARED, CompareRequest, all_sides
 from pipelines.views.comparison_table import show_comparison
 from pipelines.views.progress import progress
 from pipelines.views.terminal import log_and_report, say
 
-_OWN = ("by", "measures", "with", "into", "name", "cluster")
+_OWN = ("by", "measures", "with", "into", "name", "cluster", "report")
 _OF_ALL = (*SHARED, "distractors", "means", "arms", "executor", "stages", "cache")
 _NAME = "unified"
 
@@ -81,8 +83,11 @@ def main(arguments: Sequence[str]) -> int:
             if is_json:
                 say(json.dumps(record, indent=2, ensure_ascii=False))
             else:
-                show_comparison(found, into / PAGE)
+                show_comparison(found, into / MARKDOWN)
+            page = _page(into) if told.flag("report", default=True) else ""
             log_and_report(log, into, quietly=is_json)
+        if page and not is_json:
+            say(page)
     finally:
         if not any(into.iterdir()):
             into.rmdir()
@@ -95,6 +100,11 @@ def _compared(request: CompareRequest, into: Path, by: str | None, measures: Seq
     sides = [read_side(side.folder, side.name) for side in found]
     drawn: Any = cast(Literal["none", "workspace"], cluster)
     return compared(sides, by, measures, drawn)
+
+
+def _page(into: Path) -> str:
+    with progress() as show:
+        return reported(into, show, asks_memories=True)
 
 
 def _group(override: str) -> str:

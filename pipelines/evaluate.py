@@ -1,13 +1,14 @@
 """lcm evaluate [PATH ... QUESTIONS] [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]
 
 Evaluate a memory system over recorded transcripts: retrieval measures with intervals beside control arms,
-logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names.
+logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names, with a page that shows it.
 
   lcm evaluate                                  the default system on the bundled sample
   lcm evaluate dataset=locomo fusion=reciprocal_rank
   lcm evaluate fusion.dense_weight=0.5 measures.latency.queries=0
   lcm evaluate ~/sessions questions.jsonl       your own sessions and questions: dataset=own
   lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
+  report=false                                  write no page
   --cfg job                                     show the composed configuration; --resolve: with references worked out
   --explain                                     show which part reads which key, and which keys nothing reads
   --config-dir FOLDER                           look for choices in this folder too
@@ -29,6 +30,7 @@ from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
+from pipelines.steps.reporting import reported
 from pipelines.steps.sweep import sweep
 from pipelines.views.progress import progress
 from pipelines.views.readers_table import show_readers
@@ -63,5 +65,8 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
     with parts["tracking"].logger() as log:
         with progress() as show:
             summary = measured(command.config, experiment, folder, show, command.overrides)
+            page = reported(folder, show, experiment.evaluator.dataset) if command.config.report else ""
         show_run(summary, folder, directions_of(experiment.evaluator.measures))
         log_and_report(log, folder)
+    if page:
+        say(page)

@@ -13,7 +13,8 @@ Each side is one of:
 Without a candidate, what the overrides describe is evaluated now, on the baseline's dataset unless they name one:
   lcm regress champion system=unified fusion.dense_weight=0.5
 
-into=FOLDER takes report.md, report.xml (JUnit), report.json and verdict.parquet; logged to MLflow as tracking says.
+into=FOLDER takes report.html, report.md, report.xml (JUnit), report.json and verdict.parquet; logged to MLflow as
+tracking says; report=false writes no page.
 --cfg job shows every key.
 Exit code 0: fine; 1: regressed; 2: it cannot be told, or the two cannot be compared."""
 
@@ -35,10 +36,11 @@ from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, new_folder_of
+from pipelines.steps.reporting import reported
 from pipelines.steps.sides import RegressRequest, two_sides
 from pipelines.views.progress import progress
 from pipelines.views.regression_table import show_regression
-from pipelines.views.terminal import log_and_report, show_config
+from pipelines.views.terminal import log_and_report, say, show_config
 
 _OURS = ("baseline", "candidate", "into", "name")
 _NAME = "unified"
@@ -71,7 +73,10 @@ def main(arguments: Sequence[str]) -> int:
             comparison = _compared(compared, regression, into)
             write_regression(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
             show_regression(comparison, into / MARKDOWN)
+            page = _page(into) if config.report else ""
             log_and_report(log, into)
+        if page:
+            say(page)
     finally:
         if not any(into.iterdir()):
             into.rmdir()
@@ -83,6 +88,11 @@ def _compared(request: RegressRequest, regression: Regression, into: Path) -> Ga
         found = two_sides(request, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)
     return regression.compare(baseline, candidate)
+
+
+def _page(into: Path) -> str:
+    with progress() as show:
+        return reported(into, show, asks_memories=True)
 
 
 def _regression(config: DictConfig) -> Regression:

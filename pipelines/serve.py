@@ -23,11 +23,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.comparison.comparison import compared
-from eval.comparison.comparison_report import page as comparison_page
 from eval.comparison.side import read_side
 from eval.experiment.run_folder import read_summary
 from eval.judging.session import JudgingSession
 from eval.loopback import Loopback
+from eval.report.page import PAGE, rendered
 from eval.serving.browser import Browser, Doors
 from eval.serving.shelf import Shelf
 from lcm.clock import format_instant
@@ -38,12 +38,12 @@ from pipelines.config import building, command_line
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.judged_pool import JudgedPool
 from pipelines.steps.recall import opened_store
+from pipelines.steps.reporting import Reporter
 from pipelines.views.terminal import say
 
 _OURS = ("judge", "judgements", "port", "open")
 _RUNS = "runs"
 _DIGITS = 12
-_PAGES = ("report.html", "compare.html")
 _ME = "me"
 
 
@@ -81,14 +81,12 @@ class FolderDoors:
         return Doors(self.page, self.compared, self.judging, self.judged, self.store)
 
     def page(self, folder: Path) -> str:
-        made = next((folder / name for name in _PAGES if (folder / name).is_file()), None)
-        if made is None:
-            raise LcmError(f"{folder} has no page yet")
-        return made.read_text(encoding="utf-8")
+        made = folder / PAGE
+        return made.read_text(encoding="utf-8") if made.is_file() else rendered(_reporter().page(folder))
 
     def compared(self, folders: Sequence[Path]) -> str:
         sides = [read_side(folder, folder.name) for folder in folders]
-        return comparison_page(compared(sides, None, (), "none"), None)
+        return rendered(_reporter().of_comparison(compared(sides, None, (), "none")))
 
     def judging(self, folder: Path) -> JudgingSession:
         about = read_summary(folder)["dataset"]
@@ -105,6 +103,11 @@ class FolderDoors:
     def store(self, path: Path) -> Iterator[Reader]:
         with opened_store(CommandArguments((), {"store": str(path)}, ())) as store:
             yield self._recall.on(store)
+
+
+def _reporter() -> Reporter:
+    """For pages that are made while somebody waits for them."""
+    return Reporter(lambda *_: None, asks_memories=False)
 
 
 def _now() -> str:

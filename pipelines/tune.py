@@ -48,6 +48,7 @@ from pipelines.config.idle import idle_note
 from pipelines.config.trust import check_settable
 from pipelines.steps.interruption import interruption
 from pipelines.steps.point import dataset_of, parts_of
+from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
 from pipelines.views.terminal import compared_by, console, log_and_report, say, warn
@@ -237,8 +238,14 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     say(f"Kept: {folder}")
     if running := report.counts()["running"]:
         _say_running(running)
+    page = ""
+    if search.configs.config({}).report:
+        with progress() as show:
+            page = reported(folder, show)
     if is_tracked:
         _logged(log, folder, None)
+    if page:
+        say(page)
     return 2 if report.counts()["failed"] else 0
 
 

@@ -64,6 +64,7 @@ FLOORS = {
             "sweep",
             "tuning",
             "benchmark",
+            "report",
             "serving",
         ),
     ],

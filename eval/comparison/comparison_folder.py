@@ -1,16 +1,18 @@
 """A comparison on disk: what a person, a program and MLflow each want of it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import markdown, page, report
+from eval.comparison.comparison import Comparison, Standing
+from eval.comparison.comparison_report import markdown, report
 from eval.comparison.picture import draw
-from eval.experiment.run_folder import commit, write_frame, write_json, write_summary
+from eval.comparison.side import read_side
+from eval.experiment.run_folder import commit, read_table, write_frame, write_json, write_summary
 from eval.tracking.entry import dataset_tags
 from lcm.files import private, write_text
 
-MARKDOWN, PAGE, JSON, ROWS, PICTURE = "compare.md", "compare.html", "compare.json", "compare.parquet", "compare.png"
+MARKDOWN, JSON, ROWS, PICTURE = "compare.md", "compare.json", "compare.parquet", "compare.png"
 _LOGGED = ("candidate", "difference", "low", "high", "p_holm")
 _LONGEST_TAG = 500
 
@@ -20,14 +22,36 @@ def write_comparison(folder: Path, comparison: Comparison) -> dict[str, Any]:
     """Write every file of a comparison and, last, its summary; returns what it found as plain data."""
     folder.mkdir(parents=True, exist_ok=True)
     is_drawn = draw(comparison, folder / PICTURE)
-    picture = (folder / PICTURE).read_bytes() if is_drawn else None
     write_frame(folder / ROWS, comparison.rows)
     write_text(folder / MARKDOWN, markdown(comparison, PICTURE if is_drawn else None))
-    write_text(folder / PAGE, page(comparison, picture))
     told = report(comparison)
     write_json(folder / JSON, told)
     write_summary(folder, _summary(comparison))
     return told
+
+
+def read_comparison(folder: Path) -> Comparison:
+    """A comparison as its folder keeps it.
+
+    Raises:
+        LcmError: if a side is no longer where it was.
+    """
+    told = json.loads((folder / JSON).read_text("utf-8"))
+    rows = read_table(folder / ROWS)
+    standings = tuple(
+        Standing(read_side(Path(one["folder"]), one["name"]), one["is_baseline"], one["measures"])
+        for one in told["sides"]
+    )
+    return Comparison(
+        standings=standings,
+        by=told["by"],
+        measures=tuple(next(iter(standings)).means),
+        rows=rows,
+        queries=told["queries"],
+        notes=tuple(told["notes"]),
+        alpha=told["alpha"],
+        confidence=told["confidence"],
+    )
 
 
 def _summary(comparison: Comparison) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""What a comparison found, as plain data, as Markdown and as a page."""
+"""What a comparison found, as plain data and as Markdown."""
 
-import base64
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -102,30 +101,6 @@ def markdown(comparison: Comparison, picture: str | None) -> str:
         *(("", f"![{_text(comparison.by)} against cost]({picture})") if picture else ()),
     ]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def page(comparison: Comparison, picture: bytes | None) -> str:
-    """One HTML file that needs nothing beside it, and runs nothing.
-
-    Args:
-        picture: PNG.
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # here: only who compares needs it
-
-    environment = Environment(
-        loader=PackageLoader("eval.comparison", "pages"), autoescape=True, undefined=StrictUndefined
-    )
-    return environment.get_template("comparison.html").render(
-        title=comparison.title,
-        headline=headline(comparison),
-        label=comparison.label,
-        headings=HEADINGS,
-        rows=list(cells(comparison)),
-        explained=explained(comparison),
-        notes=comparison.notes,
-        by=comparison.by,
-        picture=None if picture is None else base64.b64encode(picture).decode(),
-    )
 
 
 def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> tuple[str, str, str, str]:

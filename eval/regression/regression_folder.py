@@ -1,5 +1,6 @@
 """What the gate found, on disk: what a person, a build server and MLflow each want of it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -7,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.comparison.changed_query import ChangedQuery
-from eval.comparison.side import Side
-from eval.experiment.run_folder import CONFIG, commit, write_frame, write_json, write_summary
+from eval.comparison.side import Side, read_side
+from eval.experiment.run_folder import CONFIG, commit, read_table, write_frame, write_json, write_summary
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.junit import junit
@@ -58,6 +59,30 @@ def report(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str
     }
 
 
+def read_regression(folder: Path) -> GatedComparison:
+    """What the gate found, as its folder keeps it; without the queries that changed.
+
+    Raises:
+        LcmError: if a side is no longer where it was.
+    """
+    told = json.loads((folder / JSON).read_text("utf-8"))
+    baseline, candidate = (read_side(Path(told[one]["folder"]), told[one]["name"]) for one in ("baseline", "candidate"))
+    rows = read_table(folder / ROWS)
+    return GatedComparison(
+        baseline=baseline,
+        candidate=candidate,
+        rows=rows,
+        gate=told["gate"],
+        worse=(),
+        better=(),
+        left_out=tuple(told["not_measured"]),
+        costs=frozenset(rows.filter("lower_is_better")["measure"]),
+        unknown=tuple(told["not_known_to_agree"]),
+        alpha=told["settings"]["alpha"],
+        confidence=told["settings"]["confidence"],
+    )
+
+
 def _query(query: ChangedQuery) -> dict[str, Any]:
     return asdict(query) | {"values": {name: list(pair) for name, pair in query.values.items()}}
 
@@ -104,4 +129,4 @@ def _prefix(group: str) -> str:
 def _side(side: Side) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
     times = {name: section for name, section in side.summary.get("timing", {}).items() if name != "seconds"}
-    return {"name": side.name, **{key: side.summary.get(key) for key in known}, **times}
+    return {"name": side.name, "folder": str(side.folder), **{key: side.summary.get(key) for key in known}, **times}

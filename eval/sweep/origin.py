@@ -15,7 +15,7 @@ from lcm.consent import is_trusted
 _log = logging.getLogger(__name__)
 _OURS = ("lcm", "eval")
 _ALWAYS = frozenset({"eval.experiment.experiment", "eval.experiment.run_folder"})
-_BESIDE = ("cache", "executor", "stages", "tracking")
+_BESIDE = ("cache", "executor", "report", "stages", "tracking")
 """What changes no number. Latencies do depend on how many queries are timed."""
 
 

@@ -13,7 +13,7 @@ Assignment = Mapping[str, Any]
 """Key -> value, of the keys that are there."""
 
 FIXED = (
-    "dataset", "replay", "measures", "means", "arms", "tracking", "cache", "study", "space", "hydra",
+    "dataset", "replay", "measures", "means", "arms", "tracking", "cache", "report", "study", "space", "hydra",
 )  # fmt: skip
 """What decides how a trial is measured, and so may not differ between trials."""
 _OURS = (*RANGE, "choices", "when")

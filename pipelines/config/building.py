@@ -16,7 +16,7 @@ from pipelines.config.instantiation import RefusedError, instantiated
 from pipelines.config.setting_types import expected, fits, misfits
 from pipelines.config.trust import component, refusals
 
-BESIDE = ("tracking", "cache", "stages", "executor")
+BESIDE = ("tracking", "cache", "stages", "executor", "report")
 """What changes no number; nor do measures of time."""
 
 Check = Callable[[dict[str, Any]], object]

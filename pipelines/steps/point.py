@@ -26,7 +26,7 @@ from pipelines.config.idle import idle_note
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
-READ = (*PARTS, "cache", "judgements")
+READ = (*PARTS, "cache", "judgements", "report")
 """Those, and what is read beside them: whatever else there is acts by what one of these refers to."""
 
 
@@ -51,6 +51,7 @@ def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict
         lambda parts: refuse_timing(parts["executor"], parts["measures"]),
         lambda _: None if overrides is None else building.refuse_unused(config, overrides),
         lambda _: building.flag(config, "cache"),
+        lambda _: building.flag(config, "report") if "report" in config else None,  # of an older run it is not
     )
 
 

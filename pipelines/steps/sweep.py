@@ -31,6 +31,7 @@ from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of
+from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress
 from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
@@ -75,6 +76,7 @@ def sweep(command: Command) -> int:
     default = _default(multirun.points, checked, compositions)
     runs = list(dict.fromkeys([*points, *([] if default is None else [default])]))
     tracking: Tracking = checked[points[0]].parts["tracking"]
+    is_shown = bool(checked[points[0]].config.report)
     origins = _Origins(checked)
     failed: dict[str, str] = {}
     incidents = Counter[str]()
@@ -106,6 +108,7 @@ def sweep(command: Command) -> int:
             warn(f"the default could not be measured beside the points: {beside.error}")
         found = gain(folder, results, beside, compared)
         write_sweep(folder, results, compared, multirun.points, incidents, found)
+        page = _page(folder) if is_shown else ""
         show_points(results, folder, found)
         show_incidents(incidents)
         where, unlogged = logs.finish()
@@ -113,11 +116,18 @@ def sweep(command: Command) -> int:
         say(f"Logged: {where}")
     if unlogged:
         warn(f"{unlogged}; the same command logs what is missing")
+    if page:
+        say(page)
     if without := [result for result in results if result.summary is None]:
         raise LcmError(
             f"{len(without)} of {len(points)} points failed, each said why above; the same command tries them again"
         )
     return 0
+
+
+def _page(folder: Path) -> str:
+    with progress() as show:
+        return reported(folder, show)
 
 
 def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> dict[Point, BuiltPoint]:

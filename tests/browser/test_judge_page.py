@@ -1,34 +1,27 @@
 """A judge at a keyboard, in headless Chromium: 40 documents, judged as the sample's own judgements say."""
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import ir_measures
 import polars as pl
 import pytest
 from ir_measures import R, nDCG
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
 from lcm.transcript.passages import PASSAGE_KINDS, text_of
 from pipelines import cli
+from tests.browser.conftest import NEEDS_CHROMIUM
 from tests.pipelines.conftest import QUICK
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"),
-]
+pytestmark = [pytest.mark.full, NEEDS_CHROMIUM]
 KEYS = {1: "1", 0: "3"}
 
 
@@ -45,46 +38,34 @@ def judging(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         process.kill()
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    for one in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900", profile):
-        options.add_argument(one)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-
-
 class Judge:
     """Sees what stands on the page, and presses keys."""
 
-    def __init__(self, driver: webdriver.Chrome, address: str) -> None:
-        self.driver = driver
-        driver.get(address)
-        WebDriverWait(driver, 20).until(lambda _: self.text("count"))
+    def __init__(self, page: Any, address: str) -> None:
+        self.page = page
+        page.goto(address)
+        page.wait_for_selector("#count:not(:empty)")
 
     def text(self, name: str) -> str:
-        return self.driver.find_element(By.ID, name).text
+        return self.page.inner_text(f"#{name}")
 
     def marked(self) -> str:
-        return self.driver.find_element(By.CSS_SELECTOR, ".judged .text").get_attribute("textContent")
+        return self.page.text_content(".judged .text")
 
     def pair(self) -> tuple[str, str]:
         """What is judged, by its ids, which the page does not show."""
-        return tuple(self.driver.execute_script("return [state.task.query_id, state.task.document_id]"))
+        return tuple(self.page.evaluate("[state.task.query_id, state.task.document_id]"))
 
     def press(self, key: str) -> None:
         """Press a key, and wait until the page counts otherwise."""
         before = self.text("count")
-        self.driver.find_element(By.TAG_NAME, "body").send_keys(key)
-        WebDriverWait(self.driver, 20, 0.02).until(lambda _: self.text("count") != before)
+        self.page.keyboard.press(key)
+        while self.text("count") == before:
+            self.page.wait_for_timeout(10)
 
 
 def test_forty_documents_judged_by_keyboard_give_the_measures_of_ir_measures(
-    browser: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
@@ -111,7 +92,6 @@ def test_forty_documents_judged_by_keyboard_give_the_measures_of_ir_measures(
                 judge.press("u")
                 assert judge.pair() == pair
             judge.press(KEYS[int(pair in relevant)])
-        assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (0, "")
@@ -147,7 +127,7 @@ def hostile() -> Dataset:
     return Dataset("hostile", "as is", "0" * 64, (talk,), asked, qrels)
 
 
-def test_words_that_would_be_markup_are_shown_as_they_are(browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_words_that_would_be_markup_are_shown_as_they_are(browser: Any, tmp_path: Path) -> None:
     import threading
 
     from eval.judging.judgement_file import JudgementFile
@@ -163,10 +143,10 @@ def test_words_that_would_be_markup_are_shown_as_they_are(browser: webdriver.Chr
     for message in data.transcripts[0].messages:
         assert judge.text("query") == data.queries[0].text
         assert judge.marked() == message.content
-        assert browser.title == "lcm judge"
-        assert browser.find_elements(By.CSS_SELECTOR, "main img, main script, main b b") == []
+        assert browser.title() == "lcm judge"
+        assert browser.locator("main img, main script, main b b").count() == 0
         judge.press("s")
     assert judge.text("tally") == "0 relevant, 0 partly relevant, 0 not relevant, 3 skipped"
-    browser.find_element(By.TAG_NAME, "body").send_keys("f")
+    browser.keyboard.press("f")
     thread.join(20)
     assert not thread.is_alive()

@@ -11,7 +11,10 @@ import pytest
 
 from pipelines import cli
 
-QUICK = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
+QUICK = (
+    *("embedder=hashing", "arms=none", "tracking=none", "report=false"),
+    *("measures.latency.queries=0", "means.resamples=20"),
+)
 """An evaluation of the bundled sample that takes a second."""
 
 

@@ -39,7 +39,7 @@ def test_two_runs_are_held_against_each_other(here: Path, capsys: pytest.Capture
     said = capsys.readouterr().out
     assert "good against bad\n" in said
     assert "1 good: better by recall@10; worse by tokens@10\n" in said
-    assert said.endswith("Kept: out/compare.html\n")
+    assert said.endswith("Page: out/report.html\n")
     assert record(here / "out")["baseline"] == "bad"
 
 
@@ -169,4 +169,4 @@ def test_runs_of_mlflow_are_sides_and_the_comparison_is_logged(here: Path) -> No
     runs = client.search_runs([experiment.experiment_id])
     (logged,) = [run for run in runs if run.data.tags.get("kind") == "comparison"]
     assert logged.data.metrics["1/recall_at_10.difference"] == 0.5
-    assert {"compare.html", "compare.png"} <= {one.path for one in client.list_artifacts(logged.info.run_id)}
+    assert {"report.html", "compare.png"} <= {one.path for one in client.list_artifacts(logged.info.run_id)}

@@ -13,6 +13,7 @@ REASONS: Mapping[str, str] = {
     "arms/controls:last_n.order": "this arm has no stage",
     "arms/controls:random.order": "this arm has no stage",
     "arms/controls:whole_history.order": "this arm has no stage",
+    "config:report": "a page shows the numbers, and makes none",
     "config:cache": "rows from the cache are those of the embedder, bit for bit",
     **{
         f"config:stages.{key}": "where and how much is kept changes no number"

@@ -1,0 +1,126 @@
+"""Asks the memories of a run again, as they stood when questions were asked: what lies behind its rankings.
+
+It takes about as long as the ranking did; what the stage cache holds is not made again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.ladder.asking import Asked, asked_again
+from eval.ladder.ladder import ladders
+from eval.ladder.losses import conversation_of_message, judged_messages, placed_with_answers
+from eval.measures.measure import MemoryReading
+from eval.measures.retention import Retention
+from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext
+from lcm.memory.memory import Memory
+from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
+
+_BUDGETS = (2000, 8000)
+"""Tokens of the contexts that are shown, unless the run measures others."""
+_MOST_BUDGETS = 3
+
+
+def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None]) -> Insight:
+    """Ask the memories of a run again.
+
+    Args:
+        progress: told how many queries were looked at.
+    """
+    dataset = evaluator.dataset
+    judged = judged_messages(dataset)
+    found = Insight(pl.DataFrame())
+    places = []
+    for workspace in dataset.workspaces:
+        here = judged.filter(workspace_id=workspace)
+        conversations = conversation_of_message(dataset, workspace)
+        for asked in asked_again(evaluator, workspace):
+            of_judged = {query.query_id for query in asked.queries} & set(here["query_id"])
+            known = [part for part, _ in placed_with_answers(asked, here, conversations)] if of_judged else []
+            places += known
+            for query_id, ladder in _ladders(asked, here, known):
+                found.ladders.setdefault(query_id, []).append(ladder)
+            for query, shown in _contexts(asked, evaluator):
+                found.contexts.setdefault(query.query_id, []).append(shown)
+            for one in _folded(asked.memory, workspace):  # that of the last question stays
+                found.folded[workspace, one.conversation_id] = one
+            progress(len(asked.queries))
+    empty = pl.DataFrame(schema={"query_id": pl.String(), "message_id": pl.String(), "place": pl.String()})
+    told = pl.concat([empty, *(part.select(empty.columns) for part in places)])
+    found.places = judged.join(told, on=["query_id", "message_id"], how="inner", maintain_order="left")
+    return found
+
+
+def _ladders(asked: Asked, judged: pl.DataFrame, places: Sequence[pl.DataFrame]) -> Iterator[tuple[str, MessageLadder]]:
+    """Of each judged message the steps of the document that came furthest."""
+    place = {
+        (row[0], row[1]): row[2]
+        for part in places
+        for row in part.select("query_id", "message_id", "place").iter_rows()
+    }
+    if not place:
+        return
+    best: dict[tuple[str, str], tuple[Sequence[Mapping[str, Any]], Sequence[str]]] = {}
+    for batch in ladders(asked, judged, first=0):
+        branches: dict[tuple[str, str], list[str]] = {}
+        for query_id, branch, document_id, rank in batch.found_by.select(
+            "query_id", "branch", "document_id", "rank"
+        ).iter_rows():
+            branches.setdefault((query_id, document_id), []).append(f"{branch} {rank}")
+        steps: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in batch.steps.iter_rows(named=True):
+            steps.setdefault((row["query_id"], row["document_id"]), []).append(row)
+        for query_id, document_id, message_id in batch.covers.select(
+            "query_id", "document_id", "message_id"
+        ).iter_rows():
+            rows, key = steps.get((query_id, document_id)), (query_id, message_id)
+            if rows and (key not in best or _reach(rows) > _reach(best[key][0])):
+                best[key] = rows, branches.get((query_id, document_id), ())
+    for key, at in place.items():
+        yield key[0], MessageLadder(key[1], at, tuple(_rungs(*best.get(key, ((), ())))))
+
+
+def _reach(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float]:
+    """How far a document came: by its last step, then by its rank there."""
+    last = next((row for row in reversed(rows) if row["rank"] is not None), rows[-1])
+    return last["step"], -(last["rank"] or float("inf"))
+
+
+def _rungs(rows: Sequence[Mapping[str, Any]], branches: Sequence[str]) -> Iterator[Rung]:
+    for row in rows:
+        words = row["event"]
+        rank = None if row["score"] is None else row["rank"]  # before the first scores, rows are in no order
+        if words in ("rose", "fell"):
+            words = f"{words} from {row['rank_before']}"
+        if row["event"] == "added" and branches:
+            words = f"found by {', '.join(branches)}"
+        if row["stood_for_by"]:
+            words = f"a near duplicate of {row['stood_for_by']}"
+        yield Rung(row["stage"], rank, row["score"], words)
+
+
+def _contexts(asked: Asked, evaluator: WorkspaceEvaluator) -> Iterator[tuple[Query, ShownContext]]:
+    measure = next((one for one in evaluator.measures.values() if isinstance(one, Retention)), Retention())
+    budgets = [one for one in _BUDGETS if one in measure.budgets] or measure.budgets[:_MOST_BUDGETS] or _BUDGETS
+    memory = asked.memory
+    queries = [query for query in asked.queries if evaluator.evidence.get(query.query_id)]
+    ranked = pl.DataFrame(schema=RANKED_SCHEMA)
+    if queries and memory.system.assembly.shows_documents:
+        ranked = memory.rank(queries, asked.ranking)
+    reading = MemoryReading(memory, queries, ranked, evaluator.evidence, evaluator.dataset)
+    for query, context, lineage in replace(measure, budgets=budgets).contexts(reading):
+        states = [one.how or ABSENT for one in lineage.standings(context, evaluator.evidence[query.query_id])]
+        yield query, ShownContext(lineage.conversation_id, context, tuple(states))
+
+
+def _folded(memory: Memory, workspace: str) -> Iterator[FoldedConversation]:
+    """The conversations of a memory that have summaries."""
+    for conversation_id in memory.store.conversations()["conversation_id"]:
+        summaries = memory.store.summaries(conversation_id)
+        if summaries:
+            entries = [(one.item_type, one.item_id, one.tokens) for one in memory.store.context(conversation_id)]
+            yield FoldedConversation(conversation_id, workspace, tuple(summaries), tuple(entries))

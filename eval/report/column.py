@@ -1,0 +1,132 @@
+"""A ranking that a page shows beside others: of a run's system, or of one of its control arms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.experiment.run_folder import read_table
+from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.report.insight import Insight
+
+_USUAL = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@2000t", "tokens@10")
+_MOST = 8
+_OF_CONTEXTS = "retained"
+_NO_GUIDE = ("oracle", "random", "last_n", "whole_history")
+"""Arms that bound what is possible, and from whose rankings nothing is learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one system answered to every question, and what that is worth."""
+
+    name: str
+    values: pl.DataFrame
+    """query_id, measure, value."""
+    ranking: pl.DataFrame
+    """query_id, workspace_id, document_id, rank, score, source_message_ids, twin_message_ids, tokens; empty where the
+    rankings are not at hand. Twins are the near duplicates that a document stands for."""
+    directions: Mapping[str, str] = field(default_factory=dict)
+    """Measure -> `higher` or `lower`."""
+    insight: Insight | None = None
+    """What lies behind the ranking, where its memories were asked again."""
+
+    def by_query(self) -> dict[str, list[dict[str, Any]]]:
+        """Query id -> its documents, best first."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in self.ranking.sort("rank").iter_rows(named=True):
+            found.setdefault(row["query_id"], []).append(row)
+        return found
+
+
+def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True) -> list[Column]:
+    """The system of a run, and the control arms that another ranking can be learnt from."""
+    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"], ["direction"])
+    values = values.filter(pl.col("value").is_finite())
+    run = _run(folder)
+    arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm not in (SYSTEM_ARM, *_NO_GUIDE)]
+    directions = _directions(values)
+    return [
+        Column(
+            name if arm == SYSTEM_ARM else arm,
+            values.filter(arm=arm).select("query_id", "measure", "value"),
+            run.filter(arm=arm).drop("arm"),
+            directions,
+            insight if arm == SYSTEM_ARM else None,
+        )
+        for arm in (SYSTEM_ARM, *(arms if with_arms else ()))
+    ]
+
+
+def shown_measures(columns: Sequence[Column]) -> list[str]:
+    """The measures that questions are sorted by: those of every table, as far as they were measured, and what contexts
+    retain; those of sessions, where only sessions are judged."""
+    known = list(dict.fromkeys(name for column in columns for name in column.values["measure"].unique()))
+    usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
+    contexts = sorted((name for name in known if kind_of(name) == _OF_CONTEXTS), key=_budget)
+    return [name for name in (*usual, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
+
+
+def queries_of(folder: Path) -> pl.DataFrame:
+    """The questions of a run: query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
+    wanted = ["query_id", "workspace_id", "category", "text", "evidence"]
+    table = read_table(folder / "queries.parquet", wanted, ["conversation_id", "asked_at"])
+    for name in ("conversation_id", "asked_at"):
+        if name not in table.columns:
+            table = table.with_columns(pl.lit(None, dtype=pl.String()).alias(name))
+    return table
+
+
+_RANKING_SCHEMA: dict[str, pl.DataType] = {
+    "arm": pl.String(),
+    "workspace_id": pl.String(),
+    "query_id": pl.String(),
+    "document_id": pl.String(),
+    "rank": pl.Int64(),
+    "score": pl.Float64(),
+    "source_message_ids": pl.List(pl.String()),
+    "twin_message_ids": pl.List(pl.String()),
+    "tokens": pl.Int64(),
+}
+
+
+def _run(folder: Path) -> pl.DataFrame:
+    """Rows of `_RANKING_SCHEMA`; none where the folder does not hold the rankings."""
+    if not all((folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
+        return pl.DataFrame(schema=_RANKING_SCHEMA)
+    columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
+    run = read_table(folder / "run.parquet", columns, ["stands_for"])
+    documents = read_table(
+        folder / "documents.parquet", ["workspace_id", "document_id", "source_message_ids"], ["tokens"]
+    )
+    if "tokens" not in documents.columns:
+        documents = documents.with_columns(tokens=pl.lit(None, dtype=pl.Int64()))
+    joined = run.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+    twins = _twins(run, documents) if "stands_for" in run.columns else None
+    if twins is None:
+        joined = joined.with_columns(twin_message_ids=pl.lit(None, dtype=pl.List(pl.String())))
+    else:
+        joined = joined.join(twins, on=["arm", "query_id", "document_id"], how="left", maintain_order="left")
+    return joined.select(list(_RANKING_SCHEMA))
+
+
+def _twins(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """The messages of the near duplicates that a document stands for."""
+    return (
+        run.filter(pl.col("stands_for").list.len() > 0)
+        .explode("stands_for")
+        .join(documents, left_on=["workspace_id", "stands_for"], right_on=["workspace_id", "document_id"])
+        .group_by("arm", "query_id", "document_id")
+        .agg(twin_message_ids=pl.col("source_message_ids").explode())
+    )
+
+
+def _directions(values: pl.DataFrame) -> dict[str, str]:
+    return dict(values.select("measure", "direction").unique().iter_rows()) if "direction" in values.columns else {}
+
+
+def _budget(measure: str) -> float:
+    budget = measure.partition("@")[2]
+    return float(budget) if budget.isdigit() else float("inf")

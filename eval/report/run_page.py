@@ -1,0 +1,328 @@
+"""The page of a run: what was run on what, how good it was and beside what, and every question by itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.dataset.card import Card
+from eval.dataset.dataset import generated_label
+from eval.experiment.run_folder import CONFIG, read_config, read_summary, sections
+from eval.ladder.places import FOUND
+from eval.measures.means import written
+from eval.measures.names import SYSTEM_ARM
+from eval.report.column import Column
+from eval.report.curves import rank_curves, token_curves
+from eval.report.figure import Interval, intervals, lines, shares
+from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Section, Source, Table
+from eval.report.system_flow import system_flow
+
+FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
+_CONTEXTS = ("verbatim", "summarised", "reachable", "retained", "context_tokens")
+Measures = Mapping[str, Mapping[str, Any]]
+Row = tuple[str | Cell, ...]
+
+
+def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
+    """A page without its explorer, which is packed into its blocks.
+
+    Args:
+        card: of the dataset, where it is known.
+    """
+    summary = read_summary(folder)
+    dataset, counts = summary["dataset"], summary["counts"]
+    config = read_config(folder) if (folder / CONFIG).is_file() else None
+    shown = first_measures(summary["measures"])
+    directions = columns[0].directions
+    told = [
+        section
+        for section in (
+            _what(config),
+            Section("dataset", "What it was asked", _dataset(summary, card)),
+            _quality(summary, shown, directions),
+            _categories(summary, shown, directions),
+            lost(columns),
+            _curves(columns, queries),
+            _contexts(summary),
+            _latency(summary),
+            _others(summary),
+            survived(summary),
+            configuration(folder),
+        )
+        if section is not None and section.parts
+    ]
+    return ReportPage(
+        kind="run",
+        title=f"{system_name(config)} on {dataset['name']}",
+        headline=_headline(summary, shown, counts),
+        sections=told,
+        label=generated_label(dataset),
+    )
+
+
+def first_measures(measures: Measures) -> list[str]:
+    """The measures of every table, as far as they were measured; those of sessions where only sessions are judged."""
+    found = [next((name for name in (one, f"session.{one}") if name in measures), None) for one in FIRST]
+    return [name for name in found if name is not None] or list(measures)[: len(FIRST)]
+
+
+def system_name(config: Mapping[str, Any] | None) -> str:
+    """What the system is called for short: how it ranks."""
+    fusion = ((config or {}).get("fusion") or {}).get("_target_", "")
+    words = fusion.split(".")[-2].replace("_", " ") if fusion.count(".") > 1 else "a"
+    return f"{words.capitalize()} ranking"
+
+
+def about(summary: Mapping[str, Any]) -> dict[str, str]:
+    """What a bug report says of a run."""
+    return {
+        "dataset": f"{summary['dataset']['name']} ({summary['dataset']['protocol']})",
+        "configuration": str(summary.get("config_hash")),
+        "commit": str(summary.get("commit")),
+    }
+
+
+def value_cell(entry: Mapping[str, Any] | None, is_cost: bool, tone: str = "") -> Cell:
+    """A mean with its interval."""
+    if entry is None or entry["value"] is None:
+        return Cell("–", "quiet")
+    bounds = (entry["low"], entry["high"])
+    note = "" if None in bounds else f"{written(bounds[0], is_cost)} – {written(bounds[1], is_cost)}"
+    return Cell(written(entry["value"], is_cost), tone, note)  # type: ignore[arg-type]
+
+
+def survived(summary: Mapping[str, Any]) -> Section | None:
+    """What failed and did not stop the run, and what is to be known of its numbers."""
+    incidents = summary.get("incidents") or {}
+    parts: list[Part] = []
+    if incidents:
+        rows = [(name, f"{times:,}") for name, times in incidents.items()]
+        parts.append(Table("What failed, and was survived", ("incident", "times"), rows))
+    lines_told = [*summary.get("notes", ()), *summary.get("flags", ())]
+    if lines_told:
+        parts.append(Notes(lines_told))
+    return Section("notes", "To be known", parts) if parts else None
+
+
+def configuration(folder: Path) -> Section | None:
+    """The whole configuration as it was resolved, and where it ran."""
+    parts = [
+        Source(title, (folder / name).read_text("utf-8"))
+        for name, title in ((CONFIG, "the whole configuration, resolved"), ("environment.json", "the environment"))
+        if (folder / name).is_file()
+    ]
+    return Section("configuration", "To repeat it", parts) if parts else None
+
+
+def _headline(summary: Mapping[str, Any], shown: Sequence[str], counts: Mapping[str, Any]) -> list[str]:
+    first = next(iter(shown), None)
+    if first is None or not counts.get("judged_queries"):
+        return ["No question is judged: there is nothing to say of its quality."]
+    entry = summary["measures"][first]
+    share = f"{summary['interval']['confidence']:.0%}"
+    bounds = "" if entry["low"] is None else f" ({share} interval {entry['low']:.3f} to {entry['high']:.3f})"
+    lines_told = [f"{first} is {entry['value']:.3f}{bounds}, over {counts['judged_queries']:,} judged questions."]
+    beside = [
+        f"{arm.replace('_', ' ')} {measures[first]['value']:.3f}"
+        for arm, measures in summary["arms"].items()
+        if first in measures and measures[first]["value"] is not None
+    ]
+    return [*lines_told, f"Beside it: {', '.join(beside)}."] if beside else lines_told
+
+
+def _what(config: Mapping[str, Any] | None) -> Section | None:
+    if config is None:
+        return Section(
+            "system", "What was run", [Notes(["The folder has no config.yaml: nothing is known of the system."])]
+        )
+    flow = system_flow(config)
+    return Section("system", "What was run", [flow], "The system as data passes through it; what is off is not drawn.")
+
+
+def _dataset(summary: Mapping[str, Any], card: Card | None) -> list[Part]:
+    dataset, counts = summary["dataset"], summary["counts"]
+    pairs = [("dataset", dataset["name"])]
+    if card is not None:
+        pairs += [("what it is", card.title), ("licence", card.licence), ("origin", card.origin)]
+    pairs += [
+        ("protocol", dataset["protocol"]),
+        ("questions", f"{counts['queries']:,}, of which {counts['judged_queries']:,} are judged"),
+        (
+            "haystack",
+            f"{counts['workspaces']:,} workspaces, {counts['messages']:,} messages, {counts['documents']:,} documents",
+        ),
+        ("digest", dataset["digest"][:16]),
+    ]
+    if "generated" in dataset:
+        pairs.append(("questions were generated", dataset["generated"]))
+    return [Facts(pairs)]
+
+
+def _quality(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
+    if not summary["counts"].get("judged_queries") or not shown:
+        return None
+    arms: dict[str, Measures] = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+    first = shown[0]
+    rows = _intervals(arms, first)
+    table = _table(
+        f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval",
+        "arm", arms, shown, directions,
+    )  # fmt: skip
+    figure = Figure(
+        f"{first} of the system and of its control arms",
+        intervals(rows, f"{first} by arm; the table below tells the numbers"),
+    )
+    lead = "Control arms rank the very same documents: random and last n are the floor, oracle is the ceiling."
+    return Section("quality", "How good it is", [figure, table], lead)
+
+
+def _categories(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
+    groups = summary.get("categories") or {}
+    if not groups or not shown:
+        return None
+    first = shown[0]
+    figure = intervals(_intervals(groups, first, own=None), f"{first} by category; the table below tells the numbers")
+    table = _table("The system's means, by category", "category", groups, shown, directions)
+    return Section("categories", "By kind of question", [Figure(f"{first} by category", figure), table])
+
+
+def _intervals(rows: Mapping[str, Measures], measure: str, own: str | None = SYSTEM_ARM) -> list[Interval]:
+    return [
+        Interval(label, entry["value"], entry["low"], entry["high"], own is None or label == own)
+        for label, measures in rows.items()
+        if (entry := measures.get(measure)) is not None and entry["value"] is not None
+    ]
+
+
+def _table(
+    caption: str, heading: str, rows: Mapping[str, Measures], names: Sequence[str], directions: Mapping[str, str]
+) -> Table:
+    cells: list[Row] = [
+        (
+            Cell(label, "own" if label == SYSTEM_ARM else ""),
+            f"{max((entry['n'] or 0 for entry in measures.values()), default=0):g}",
+            *(value_cell(measures.get(name), directions.get(name) == "lower") for name in names),
+        )
+        for label, measures in rows.items()
+    ]
+    return Table(caption, (heading, "n", *names), cells)
+
+
+def _curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
+    parts: list[Part] = []
+    if by_rank := rank_curves(columns, queries):
+        drawn = lines(by_rank, "recall by rank", "ranks that are read", "recall")
+        parts.append(Figure("Recall by how many ranks are read", drawn))
+    if by_tokens := token_curves(columns, queries):
+        drawn = lines(by_tokens, "recall by tokens", "tokens that are read", "recall")
+        parts.append(Figure("Recall by how many tokens are read, documents whole and in order", drawn))
+    return Section("curves", "How far one has to read", parts) if parts else None
+
+
+def lost(columns: Sequence[Column]) -> Section | None:
+    """Where the evidence of each ranking went that was asked again; each judged message is in one place."""
+    counts = {one.name: one.insight.losses() for one in columns if one.insight is not None and len(one.insight.places)}
+    if not counts:
+        return None
+    places = list(dict.fromkeys(place for found in counts.values() for place in found))
+    rows: list[Row] = [(place, *(f"{found.get(place, 0):,}" for found in counts.values())) for place in places]
+    rows.append((Cell("all judged messages", "own"), *(f"{sum(found.values()):,}" for found in counts.values())))
+    missed = {name: {place: n for place, n in found.items() if place != FOUND} for name, found in counts.items()}
+    parts: list[Part] = [
+        Figure(
+            "Missed evidence by where it was lost",
+            shares(missed, "missed evidence by stage; the table tells the numbers"),
+        ),
+        Table("Every judged message in one place", ("place", *counts), rows),
+        *(_by_category(one) for one in columns if one.insight is not None and len(one.insight.places)),
+    ]
+    return Section("losses", "Where evidence was lost", parts, _PLACES)
+
+
+_PLACES = (
+    "found: among the first ten. late: ranked behind them all along. A stage: it put the message behind the first ten, "
+    "or dropped it. source: nothing found it. The rest could not be seen when the question was asked."
+)
+
+
+def _by_category(column: Column) -> Table:
+    assert column.insight is not None
+    told = column.insight.places
+    places = list(column.insight.losses())
+    counts = {row[:2]: row[2] for row in told.group_by("category", "place").len().iter_rows()}
+    groups = told["category"].unique(maintain_order=True).to_list()
+    rows: list[Row] = [(group, *(f"{counts.get((group, place), 0):,}" for place in places)) for group in groups]
+    return Table(f"{column.name}: by kind of question", ("category", *places), rows)
+
+
+def _contexts(summary: Mapping[str, Any]) -> Section | None:
+    measures = summary["measures"]
+    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
+    parts: list[Part] = []
+    if budgets:
+        curves = {
+            kind: [(float(budget), entry["value"]) for budget in budgets if (entry := measures.get(f"{kind}@{budget}"))]
+            for kind in ("verbatim", "retained")
+        }
+        drawn = lines(curves, "evidence in the context by budget", "budget in tokens", "share of a question's evidence")
+        parts.append(Figure("Evidence that the context under a budget still holds", drawn))
+        rows: list[Row] = [
+            (budget, *(value_cell(measures.get(f"{kind}@{budget}"), kind == "context_tokens") for kind in _CONTEXTS))
+            for budget in budgets
+        ]
+        parts.append(Table("By budget, in the assembly's own tokens", ("budget", *_CONTEXTS), rows, frozenset()))
+    done = summary.get("compression") or {}
+    if done.get("summaries"):
+        parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
+    return Section("contexts", "What a model would be shown", parts) if parts else None
+
+
+def _latency(summary: Mapping[str, Any]) -> Section | None:
+    parts: list[Part] = []
+    for name, section in summary.get("timing", {}).items():
+        if name == "seconds" or not section:
+            continue
+        columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
+        rows = [(part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items()]
+        title = name.removesuffix("_ms").replace("_", " ")
+        parts.append(Table(f"{title}, ms", (title, *(one.removesuffix("_ms") for one in columns)), rows))
+    return (
+        Section("latency", "How fast it is", parts, "Live questions, one at a time, on the machine of the run.")
+        if parts
+        else None
+    )
+
+
+def _others(summary: Mapping[str, Any]) -> Section | None:
+    """What measures of something else than questions tell."""
+    parts = list(_tables_of(sections(summary)))
+    if decided := summary.get("decisions"):
+        total = sum(decided.values())
+        rows = [(action, f"{n:,}", f"{n / total:.1%}") for action, n in decided.items()]
+        parts.append(Table("What became of candidates", ("decided", "times", "share"), rows))
+    return Section("others", "What else was measured", parts) if parts else None
+
+
+def _tables_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
+    for name, section in found.items():
+        arms = {arm: entries for arm, entries in section.items() if isinstance(entries, Mapping) and entries}
+        if not arms or not all(
+            isinstance(one, Mapping) and "value" in one for arm in arms.values() for one in arm.values()
+        ):
+            continue
+        names = list(dict.fromkeys(name for entries in arms.values() for name in entries))
+        rows: list[Row] = [
+            (arm, *(value_cell(entries.get(one), False) for one in names)) for arm, entries in arms.items()
+        ]
+        yield Table(f"{name.replace('_', ' ')}: means over conversations", ("", *names), rows)
+
+
+def _plain(value: Any) -> str:
+    return (
+        f"{value:,.3g}"
+        if isinstance(value, float) and value != int(value)
+        else f"{value:,}"
+        if isinstance(value, (int, float))
+        else str(value)
+    )

@@ -1,0 +1,145 @@
+"""The page of a sweep: its points side by side, what the best gains beyond chance, and what each setting does."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.comparison.wording import interval, probability, signed
+from eval.experiment.run_folder import read_summary, read_table
+from eval.measures.means import written
+from eval.report.figure import Interval, intervals, lines
+from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Section, Table, Tone
+from eval.report.run_page import Row, survived
+from eval.sweep.results import HAYSTACK, PointResult, generated_labels, is_cost, marked, numbers
+
+_MOST_MEASURES = 9
+_MOST_LINES = 8
+_TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
+
+
+def sweep_page(folder: Path, results: Sequence[PointResult], measures: Sequence[str]) -> ReportPage:
+    """A page without its explorer.
+
+    Args:
+        measures: the columns of the table.
+    """
+    summary = read_summary(folder)
+    paired = read_table(folder / "paired.parquet")
+    finished = sum(result.summary is not None for result in results)
+    best = summary.get("best")
+    found = [
+        _points(results, list(measures)[:_MOST_MEASURES], best),
+        _gains(paired),
+        _curves(results, measures),
+        _failures(results),
+        survived(summary),
+    ]
+    return ReportPage(
+        kind="sweep",
+        title=f"{folder.resolve().name}: {finished} of {len(results)} points",
+        headline=_headline(best, results),
+        sections=[section for section in found if section is not None],
+        label=generated_labels(results),
+    )
+
+
+def _headline(best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> list[str]:
+    if best is None:
+        return ["No point is best: none finished, or all are equal."]
+    lines_told = [f"Best by {best['measure']}: {best['label']}, {best['value']:.3f}."]
+    if best.get("difference") is not None:
+        against = "the default" if best["is_default"] else "the first point"
+        bounds = f"[{best['low']:+.3f}, {best['high']:+.3f}]"
+        lines_told.append(
+            f"Against {against}: {best['difference']:+.3f} {bounds}, {best['verdict']} (p "
+            f"{probability(best['p_holm'])}, corrected for having chosen among the points)."
+        )
+    return [*lines_told, f"Its folder: {best['folder']}."]
+
+
+def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mapping[str, Any] | None) -> Section:
+    tops = {name: marked(results, name) for name in measures}
+    rows: list[Row] = []
+    for number, result in enumerate(results):
+        is_best = best is not None and result.name == best["folder"]
+        values = [_value(result, name, tops[name], is_cost(results, name)) for name in measures]
+        rows.append((Cell(f"{number} {result.label}", "own" if is_best else ""), *values))
+    return Section(
+        "points", "The points", [Table("Means over judged questions; * is the best", ("point", *measures), rows)]
+    )
+
+
+def _value(result: PointResult, measure: str, top: float | None, is_cost: bool) -> Cell:
+    entry = result.told.get(measure) if result.summary is not None else None
+    if entry is None or entry["value"] is None:
+        return Cell("–", "quiet")
+    is_top = entry["value"] == top
+    note = "" if entry["low"] is None else f"{written(entry['low'], is_cost)} – {written(entry['high'], is_cost)}"  # type: ignore[arg-type]
+    return Cell(f"{written(entry['value'], is_cost)}{'*' if is_top else ''}", "own" if is_top else "", note)
+
+
+def _gains(paired: pl.DataFrame) -> Section | None:
+    if paired.is_empty():
+        return None
+    rows: list[Row] = []
+    drawn = []
+    for row in paired.iter_rows(named=True):
+        label = f"{row['point']} {row['label']}"
+        difference = signed(row["difference"], row["lower_is_better"])
+        rows.append(
+            (
+                label,
+                f"{row['candidate']:.3f}",
+                difference,
+                interval(row),
+                probability(row["p_holm"]),
+                Cell(row["verdict"], _TONES.get(row["verdict"], "")),
+            )
+        )
+        drawn.append(Interval(label, row["difference"], row["low"], row["high"]))
+    measure = paired["measure"][0]
+    figure = Figure(
+        f"{measure}: each point against the baseline",
+        intervals(drawn[:30], f"differences of {measure}; the table tells the numbers", zero=0.0),
+    )
+    caption = "Paired by question; the intervals hold for all points together, p is corrected over all of them (Holm)"
+    table = Table(
+        caption,
+        ("point", measure, "difference", "95 % interval of all", "p (Holm)", "verdict"),
+        rows,
+        frozenset({0, 5}),
+    )
+    return Section("gains", "What they gain beyond chance", [figure, table])
+
+
+def _curves(results: Sequence[PointResult], measures: Sequence[str]) -> Section | None:
+    """Of each swept number a figure: a line for each setting of the other keys."""
+    finished = [result for result in results if result.summary is not None]
+    quality = next((name for name in measures if not is_cost(results, name)), None)
+    swept = list(dict.fromkeys(key for result in finished for key in result.settings))
+    parts: list[Part] = []
+    for key in swept if quality is not None else ():
+        values = numbers([result.settings.get(key) for result in finished])
+        if values is None or len(set(values)) < 2:
+            continue
+        if key == HAYSTACK:
+            values = [float(result.messages_a_query or 0) for result in finished]
+        series: dict[str, list[tuple[float, float]]] = {}
+        for value, result in zip(values, finished, strict=True):
+            others = " ".join(f"{other}={result.settings.get(other)}" for other in swept if other != key)
+            y = result.value(quality or "")
+            if y is not None:
+                series.setdefault(others or str(quality), []).append((value, y))
+        shown = {name: sorted(line) for name, line in list(series.items())[:_MOST_LINES]}
+        words = f"{quality} by {'messages that a question sees' if key == HAYSTACK else key}"
+        parts.append(Figure(words, lines(shown, f"{words}; the table tells the numbers", key, str(quality))))
+    return Section("settings", "What the settings do", parts) if parts else None
+
+
+def _failures(results: Sequence[PointResult]) -> Section | None:
+    told = [
+        f"point {i}, {result.label}: {result.error}" for i, result in enumerate(results) if result.error is not None
+    ]
+    return Section("failures", "What failed", [Notes(told)]) if told else None

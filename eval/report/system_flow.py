@@ -1,0 +1,128 @@
+"""A system as it was run, drawn from its resolved configuration: what is off is absent."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eval.experiment.run_folder import leaves
+from eval.report.parts import Flow, Step
+
+_WRITING = ("extraction", "annotation", "admission", "deduplication")
+_INDEXES = ("embedder", "vector_index", "text_index")
+_FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
+_SHOWING = ("assembly", "authored", "recovery")
+_TARGET = "_target_"
+_SETTINGS_SHOWN = 5
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def system_flow(config: Mapping[str, Any]) -> Flow:
+    """Lanes of components: from messages to documents, to a ranking, to summaries, to a context."""
+    ranking = config.get("ranking") or {}
+    lanes: dict[str, list[Step]] = {
+        "messages become documents": _steps(config, _WRITING),
+        "documents are indexed": _steps(config, _INDEXES),
+        "a question is ranked": _ranking(ranking, config.get("reinforcement")),
+        "old messages are folded": _steps(config, _FOLDING) if is_on(config.get("compaction")) else [],
+        "a context is packed": _steps(config, _SHOWING),
+    }
+    return Flow({name: steps for name, steps in lanes.items() if steps})
+
+
+def is_on(node: Any) -> bool:
+    """Whether a component does anything: not one of the choices `none`, which stand for nothing."""
+    return isinstance(node, Mapping) and _TARGET in node and ".none." not in node[_TARGET]
+
+
+def differing(
+    before: Mapping[str, Any], after: Mapping[str, Any], left_out: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """What two configurations differ in: key, before, after.
+
+    A component that another takes the place of is one row, whatever it was set to; and what a ranking repeats of a
+    component is told of the component alone.
+
+    Args:
+        left_out: the keys at the top that decide no number.
+    """
+    sides = [dict(leaves({key: value for key, value in one.items() if key not in left_out})) for one in (before, after)]
+    found: dict[str, tuple[str, str]] = {}
+    replaced: list[str] = []
+    keys = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: (key.count("."), not key.endswith(_TARGET)))
+    for key in keys:
+        values = [side.get(key, _ABSENT) for side in sides]
+        if values[0] == values[1] or any(key.startswith(prefix) for prefix in replaced):
+            continue
+        if key.endswith(f".{_TARGET}"):
+            replaced.append(key.removesuffix(_TARGET))
+            key = key.removesuffix(f".{_TARGET}")
+            values = [value if value is _ABSENT else _name({_TARGET: value}) for value in values]
+        told = _written(values[0]), _written(values[1])
+        own = ".".join(key.split(".")[-2:])
+        if not any(
+            f".{known}".endswith(f".{own}") or own.endswith(f".{known}") for known in found if found[known] == told
+        ):
+            found[key] = told
+    return [(key, *told) for key, told in found.items()]
+
+
+class _Absent:
+    def __str__(self) -> str:
+        return "—"
+
+
+_ABSENT = _Absent()
+
+
+def _steps(config: Mapping[str, Any], roles: Sequence[str]) -> list[Step]:
+    return [_step(role, config[role]) for role in roles if is_on(config.get(role))]
+
+
+def _ranking(ranking: Mapping[str, Any], reinforcement: Any) -> list[Step]:
+    source = ranking.get("source")
+    stages = ranking.get("stages") or {}
+    order = ranking.get("order") or list(stages)
+    steps = [_step("source", source)] if is_on(source) and source is not None else []
+    steps += [
+        _step(slot, stages[slot]) for slot in order if is_on(stages.get(slot)) and not _is_idle(slot, stages[slot])
+    ]
+    return steps + ([_step("reinforcement", reinforcement)] if is_on(reinforcement) else [])
+
+
+def _is_idle(slot: str, stage: Mapping[str, Any]) -> bool:
+    """Whether a stage only carries a component that is off."""
+    return slot in stage and not is_on(stage[slot])
+
+
+def _step(role: str, node: Mapping[str, Any]) -> Step:
+    settings = list(_settings(node))
+    shown = settings[:_SETTINGS_SHOWN]
+    return Step(role.replace("_", " "), _name(node), shown, len(settings) - len(shown))
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return _WORD.sub(" ", str(node[_TARGET]).rpartition(".")[2]).lower()
+
+
+def _settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Plain settings as they are; a component within by its name; a map of numbers by its length."""
+    for key, value in node.items():
+        if key == _TARGET or value is None:
+            continue
+        if isinstance(value, Mapping):
+            if is_on(value):
+                yield key, _name(value)
+            elif _TARGET not in value and value:
+                yield key, f"{len(value)} values"
+        else:
+            yield key, _written(value)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,36 @@
+"""lcm report PATH [into=FILE] [ladders=false]
+
+Write the page of a run, a sweep, a comparison, a study or a gate: one HTML file that holds all that it shows, opens
+from disk, and asks nothing of a network. docs/report.md tells what stands in it.
+
+  PATH              a folder that `lcm evaluate`, `lcm compare`, `lcm regress` or `lcm tune` wrote
+  into=FILE         where the page is written; else report.html in the folder
+  ladders=false     leave out what memories must be asked for again: how every stage treated the evidence, what contexts
+                    held, how talk was folded. It takes about as long as the ranking did.
+
+The last line on screen is the path of the page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lcm.errors import LcmError
+from pipelines.config.arguments import told_apart
+from pipelines.steps.reporting import Reporter
+from pipelines.views.progress import progress
+from pipelines.views.terminal import say
+
+_OWN = ("into", "ladders")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm report PATH [into=FILE] [ladders=false]`."""
+    told = told_apart(arguments, _OWN, is_configured=False)
+    if len(told.words) != 1:
+        raise LcmError("name one folder of a run, a sweep, a comparison, a study or a gate: lcm report PATH")
+    into = told.settings.get("into")
+    with progress() as show:
+        path = Reporter(show, asks_memories=told.flag("ladders", default=True)).write(
+            Path(told.words[0]), Path(into) if into else None
+        )
+    say(f"Page: {path}")
+    return 0

@@ -1,0 +1,249 @@
+"""The report page of any folder: of a run, a comparison, a sweep, a study or a gate."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from omegaconf import DictConfig, OmegaConf
+
+from eval.comparison.comparison import Comparison
+from eval.comparison.comparison_folder import read_comparison
+from eval.comparison.side import Side
+from eval.dataset.card import Card
+from eval.dataset.dataset import Dataset
+from eval.experiment.experiment import Progress
+from eval.experiment.run_folder import CONFIG, SUMMARY, directions, read_config, read_summary, read_table
+from eval.regression.regression_folder import read_regression
+from eval.report.asked_insight import insight_of
+from eval.report.column import Column, columns_of_run, queries_of
+from eval.report.comparison_page import comparison_page
+from eval.report.explorer import Explorer
+from eval.report.insight import Insight
+from eval.report.page import PAGE, write_page
+from eval.report.parts import ReportPage
+from eval.report.regression_page import regression_page
+from eval.report.run_page import about, run_page
+from eval.report.study_page import study_page
+from eval.report.sweep_page import sweep_page
+from eval.report.texts import Texts
+from eval.sweep.results import PointResult
+from eval.sweep.sweep_folder import POINTS, point_of
+from eval.tuning.study import TRIAL_FOLDERS
+from lcm.errors import LcmError
+from pipelines.config import building
+from pipelines.steps.point import dataset_described
+from pipelines.steps.repeated_run import repeated_run
+from pipelines.views.terminal import compared_by
+
+_MOST_TEXT = 12 << 20
+"""Bytes of the words in a page; the rest of the 20 MB that a page may have is for rankings and contexts."""
+_MOST_SIDES = 5
+_IS_BRIEF = "`lcm report` of the folder adds how every stage treated the evidence, contexts and summaries"
+
+
+def reported(folder: Path, show: Progress, dataset: Dataset | None = None, *, asks_memories: bool = False) -> str:
+    """Write the page of a folder that was just made; returns what to say last: where it is.
+
+    What was found is complete without it, so whatever keeps it from being written is told, and stops nothing.
+    """
+    try:
+        return f"Page: {Reporter(show, asks_memories, dataset).write(folder)}"
+    except (LcmError, OSError) as error:
+        return f"The page could not be written: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Writes the page of a folder."""
+
+    show: Progress
+    asks_memories: bool = True
+    """Whether memories are asked again: for ladders, losses by stage, contexts and summaries, which takes about as long
+    as the ranking of each run did."""
+    dataset: Dataset | None = None
+    """That of the runs, where it is at hand; None = as their configuration says."""
+
+    def write(self, folder: Path, into: Path | None = None) -> Path:
+        """Write the page; returns its path."""
+        path = into or folder / PAGE
+        write_page(path, self.page(folder))
+        return path
+
+    def page(self, folder: Path) -> ReportPage:
+        """The page of a folder.
+
+        Raises:
+            LcmError: if the folder holds nothing complete.
+        """
+        kind = str(read_summary(folder).get("kind", "run"))
+        makers: Mapping[str, Callable[[Path], ReportPage]] = {
+            "run": self._of_run,
+            "comparison": self._of_comparison,
+            "regression": self._of_regression,
+            "sweep": self._of_sweep,
+            "study": self._of_study,
+        }
+        if kind not in makers:
+            raise LcmError(f"{folder} holds a {kind}, of which there is no page: name one of: {', '.join(makers)}")
+        return makers[kind](folder)
+
+    def of_comparison(self, comparison: Comparison) -> ReportPage:
+        baseline = comparison.baseline.side
+        others = [one.side for one in comparison.standings if not one.is_baseline]
+        columns, queries, notes = self._sides([*others[:1], baseline, *others[1:]])
+        page = comparison_page(comparison, columns, queries, _card(baseline.folder))
+        self._explore(page, baseline.folder, columns, queries, notes)
+        return page
+
+    def _of_run(self, folder: Path) -> ReportPage:
+        insight, notes = self._insight(folder)
+        columns, queries = columns_of_run(folder, "system", insight), queries_of(folder)
+        page = run_page(folder, columns, queries, _card(folder))
+        self._explore(page, folder, columns, queries, notes)
+        return page
+
+    def _of_comparison(self, folder: Path) -> ReportPage:
+        return self.of_comparison(read_comparison(folder))
+
+    def _of_regression(self, folder: Path) -> ReportPage:
+        found = read_regression(folder)
+        columns, queries, notes = self._sides([found.candidate, found.baseline])
+        page = regression_page(found, columns, queries, _card(found.baseline.folder))
+        self._explore(page, found.baseline.folder, columns, queries, notes)
+        return page
+
+    def _of_sweep(self, folder: Path) -> ReportPage:
+        results, summary = _points(folder), read_summary(folder)
+        page = sweep_page(folder, results, compared_by(results))
+        best = summary.get("best")
+        if best:
+            named = {
+                best["folder"]: best["label"],
+                best["baseline"]: "default" if best["is_default"] else "first point",
+            }
+            self._explore_points({label: point_of(folder, name) for name, label in reversed(named.items())}, page)
+        return page
+
+    def _of_study(self, folder: Path) -> ReportPage:
+        page = study_page(folder)
+        best = int(read_summary(folder)["tags"]["best_trial"])
+        names = {f"trial {number}": folder / TRIAL_FOLDERS / str(number) for number in dict.fromkeys((0, best))}
+        self._explore_points(names, page)
+        return page
+
+    def _explore_points(self, folders: Mapping[str, Path], page: ReportPage) -> None:
+        """The explorer of some points: what was chosen, beside what it is held against."""
+        there = {name: folder for name, folder in folders.items() if (folder / "per_query.parquet").is_file()}
+        if not there:
+            return
+        columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in reversed(there.items())]
+        first = next(iter(there.values()))
+        self._explore(page, first, columns, queries_of(first), [])
+
+    def _sides(self, sides: Sequence[Side]) -> tuple[list[Column], pl.DataFrame, list[str]]:
+        """The rankings of the sides, over the questions that all of them were asked."""
+        columns, notes = [], []
+        for side in sides[:_MOST_SIDES]:
+            insight, told = self._insight(side.folder)
+            columns.append(columns_of_run(side.folder, side.name, insight, with_arms=False)[0])
+            notes += told
+        if len(sides) > _MOST_SIDES:
+            notes.append(f"{len(sides) - _MOST_SIDES} more sides stand in the tables alone")
+        queries = queries_of(sides[0].folder)
+        for side in sides[1:]:
+            queries = queries.join(side.queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
+        return columns, queries, list(dict.fromkeys(notes))
+
+    def _explore(
+        self, page: ReportPage, folder: Path, columns: Sequence[Column], queries: pl.DataFrame, notes: Sequence[str]
+    ) -> None:
+        """Pack the explorer into a page."""
+        dataset, missing = self._dataset(folder)
+        told = [*notes, *([missing] if missing else [])]
+        if any(column.ranking.is_empty() for column in columns):
+            told.append("a folder holds no run.parquet: what it ranked is not at hand")
+        explorer = Explorer(queries, columns, about(read_summary(folder)), told)
+        explorer.pack(page.blocks, Texts(dataset, _MOST_TEXT))
+
+    def _dataset(self, folder: Path) -> tuple[Dataset | None, str]:
+        """The dataset of a run, or why it is not at hand."""
+        if self.dataset is not None:
+            return self.dataset, ""
+        try:
+            config = _config(folder)
+            dataset = dataset_described(config)
+            told = read_summary(folder)["dataset"]
+            if dataset.digest != told["digest"]:
+                return None, f"dataset {told['name']} has changed since the run: words are not shown"
+        except (LcmError, ValueError, OSError) as error:
+            return None, f"the dataset is not at hand, so words are not shown: {error}"
+        return dataset, ""
+
+    def _insight(self, folder: Path) -> tuple[Insight | None, list[str]]:
+        """What lies behind a run's rankings, or why that is not told."""
+        if not self.asks_memories:
+            return None, [_IS_BRIEF]
+        try:
+            _config(folder)
+            evaluator = repeated_run(folder).experiment.evaluator
+            asked, total = 0, len(evaluator.dataset.queries)
+
+            def progress(queries: int) -> None:
+                nonlocal asked
+                asked += queries
+                self.show("looking into", asked, total)
+
+            return insight_of(evaluator, progress), []
+        except (LcmError, ValueError, OSError) as error:
+            return None, [f"how every stage treated the evidence is not told: {error}"]
+
+
+def _points(folder: Path) -> list[PointResult]:
+    """The points of a sweep as its folder keeps them."""
+    told = read_summary(folder)["points"]
+    table = read_table(folder / POINTS)
+    results = []
+    for number, point in enumerate(told):
+        kept = point_of(folder, point["folder"])
+        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
+        results.append(
+            PointResult(
+                point["folder"],
+                point["label"],
+                {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
+                summary,
+                point["error"],
+                directions(kept) if summary else {},
+            )
+        )
+    return results
+
+
+def _swept(label: str) -> list[str]:
+    """The keys that a point's label names."""
+    return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]
+
+
+def _config(folder: Path) -> DictConfig:
+    """The configuration of a run.
+
+    Raises:
+        LcmError: if there is none, or it names no dataset.
+    """
+    config = OmegaConf.create(read_config(folder))
+    assert isinstance(config, DictConfig)
+    if "dataset" not in config:
+        raise LcmError(f"{folder / CONFIG} names no dataset")
+    return config
+
+
+def _card(folder: Path) -> Card | None:
+    """The card of a run's dataset, where its configuration names one that can be built."""
+    if not (folder / CONFIG).is_file():
+        return None
+    try:
+        card: Card = building.build(_config(folder), "dataset").card
+    except (LcmError, ValueError, AttributeError):
+        return None
+    return card

@@ -1,0 +1,249 @@
+"""A report page in headless Chromium: opened from disk as a reader would, by keyboard, by link, in light and dark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.report.column import Column
+from eval.report.explorer import Explorer
+from eval.report.insight import FoldedConversation, Insight, MessageLadder, Rung, ShownContext
+from eval.report.page import write_page
+from eval.report.parts import Cell, Facts, Notes, ReportPage, Section, Source, Table
+from eval.report.texts import Texts
+from lcm.clock import parse_instant
+from lcm.records.context import Context, ContextItem
+from lcm.records.summary import Summary
+from pipelines import cli
+from tests.browser.conftest import NEEDS_CHROMIUM
+from tests.pipelines.conftest import QUICK
+from tests.support.workspaces import queries, transcript
+
+pytestmark = [pytest.mark.full, NEEDS_CHROMIUM]
+FOLDED = (
+    *("replay=per_turn", "compaction=lossless", "compaction.leaf_chunk_tokens=400", "compaction.min_leaf_tokens=0"),
+    *("compaction.fresh_tail_count=4", "compaction.leaf_min_fanout=3", "compaction.budget_tokens=2000"),
+)
+HOSTILE = (
+    "</script><script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "[a](javascript:document.title='taken') {{ 7*7 }} ${7*7}",
+    "\u202eabc\u2028<svg/onload=document.title='taken'>",
+)
+
+
+@pytest.fixture(scope="module")
+def page_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run of the sample whose conversations are folded, and its page with everything in it."""
+    place = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        quick = [one for one in QUICK if one != "arms=none"]
+        assert cli.run(["evaluate", *quick, *FOLDED, "hydra.run.dir=run"]) == 0
+        assert cli.run(["report", "run", "into=page.html"]) == 0
+        yield place / "page.html"
+
+
+def opened(browser: Any, path: Path, link: str = "") -> Any:
+    browser.goto(f"{path.as_uri()}{link}")
+    browser.wait_for_selector("#list a")
+    return browser
+
+
+def violations(browser: Any) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(browser).response["violations"]
+    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+
+
+def test_a_reader_goes_through_the_questions_by_keyboard(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run)
+    listed = browser.eval_on_selector_all("#list a", "all => all.map(one => one.dataset.question)")
+    assert len(listed) == 102
+    for key, place in (("j", 0), ("j", 1), ("j", 2), ("k", 1)):
+        browser.keyboard.press(key)
+        browser.wait_for_selector(f'#list a[data-question="{listed[place]}"][aria-current]')
+        browser.wait_for_function("id => openedData?.id === id", arg=listed[place])
+    assert browser.url.endswith(f"#q={listed[1]}")
+    browser.keyboard.press("Enter")
+    assert browser.evaluate("document.activeElement.id") == "question"
+    browser.keyboard.press("Escape")
+    assert browser.evaluate("document.activeElement.id") == "list"
+    browser.keyboard.press("ArrowDown")
+    browser.wait_for_function("id => openedData?.id === id", arg=listed[2])
+    browser.keyboard.press("?")
+    assert browser.is_visible("#help")
+    browser.keyboard.press("Escape")
+    assert not browser.is_visible("#help")
+    browser.keyboard.press("/")
+    browser.keyboard.type("kvarnen")
+    shown = browser.eval_on_selector_all("#list a .what", "all => all.map(one => one.textContent)")
+    assert shown
+    assert all("Kvarnen" in text for text in shown)
+
+
+def test_a_link_opens_a_question_with_all_that_is_known_of_it(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run, "#q=q026")
+    browser.wait_for_function("openedData?.id === 'q026'")
+    assert browser.inner_text("#question .asked") == "When is the Kvarnen report due?"
+    assert browser.locator("#question > .said.gold").count() == 2
+    assert browser.locator("#question .sides section").count() == 2
+    assert browser.locator("#question .ranked .gold").count() >= 1
+    browser.locator("#question .ranked details").first.locator("summary").click()
+    browser.wait_for_selector("#question .ranked details[open] .said")
+    browser.locator("#question .steps").first.wait_for(state="attached")
+    stages = browser.locator("#question .steps").first.locator("th").all_text_contents()
+    assert stages[0] == "source"
+    assert "fusion" in stages
+    parts = browser.eval_on_selector_all("#question .bar span", "all => all.map(one => parseFloat(one.style.width))")
+    assert parts
+    assert sum(parts) == pytest.approx(100, abs=0.1)
+
+
+def test_questions_are_sorted_by_what_got_worse_and_filtered(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run)
+    changed = browser.evaluate("shown.map(([, by]) => by).filter(by => by !== null)")
+    assert changed == sorted(changed)
+    assert changed[0] < 0
+    browser.select_option("#change", "worse")
+    assert browser.locator("#list a").count() == sum(by < 0 for by in changed)
+    browser.select_option("#change", "all")
+    browser.select_option("#category", "tool")
+    assert browser.locator("#list a").count() == browser.evaluate("index.questions.filter(q => q[1] === 'tool').length")
+
+
+def test_a_summary_unfolds_down_to_what_was_said(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run, "#c=0")
+    browser.wait_for_selector("#folded .tree")
+    assert browser.locator("#folded .dag .depth0").count() > 5
+    outer = browser.locator("#folded > .tree > li > details").first
+    outer.locator("> summary").click()
+    outer.locator("> .tree > li > details > summary").first.wait_for()
+    inner = outer.locator("> .tree > li > details").first
+    while inner.count():
+        inner.locator("> summary").click()
+        inner.locator("> .said, > .tree").first.wait_for()
+        if inner.locator("> .said > .who").count():
+            break
+        inner = inner.locator("> .tree > li > details").first
+    assert inner.locator("> .said > .text").first.inner_text()
+
+
+def test_a_question_is_copied_for_a_bug_report(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run, "#q=q026")
+    browser.wait_for_function("openedData?.id === 'q026'")
+    browser.evaluate("window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click("#copy")
+    browser.wait_for_function("window.copied !== ''")
+    text = browser.evaluate("window.copied")
+    assert text.startswith("Question q026 (update): When is the Kvarnen report due?")
+    assert "- dataset: sample" in text
+    assert "- configuration: " in text
+    assert " evidence" in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, width: int) -> None:
+    browser.emulate_media(color_scheme=scheme)
+    browser.set_viewport_size({"width": width, "height": 900})
+    opened(browser, page_of_run, "#q=q026")
+    browser.wait_for_function("openedData?.id === 'q026'")
+    browser.evaluate("openConversation(0)")
+    browser.wait_for_selector("#folded .tree")
+    assert violations(browser) == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_paper_holds_the_report_without_what_only_a_screen_has(browser: Any, page_of_run: Path) -> None:
+    opened(browser, page_of_run, "#q=q026")
+    browser.wait_for_function("openedData?.id === 'q026'")
+    browser.emulate_media(media="print")
+    assert browser.is_visible("#quality table")
+    assert browser.is_visible("#question .asked")
+    assert not any(browser.is_visible(one) for one in ("#list", "#filters", "header", ".actions"))
+
+
+def hostile_page(place: Path) -> Path:
+    """Everything that a page shows, in words that would run, break out, or hide what stands behind them."""
+    words = HOSTILE[0] + HOSTILE[3]
+    talk = transcript(HOSTILE)
+    asked = tuple(queries([words]))
+    data = Dataset(
+        "hostile", "as is", "0" * 64, (talk,), asked, pl.DataFrame([("q0", "talk:0", 1)], QRELS_SCHEMA, orient="row")
+    )
+    made = parse_instant("2026-01-01T00:00:00Z")
+    ids = [message.message_id for message in talk.messages]
+    first = Summary("s<b>", talk.conversation_id, "leaf", 0, words, 5, made, source_ids=tuple(ids[:2]))
+    second = Summary("t<b>", talk.conversation_id, "condensed", 1, words, 5, made, source_ids=("s<b>",))
+    items = (
+        ContextItem("summary", "t<b>", words, 5),
+        ContextItem("message", ids[0], words, 5),
+        ContextItem("document", words, words, 5, source_message_ids=(ids[1],)),
+    )
+    context = Context(items, 15, 20, evicted=1)
+    folded = FoldedConversation(
+        talk.conversation_id, talk.workspace_id, (first, second), (("summary", "t<b>", 5), ("message", ids[3], 5))
+    )
+    ladder = MessageLadder(ids[0], words, (Rung(words, 1, 0.5, words),))
+    insight = Insight(
+        pl.DataFrame({"query_id": ["q0"], "category": [words], "message_id": [ids[0]], "place": [words]}),
+        {"q0": [ladder]},
+        {"q0": [ShownContext(talk.conversation_id, context, ("verbatim",))]},
+        {(talk.workspace_id, talk.conversation_id): folded},
+    )
+    ranking = pl.DataFrame(
+        {
+            "query_id": ["q0"] * 4,
+            "workspace_id": [talk.workspace_id] * 4,
+            "document_id": list(HOSTILE),
+            "rank": [1, 2, 3, 4],
+            "score": [0.5] * 4,
+            "source_message_ids": [[one] for one in ids],
+            "twin_message_ids": [[]] * 4,
+            "tokens": [3] * 4,
+        },
+        schema_overrides={"twin_message_ids": pl.List(pl.String())},
+    )
+    values = pl.DataFrame({"query_id": ["q0"], "measure": ["recall@10"], "value": [0.5]})
+    column = Column(words, values, ranking, {"recall@10": "higher"}, insight)
+    question = pl.DataFrame(
+        {
+            "query_id": ["q0"], "workspace_id": [talk.workspace_id], "conversation_id": [None], "category": [words],
+            "text": [words], "asked_at": [None], "evidence": [[ids[0]]],
+        }
+    )  # fmt: skip
+    parts = [
+        Table(words, (words, "n"), [(Cell(words), words)]),
+        Facts([(words, words)]),
+        Notes([words]),
+        Source(words, words),
+    ]
+    page = ReportPage("run", words, [words], [Section("a", f"section {words}", parts)], words)
+    Explorer(question, [column, column], {"dataset": words}, [words]).pack(page.blocks, Texts(data, 1_000_000))
+    write_page(place / "hostile.html", page)
+    return place / "hostile.html"
+
+
+def test_hostile_words_are_shown_and_do_nothing(browser: Any, tmp_path: Path) -> None:
+    opened(browser, hostile_page(tmp_path), "#q=q0")
+    browser.wait_for_function("openedData?.id === 'q0'")
+    browser.evaluate("openConversation(0)")
+    browser.wait_for_selector("#folded .tree")
+    for _ in range(3):
+        browser.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        browser.wait_for_timeout(150)
+    assert browser.title() != "taken"
+    assert browser.locator("main img, main iframe, main a[href^='javascript'], svg[onload], main script").count() == 0
+    assert browser.evaluate("document.querySelectorAll('script:not([type])').length") == 1
+    text = browser.evaluate("document.querySelector('main').textContent")
+    assert "[U+202E]abc[U+2028]" in text
+    assert "\u202e" not in text
+    assert "</script><script>document.title='taken'</script>" in text
+    assert "{{ 7*7 }} ${7*7}" in text
+    assert violations(browser) == []

@@ -1,0 +1,151 @@
+"""Figures, blocks and the shell by themselves."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
+from eval.report.packing import Blocks, parted
+from eval.report.page import rendered
+from eval.report.parts import Cell, Facts, Notes, ReportPage, Section, Source, Table
+from eval.report.plain import shown
+from eval.report.system_flow import differing, system_flow
+
+HOSTILE = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} \u202eabc\u2028 \"'`javascript:alert(1)"
+)
+
+
+def unpacked(packed: str) -> object:
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"))))
+def test_a_block_gives_back_what_was_packed(texts: list[str]) -> None:
+    blocks = Blocks()
+    blocks.add("b", texts)
+    assert unpacked(blocks.packed["b"]) == texts
+    assert re.fullmatch(r"[A-Za-z0-9+/=]*", blocks.packed["b"])
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 100))
+def test_parts_are_the_list_again_and_none_is_empty(sizes: list[int], most: int) -> None:
+    parts = list(parted(sizes, sizes, most))
+    assert [one for part in parts for one in part] == sizes
+    assert all(parts)
+    assert all(sum(part) <= most or sum(part[:-1]) == 0 for part in parts)
+
+
+def test_the_parts_of_a_long_list_begin_where_the_index_says() -> None:
+    blocks = Blocks()
+    assert blocks.add_series("m", [["a", "b"], ["c"], ["d", "e"]]) == [0, 2, 3]
+    assert unpacked(blocks.packed["m2"]) == ["d", "e"]
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        intervals([Interval(HOSTILE, 0.5, 0.4, 0.6), Interval("b", 0.5)], HOSTILE),
+        intervals([Interval("a", -0.1, -0.2, 0.1, is_own=True)], "t", zero=0.0),
+        intervals([], "nothing"),
+        lines({HOSTILE: [(1, 0.1), (10, 0.5)], "b": [(1, 0.2)]}, HOSTILE, HOSTILE, "y"),
+        lines({"over a logarithm": [(10, 0.1), (10_000, 0.5)]}, "t", "x", "y"),
+        shares({HOSTILE: {"a": 3, HOSTILE: 1}, "none": {}}, "t"),
+        scatter(
+            [Place(1, HOSTILE, 9.0, 0.5, 0.4, 0.6, True), Place(2, "b", 9.0, 0.5, None, None, False)], "t", "c", "v"
+        ),
+    ],
+)  # fmt: skip
+def test_a_figure_is_whole_whatever_its_words_say(figure: str) -> None:
+    root = ElementTree.fromstring(figure)
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"]
+    assert {element.tag for element in root.iter()} <= {
+        "svg",
+        "g",
+        "line",
+        "text",
+        "circle",
+        "rect",
+        "title",
+        "polyline",
+    }
+    assert not {name for element in root.iter() for name in element.attrib if name.startswith("on") or name == "style"}
+    assert "nan" not in figure
+
+
+def test_points_stand_where_their_numbers_are() -> None:
+    root = ElementTree.fromstring(intervals([Interval("a", 0.0), Interval("b", 0.5), Interval("c", 1.0)], "t"))
+    low, middle, high = (float(one.attrib["cx"]) for one in root.iter("circle"))
+    assert middle == pytest.approx((low + high) / 2, abs=0.1)
+
+
+def test_the_policy_names_the_very_style_and_script_of_the_page() -> None:
+    table = Table(HOSTILE, (HOSTILE, "n"), [(Cell(HOSTILE, "better", HOSTILE), HOSTILE)])
+    parts = [table, Facts([(HOSTILE, HOSTILE)]), Notes([HOSTILE]), Source(HOSTILE, HOSTILE)]
+    page = rendered(ReportPage("run", HOSTILE, [HOSTILE], [Section("a", HOSTILE, parts, HOSTILE)], HOSTILE))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    for tag in ("style", "script"):
+        (inline,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+        assert f"{tag}-src &#39;sha256-{digest}&#39;" in policy or f"{tag}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert "default-src" in policy
+    assert "{{ 7 * 7 }}" in page
+    assert "\u202e" not in page
+    assert "\u2028" not in page
+    assert "[U+202E]abc" in page
+    assert "<img" not in page
+
+
+def test_what_steers_a_display_is_seen() -> None:
+    assert shown("a\u202eb\u2028c\x00\td\n") == "a[U+202E]b[U+2028]c[U+0000]\td\n"
+
+
+def test_what_is_off_is_not_drawn() -> None:
+    config = {
+        "extraction": {"_target_": "lcm.writing.extraction.steps.Steps", "roles": ["user"], "annotation": None},
+        "admission": {"_target_": "lcm.writing.admission.none.AdmitAll"},
+        "compaction": {"_target_": "lcm.compaction.none.NoCompaction"},
+        "summarizer": {"_target_": "lcm.compaction.summarizer.extractive.Extractive"},
+        "ranking": {
+            "source": {"_target_": "lcm.retrieval.source.hybrid.Hybrid", "dense_pool_size": 20},
+            "stages": {
+                "limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 20},
+                "further": None,
+                "decay": {"_target_": "a.DecayBoost", "decay": {"_target_": "lcm.retrieval.decay.none.NoDecay"}},
+            },
+            "order": None,
+        },
+    }
+    lanes = system_flow(config).lanes
+    assert {name: [step.name for step in steps] for name, steps in lanes.items()} == {
+        "messages become documents": ["steps"],
+        "a question is ranked": ["hybrid", "limit"],
+    }
+    assert lanes["a question is ranked"][1].settings == [("n", "20")]
+
+
+def test_a_component_in_the_place_of_another_is_one_difference() -> None:
+    before = {"fusion": {"_target_": "a.WeightedSum", "dense_weight": 0.7}, "n": 20, "tracking": "here"}
+    after = {"fusion": {"_target_": "a.ReciprocalRank", "k": 60}, "n": 40, "tracking": "there", "new": True}
+    assert differing(before, after, ("tracking",)) == [
+        ("n", "20", "40"),
+        ("new", "—", "yes"),
+        ("fusion", "weighted sum", "reciprocal rank"),
+    ]
+
+
+def test_what_a_ranking_repeats_is_told_once() -> None:
+    def config(weight: float) -> dict[str, object]:
+        fusion = {"_target_": "a.WeightedSum", "dense_weight": weight}
+        return {"fusion": fusion, "ranking": {"stages": {"fusion": fusion}}}
+
+    assert differing(config(0.7), config(0.5), ()) == [("fusion.dense_weight", "0.7", "0.5")]
