@@ -13,6 +13,8 @@ from pipelines.steps.kept_runs import KeptRun, kept_runs
 from pipelines.steps.point import experiment_of
 
 _ANSWER = ["query_id", "document_id", "rank"]
+_ASKED = ("trace", "plan", "found_by", "reasons")
+"""What of a `Ranker` an evaluation never calls, so that one of a user's own may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,16 @@ def repeated_run(folder: Path) -> RepeatedRun:
     """The experiment of a run folder that `lcm evaluate` wrote.
 
     Raises:
-        LcmError: if it is none, if what it names can no longer be built, or its dataset has changed.
+        LcmError: if it is none, if what it names can no longer be built, its dataset has changed, or its ranking does
+            not tell of its steps.
     """
     (kept,) = kept_runs([folder])
     experiment = experiment_of(kept.config)
     told = kept.summary["dataset"]
     if experiment.evaluator.dataset.digest != told["digest"]:
         raise LcmError(f"dataset {told['name']!r} has changed since {folder}: run `lcm evaluate` again")
+    ranking = experiment.evaluator.system.ranking
+    if missing := [name for name in _ASKED if not callable(getattr(ranking, name, None))]:
+        raise LcmError(f"ranking {type(ranking).__name__} has no {missing[0]}(), which is asked of every step: add it")
     answers = kept.run.filter(pl.col("arm") == SYSTEM_ARM).select(_ANSWER)
     return RepeatedRun(kept, experiment, answers)

@@ -103,6 +103,8 @@ def _show_ladder(found: Explanation) -> None:
     show_table(("stage", "rank", "score", "what happened"), rows, ("rank", "score"))
     if idle:
         say(f"left it as it was: {', '.join(idle)}")
+    for like_id in found.ladder["like_id"].drop_nulls().unique(maintain_order=True):
+        say(f"{like_id}: {_short(found.texts.get(like_id, ''))}")
 
 
 def _happened(row: Mapping[str, Any]) -> str:

@@ -2,17 +2,15 @@
 
 import json
 import os
-import re
-import shlex
 from pathlib import Path
 from shutil import copytree
 
 import polars as pl
 import pytest
 
+from eval.experiment.run_folder import read_summary, write_summary
 from pipelines import cli
 from pipelines.cli import BAD_INPUT
-from tests.conftest import ROOT
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("why")]
@@ -138,14 +136,13 @@ def test_the_worst_questions_are_traces_of_retriever_spans(lcm: Lcm, run: Path) 
         assert all(one["page_content"] for one in root.outputs)
 
 
-def test_the_commands_of_the_page_run(lcm: Lcm, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "why.md").read_text()
-    lines = re.findall(r"^(?:\$ )?lcm (.*)$", "\n".join(re.findall(r"^```\n(.*?)^```", page, re.M | re.S)), re.M)
-    assert len(lines) >= 3
-    for line in lines:
-        arguments = shlex.split(line)
-        done = lcm(*arguments, *(QUICK if arguments[0] == "evaluate" else ()))
-        assert done.code == 0, (line, done.stderr)
+def test_data_that_has_changed_since_is_refused(lcm: Lcm, run: Path) -> None:
+    summary = read_summary(run / "runs/a")
+    about = {**summary.pop("dataset"), "digest": "0" * 64}
+    write_summary(run / "runs/a", {**{k: v for k, v in summary.items() if "sha256" not in k}, "dataset": about})
+    done = lcm("why", "q002", "--expect", MISSED, "--run", "runs/a")
+    assert done.code == BAD_INPUT
+    assert "dataset 'sample' has changed since runs/a: run `lcm evaluate` again" in done.stderr
 
 
 @pytest.mark.skipif(DATASETS is None, reason="it asks of LoCoMo")
