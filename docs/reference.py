@@ -135,10 +135,14 @@ def _told_by(text: str) -> tuple[Any, str] | None:
 
 
 def _paragraphs(docstring: str) -> Iterator[str]:
-    """A docstring as Markdown: its lines are kept where a section such as Args lists what it lists."""
+    """A docstring as Markdown: tables are tables, and a section such as Args keeps its lines."""
     for paragraph in docstring.split("\n\n"):
-        listed = re.match(r"(?:Args|Returns|Raises|Attributes):\n", paragraph)
-        yield from ("```text", paragraph, "```") if listed else (_escaped(paragraph),)
+        if paragraph.startswith("|"):
+            yield paragraph
+        elif re.match(r"(?:Args|Returns|Raises|Attributes):\n", paragraph):
+            yield from ("```text", paragraph, "```")
+        else:
+            yield _escaped(paragraph)
         yield ""
 
 
