@@ -74,14 +74,19 @@ def _table(group: str) -> Iterator[str]:
 
 
 def _section(group: str, choice: str) -> Iterator[str]:
+    """What a choice computes, its settings, its parts with what each does, and the pages that tell of it."""
     text = _yaml_text(group, choice)
     yield from (f"## {choice}", "")
-    if (told := _told_by(text)) is not None:
-        made_by, where = told
-        yield from (*_paragraphs(inspect.getdoc(made_by) or ""), f"Code: `{where}`.", "")
+    own, *parts = _classes(text, choice) or [None]
+    if own is not None:
+        yield from (*_paragraphs(inspect.getdoc(own) or ""), f"Code: `{_file(own)}`.", "")
     yield from (f"`conf/{group}/{choice}.yaml`:", "", "```yaml", text.rstrip("\n"), "```", "")
+    for part in parts:
+        does = _escaped((inspect.getdoc(part) or "").partition("\n\n")[0].replace("\n", " "))
+        yield f"- `{part.__name__}` (`{_file(part)}`): {does}"
     if pages := ", ".join(f"[{title}](../{name})" for name, title in _pages_about(group, choice)):
-        yield from (f"Told of, and measured, in {pages}.", "")
+        yield from ("", f"Told of, and measured, in {pages}.")
+    yield ""
 
 
 def _about(group: str) -> str:
@@ -124,14 +129,24 @@ def _first_sentence(group: str, choice: str) -> str:
     return (sentence[0] if sentence else told).rstrip(".;")
 
 
-def _told_by(text: str) -> tuple[Any, str] | None:
-    """The class that a choice names, and its file."""
-    named = yaml.safe_load(text) or {}
-    if "_target_" not in named:
-        return None
-    module, _, name = named["_target_"].rpartition(".")
-    made_by = getattr(importlib.import_module(module), name)
-    return made_by, f"{module.replace('.', '/')}.py"
+def _classes(text: str, choice: str) -> list[Any]:
+    """What a file names as classes, each once, its own before its parts; none of a preset, which names choices."""
+    tree = yaml.safe_load(text) or {}
+    tree = tree.get(choice, tree)  # a measure stands below its name
+    names = dict.fromkeys(_targets(tree)) if isinstance(tree, dict) and "_target_" in tree else ()
+    return [getattr(importlib.import_module(module), name) for module, _, name in (n.rpartition(".") for n in names)]
+
+
+def _targets(node: Any) -> Iterator[str]:
+    """The classes of a node, its own before those within it."""
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key == "_target_")
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _targets(child)
+
+
+def _file(made_by: Any) -> str:
+    return f"{made_by.__module__.replace('.', '/')}.py"
 
 
 def _paragraphs(docstring: str) -> Iterator[str]:
