@@ -10,7 +10,7 @@ from eval.report.texts import Texts
 from lcm.records.context import ContextItem
 from lcm.redaction import redacted
 
-_PART_LETTERS = 200_000
+_PART_LETTERS = 60_000
 _LONGEST = 4_000
 
 

@@ -9,8 +9,9 @@ from lcm.records.conversation import Message
 from lcm.redaction import redacted
 from lcm.transcript.passages import utterance
 
-_PART_LETTERS = 200_000
+_PART_LETTERS = 60_000
 """Of a block: unpacked in a few milliseconds."""
+_PREVIEW = 160
 _LIMITS = (20_000, 8_000, 4_000, 2_000, 1_000, 500, 250)
 _BYTES_A_LETTER = 0.5
 """In the page: of English a third of a letter, of other scripts more."""
@@ -84,13 +85,19 @@ class Texts:
             for number in range(len(self._said))
         ]
         documents = [
-            (document_id, tokens, made_of, None if text is None else _cut(redacted(text), limit))
+            (
+                document_id,
+                tokens,
+                made_of,
+                None if text is None else _cut(redacted(text), limit),
+                _first(words, made_of),
+            )
             for document_id, tokens, made_of, text in self._rows
         ]
         return {
             "messages": blocks.add_series("m", parted(rows, [len(row[-1] or "") + 40 for row in rows], _PART_LETTERS)),
             "documents": blocks.add_series(
-                "d", parted(documents, [len(row[-1] or "") + 40 for row in documents], _PART_LETTERS)
+                "d", parted(documents, [len(row[3] or row[4] or "") + 40 for row in documents], _PART_LETTERS)
             ),
         }
 
@@ -101,6 +108,11 @@ class Texts:
             return message_id, "", "", conversation, None
         at = "" if message.created_at is None else f"{message.created_at:%Y-%m-%d %H:%M}"
         return message_id, message.author or message.role, at, conversation, _cut(words, limit) if is_told else None
+
+
+def _first(words: Sequence[str], made_of: Sequence[int]) -> str | None:
+    """How a document begins, by its first message: what a list of documents shows without unpacking messages."""
+    return words[made_of[0]][:_PREVIEW] or None if made_of else None
 
 
 def _limit(lengths: Sequence[int], most_bytes: int) -> int:

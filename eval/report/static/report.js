@@ -40,10 +40,17 @@ async function block(name) {
 }
 
 async function read(name) {
-  const letters = atob(byId(`block-${name}`).textContent);
-  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  const bytes = decoded(byId(`block-${name}`).textContent);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
+}
+
+function decoded(packed) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(packed);
+  const letters = atob(packed);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
 }
 
 // The row of a list that was cut into blocks, by its number.
@@ -206,6 +213,7 @@ async function rankings(data, choice) {
   const sides = [choice.one, ...(choice.other >= 0 && choice.other !== choice.one ? [choice.other] : [])];
   return make("div", "sides", ...(await Promise.all(sides.map(async (side) => {
     const list = make("ol", "ranked");
+    await Promise.all(data.rankings[side].map(([number]) => row("documents", "d", number))); // unpacked side by side
     let before = 0;
     for (const [number, rank, score, gold] of data.rankings[side]) {
       if (rank > before + 1) list.append(make("li", "gap", before ? `${rank - before - 1} more` : `first of rank ${rank}`));
@@ -220,9 +228,8 @@ async function rankings(data, choice) {
 }
 
 async function ranked(number, rank, score, gold, data) {
-  const [id, tokens, sources, own] = await row("documents", "d", number);
-  const first = own ?? (sources.length ? (await message(sources[0])).text : null) ?? id;
-  const summary = make("summary", "", make("span", "rank", rank), make("span", "preview", gold.length ? make("span", "gold-word", "evidence ") : null, first.slice(0, 220)),
+  const [id, tokens, sources, own, first] = await row("documents", "d", number);
+  const summary = make("summary", "", make("span", "rank", rank), make("span", "preview", gold.length ? make("span", "gold-word", "evidence ") : null, (own ?? first ?? id).slice(0, 220)),
     make("span", "score", Number(score).toFixed(3)));
   const details = make("details", gold.length ? "gold" : "", summary);
   onOpen(details, async () => [
