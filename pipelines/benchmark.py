@@ -30,7 +30,7 @@ from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.explanation import explained
 from pipelines.views.progress import progress
-from pipelines.views.terminal import say, show_table
+from pipelines.views.terminal import kept, say, show_table
 
 BENCHMARK = "benchmark"
 TARGET_MISSED = 1
@@ -80,7 +80,7 @@ def show_report(report: Report, folder: Path) -> None:
             say(f"{comparison.name}: {facts}")
     if report.missed:
         say(f"missed: {', '.join(report.missed)}")
-    say(f"Kept: {folder}")
+    kept(folder)
 
 
 def _row(comparison: Comparison) -> tuple[str, ...]:

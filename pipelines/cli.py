@@ -1,4 +1,5 @@
-"""`lcm PIPELINE`: the one door. Errors are one line and exit code 2, of a full disk 74; `--debug` shows tracebacks."""
+"""`lcm PIPELINE`: the one door. Errors are one line and exit code 2, of a full disk 74; `--debug` shows tracebacks,
+`--json` answers a program, `--quiet` says no more than where the result lies."""
 
 import importlib
 import logging
@@ -15,6 +16,7 @@ from lcm.encoding import well_formed
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
+from pipelines.views.output import answering, output
 from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
 
 if TYPE_CHECKING:
@@ -66,6 +68,10 @@ _NEEDS_ARGUMENTS = (
     *("grep", "describe", "expand", "expand-query"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
+_TELLS_JSON = ("grep", "describe", "expand", "expand-query", "status", "journal")
+"""Pipelines that have a form of their own for a program."""
+_OPTIONS = ("--debug", "--json", "--quiet")
+"""That every pipeline takes."""
 BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT = 2, 70, 74
 
 
@@ -79,19 +85,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @private()
 def run(arguments: list[str]) -> int:
     """Run one pipeline; returns the exit code."""
-    debug = "--debug" in arguments
-    arguments = [argument for argument in arguments if argument != "--debug"]
+    debug, is_json, is_quiet = (option in arguments for option in _OPTIONS)
+    arguments = [argument for argument in arguments if argument not in _OPTIONS]
     redact_logs()
     told = logging.StreamHandler()
     told.addFilter(_OncePerReason())
     told.setFormatter(logging.Formatter("lcm: %(message)s"))
-    level = logging.DEBUG if debug else logging.WARNING
+    level = logging.DEBUG if debug else logging.ERROR if is_quiet else logging.WARNING
     logging.basicConfig(level=level, handlers=[told])
-    logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
+    if not is_quiet:
+        logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     try:
-        return _answered(arguments)
+        with answering(is_json=is_json, is_quiet=is_quiet):
+            return _answered(arguments, is_json=is_json)
     except (KeyboardInterrupt, Exception) as error:
         if ended := interruption(error):
             code = exit_code(ended)
@@ -102,7 +110,7 @@ def run(arguments: list[str]) -> int:
         return _explained(error)
 
 
-def _answered(arguments: list[str]) -> int:
+def _answered(arguments: list[str], *, is_json: bool) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return tell(usage())
     name, rest = arguments[0], arguments[1:]
@@ -114,6 +122,8 @@ def _answered(arguments: list[str]) -> int:
         name, rest = f"{name}-{rest[0]}", rest[1:]
     from pipelines.config.arguments import consented
 
+    if is_json and name in _TELLS_JSON:
+        rest = [*rest, "json=true"]
     with consented(rest) as asked:
         return _run(name, asked)
 
@@ -162,13 +172,17 @@ def usage() -> str:
             "",
             *lines,
             "",
-            "`lcm PIPELINE --help` tells more; --debug shows the traceback of an error; --version.",
+            "`lcm PIPELINE --help` tells more; --version. Every pipeline takes",
+            "  --json   its result as JSON on standard output, and nothing else there",
+            "  --quiet  nothing but errors, and where the result lies",
+            "  --debug  the traceback of an error",
         ]
     )
 
 
 def tell(text: str) -> int:
-    """Print what was asked for; returns the exit code."""
+    """Print what was asked for, `--quiet` or not; returns the exit code."""
+    output().is_quiet = False
     PipeSafeConsole(soft_wrap=True).print(redacted(text), highlight=False, markup=False)
     return 0
 

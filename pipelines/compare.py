@@ -25,7 +25,6 @@ with='embedder=hashing' are settings for all that is evaluated.
 
 Logged to MLflow as tracking says (tracking=none: it is not)."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -42,8 +41,9 @@ from pipelines.config.arguments import told_apart
 from pipelines.steps.reporting import reported
 from pipelines.steps.sides import SHARED, CompareRequest, all_sides
 from pipelines.views.comparison_table import show_comparison
+from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, say
+from pipelines.views.terminal import log_and_report, say, tell_json
 
 _OWN = ("by", "measures", "with", "into", "name", "cluster", "report")
 _OF_ALL = (*SHARED, "distractors", "means", "arms", "executor", "stages", "cache")
@@ -52,17 +52,15 @@ _NAME = "unified"
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm compare BASELINE OTHER ... [KEY=VALUE ...]`."""
-    is_json = "--json" in arguments
-    given = [argument for argument in arguments if argument != "--json"]
-    if option := next((argument for argument in given if argument.startswith("-")), None):
+    if option := next((argument for argument in arguments if argument.startswith("-")), None):
         raise LcmError(f"no such option: {option!r}; `lcm compare --help` tells more")
-    told = told_apart(given, _OWN)
+    told = told_apart(arguments, _OWN)
     if empty := next((key for key, value in told.settings.items() if not value), None):
         raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
     of_tracking = [one for one in told.overrides if _group(one) == "tracking"]
     of_all = [one for one in told.overrides if _group(one) in _OF_ALL]
     others = {*told.words, *told.overrides} - {*of_tracking, *of_all}
-    sides = tuple(argument for argument in given if argument in others)
+    sides = tuple(argument for argument in arguments if argument in others)
     if not sides:
         raise LcmError("name the sides: runs, a sweep, MLflow runs, presets, or systems such as default unified")
     cluster = told.choice("cluster", ("none", "workspace"), "none")
@@ -80,13 +78,13 @@ def main(arguments: Sequence[str]) -> int:
         with tracking.logger() as log:
             found = _compared(request, into, told.settings.get("by"), measures, cluster)
             record = write_comparison(into, found)
-            if is_json:
-                say(json.dumps(record, indent=2, ensure_ascii=False))
+            if output().is_json:
+                tell_json(record)
             else:
                 show_comparison(found, into / MARKDOWN)
             page = _page(into) if told.flag("report", default=True) else ""
-            log_and_report(log, into, quietly=is_json)
-        if page and not is_json:
+            log_and_report(log, into)
+        if page:
             say(page)
     finally:
         if not any(into.iterdir()):

@@ -21,8 +21,8 @@ from lcm.context.recall.describe import (
     message_text,
     summary_text,
 )
-from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments, tell_json
-from pipelines.views.terminal import say
+from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments
+from pipelines.views.terminal import say, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,8 +16,8 @@ from dataclasses import asdict
 
 from lcm.context.recall.expansion import distilled_text
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, opened, read_arguments, tell_json
-from pipelines.views.terminal import say
+from pipelines.steps.recall import conversation_named, opened, read_arguments
+from pipelines.views.terminal import say, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:

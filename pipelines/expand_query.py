@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, now, one_word, opened, read_arguments, tell_json
-from pipelines.views.terminal import say
+from pipelines.steps.recall import conversation_named, now, one_word, opened, read_arguments
+from pipelines.views.terminal import say, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -54,7 +54,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import check_name, write_choices, write_summary
-from pipelines.views.terminal import say, show_table
+from pipelines.views.terminal import kept, say, show_table
 
 YAML = "yaml"
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         told = export(source, asked.to, asked.name, asked.targets)
         for target, entry in told["targets"].items():
             _show(target, entry)
-        say(f"Exported: {asked.to} ({', '.join(asked.targets)})")
+        kept(asked.to, f" ({', '.join(asked.targets)})", "Exported")
         if isinstance(tracking, Mlflow):
             _log(asked, source, tracking)
     return 0

@@ -21,8 +21,8 @@ from rich.table import Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments, tell_json
-from pipelines.views.terminal import console, say, warn
+from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments
+from pipelines.views.terminal import console, say, tell_json, warn
 
 _KEYS = ("mode", "scope", "conversation", "agent", "since", "before", "limit")
 

@@ -42,7 +42,7 @@ from pipelines.config.preset_config import (
 from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.config.trust import check_settable
 from pipelines.export import YAML, ExportSource, export
-from pipelines.views.terminal import say
+from pipelines.views.terminal import kept, say
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
         to = Path(own["to"])
         check_name(name, conf_folder.groups())
         export(ExportSource(found.config, found.origin), to, name, (YAML,))
-        say(f"Imported: {to}/system/{name}.yaml")
+        kept(to / "system" / f"{name}.yaml", verb="Imported")
     if found.searching:
         told = shlex.join([f"{RECALL}=lossless_claw", *found.searching])
         say(f"lcm grep, describe, expand and expand-query: {told}")

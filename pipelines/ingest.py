@@ -40,7 +40,7 @@ from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.config.trust import component
 from pipelines.views.progress import progress
-from pipelines.views.terminal import console, fits, say, warn
+from pipelines.views.terminal import console, fits, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
             for path in written:
                 path.unlink(missing_ok=True)
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
-    say(f"Kept: {into}")
+    kept(into)
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 

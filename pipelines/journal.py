@@ -16,8 +16,8 @@ from dataclasses import asdict
 
 from lcm.clock import format_instant
 from lcm.store.journal import read_entries
-from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
-from pipelines.views.terminal import say, show_table
+from pipelines.steps.recall import no_words, opened_store, read_arguments
+from pipelines.views.terminal import say, show_table, tell_json
 
 _LIMIT = 50
 

@@ -47,7 +47,7 @@ from pipelines.config.composition import quoted
 from pipelines.config.repeated import repeated_dataset
 from pipelines.steps.judged_pool import DEPTH, JudgedPool
 from pipelines.views.progress import progress
-from pipelines.views.terminal import say, show_table, warn
+from pipelines.views.terminal import kept, say, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95
@@ -176,7 +176,7 @@ def _report(judging: JudgedPool, measure: str) -> None:
         show_table(("judges", "n", "equal", "Cohen's kappa"), both, ("n", "equal", "Cohen's kappa"))
     _show_estimates(judging, measure)
     if held:
-        say(f"Kept: {file.path.parent}")
+        kept(file.path.parent)
     if held and any(judged["relevance"]):
         by_it = f"judgements={quoted(str(file.path.parent / 'qrels.trec'))}"
         dataset = repeated_dataset(judging.runs[0].config)

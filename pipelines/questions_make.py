@@ -31,7 +31,7 @@ from eval.questions.question import ENDINGS
 from eval.questions.sessions import WorkspaceRule, read_workspaces
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
-from pipelines.views.terminal import say, show_config, show_table, warn
+from pipelines.views.terminal import kept, say, show_config, show_table, warn
 
 _OURS: Mapping[str, str] = {"into": "", "workspace": "all", "format": "auto", "strict": "false"}
 _NUMBERS = ("wanted", "possible", "made", "dropped", "overlap")
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     _show(made.reports)
     for note in sessions.notes:
         say(f"note: {note}")
-    say(f"{len(made.questions)} generated questions: {into}")
+    kept(Path(into), verb=f"{len(made.questions)} generated questions")
     return 0
 
 

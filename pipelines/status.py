@@ -8,8 +8,8 @@ authored blocks, journal entries; and what waits: messages of which no documents
 from collections.abc import Sequence
 
 from lcm.store.census import census
-from pipelines.steps.recall import no_words, opened_store, read_arguments, tell_json
-from pipelines.views.terminal import show_table
+from pipelines.steps.recall import no_words, opened_store, read_arguments
+from pipelines.views.terminal import show_table, tell_json
 
 
 def main(arguments: Sequence[str]) -> int:

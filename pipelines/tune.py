@@ -51,7 +51,7 @@ from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
-from pipelines.views.terminal import compared_by, console, log_and_report, say, warn
+from pipelines.views.terminal import compared_by, console, kept, log_and_report, say, warn
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -235,7 +235,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
         is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / str(trial.number), folder)
     console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
     say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
-    say(f"Kept: {folder}")
+    kept(folder)
     if running := report.counts()["running"]:
         _say_running(running)
     page = ""

@@ -108,7 +108,7 @@ def compared(
         LcmError: if they share no question, or one and the same was measured otherwise.
     """
     baseline, *others = sides
-    notes = [note for side in others for note in _differences(baseline, side)]
+    notes = [*baseline.summary.get("notes", ()), *(note for side in others for note in _differences(baseline, side))]
     queries = shared_queries(sides)
     if queries.is_empty():
         asked = "; ".join(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
-from eval.sweep.changed import why_equal
+from eval.sweep.changed import repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
@@ -57,7 +57,9 @@ def write_sweep(
     finished = [result for result in results if result.summary is not None]
     heading = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
     equal = why_equal(results)
-    write_text(folder / TABLE, markdown(results, measures, heading, equal) + gain_markdown(found))
+    write_text(
+        folder / TABLE, markdown(results, measures, heading, [*repeated_notes(results), *equal]) + gain_markdown(found)
+    )
     of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
         (name for name in measures if name in of_queries and not is_cost(results, name)),

@@ -20,7 +20,7 @@ from eval.dataset.download import address_of, download
 from lcm.errors import DatasetError
 from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import console, kept, say
 
 DATASETS_URL = "LCM_DATASETS_URL"
 _OWN = ("release", "accept_licence", "base_url", "into")
@@ -40,7 +40,7 @@ def get(arguments: Sequence[str]) -> int:
         _accept(card, licence, is_accepted=command.flag("accept_licence"))
     for release in releases:
         _get(card, release, folder, base_url)
-    say(f"Kept: {folder}")
+    kept(folder)
     return 0
 
 

@@ -7,7 +7,7 @@ from eval.dataset.ledger import KeepsLedger, ledger_text
 from lcm.errors import DatasetError
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import say
+from pipelines.views.terminal import kept, say
 
 
 def ledger(arguments: Sequence[str]) -> int:
@@ -30,5 +30,5 @@ def ledger(arguments: Sequence[str]) -> int:
             file.write(text)
     except FileExistsError as error:
         raise DatasetError(f"into={into} exists: name another file, or remove it first") from error
-    say(f"Kept: {path} ({text.count(chr(10))} corrections)")
+    kept(path, f" ({text.count(chr(10))} corrections)")
     return 0

@@ -15,7 +15,7 @@ from pipelines.config import composition
 from pipelines.config.arguments import told_apart
 from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
 from pipelines.steps.point import dataset_described
-from pipelines.views.terminal import say
+from pipelines.views.terminal import kept, say
 
 FORMATS = ("beir", "trec")
 
@@ -52,7 +52,7 @@ def write(arguments: Sequence[str]) -> int:
     )
     for note in (*notes, *dataset.notes):
         say(f"note: {note}")
-    say(f"Kept: {to}")
+    kept(to)
     return 0
 
 

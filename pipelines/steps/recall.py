@@ -1,6 +1,5 @@
 """What the commands of recall share: their settings, the store they open, and how they print."""
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,6 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
@@ -19,7 +17,7 @@ from lcm.store.conversations import number_of
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments
-from pipelines.views.terminal import say, warn
+from pipelines.views.terminal import warn
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
 
@@ -117,14 +115,6 @@ def conversation_named(command: CommandArguments, reader: Reader) -> str | int |
         return named
     with reader.store.reading() as connection:
         return number_of(connection, named)
-
-
-def tell_json(value: Any) -> None:
-    say(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
-
-
-def _plain(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _require_store(path: Path) -> None:

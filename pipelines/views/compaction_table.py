@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, contexts_note
-from pipelines.views.terminal import say, show_incidents, show_table
+from pipelines.views.terminal import kept, say, show_incidents, show_table
 
 _ROWS = 15
 
@@ -21,15 +21,15 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
         into: its folder.
         shards: how many stores it has.
     """
-    kept = rows.filter(pl.col("conversation_id").is_not_null())
-    if kept.is_empty():
+    there = rows.filter(pl.col("conversation_id").is_not_null())
+    if there.is_empty():
         say("No conversation was compacted.")
         return
     numbers = ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none")
-    show_table(("conversation", *numbers), _shown(kept), numbers)
+    show_table(("conversation", *numbers), _shown(there), numbers)
     show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
-    say(f"Kept: {into} ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
+    kept(into, f" ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
 
 
 def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_report import HEADINGS, cells, explained, headline
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console, fits, say
+from pipelines.views.terminal import console, fits, kept, say
 
 _COLORS = {"better": "green", "worse": "red", "cannot tell": "yellow"}
 _MOST_SIDES = 12
@@ -37,7 +37,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         say(line)
     for note in comparison.notes[:_MOST_SIDES]:
         say(f"note: {note}")
-    say(f"Kept: {page}")
+    kept(page)
 
 
 def _table(comparison: Comparison, left_out: Collection[str]) -> Table:

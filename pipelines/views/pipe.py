@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from lcm.faults import naming
+from pipelines.views.output import output
 
 
 class PipeSafeConsole(Console):
@@ -17,7 +18,11 @@ class PipeSafeConsole(Console):
         sys.stdout = _nowhere("w")
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """As Rich's; what the system refuses, as on a full disk, names the standard output."""
+        """As Rich's, where a person is answered; what the system refuses, as on a full disk, names standard output."""
+        if not (own := output()).is_for_people:
+            for printed in objects:
+                own.hear(printed)
+            return
         try:
             with naming(Path("standard output")):
                 super().print(*objects, **settings)

@@ -12,7 +12,7 @@ from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.wording import cells, headline
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console, say
+from pipelines.views.terminal import console, kept, say
 
 _COLORS = {"better": "green", "worse": "red", "fine": "green", "regressed": "red", "cannot tell": "yellow"}
 _TEXT = 60  # letters of a query
@@ -52,5 +52,7 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
             text = " ".join(query.text.split())
             text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
             say(f"{word}: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
+    for note in comparison.baseline.summary.get("notes", ()):
+        say(f"note: {note}")
     say(headline(comparison))
-    say(f"Kept, with the rankings of both sides: {report}")
+    kept(report, ", with the rankings of both sides")

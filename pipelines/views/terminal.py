@@ -16,7 +16,16 @@ from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
-from eval.measures.names import BY_REQUEST, CONTEXT_MEASURES, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.measures.names import (
+    BY_REQUEST,
+    CONTEXT_MEASURES,
+    HEADLINE,
+    RANKING_MEASURES,
+    REPAIRED,
+    SYSTEM_ARM,
+    WHOLE,
+    kind_of,
+)
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
@@ -26,43 +35,30 @@ from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
 from pipelines.views.index_table import index_table, points_table
+from pipelines.views.output import as_json, output
 from pipelines.views.pipe import PipeSafeConsole
 
-ARM_MEASURES = (
-    "recall@5",
-    "recall@10",
-    "recall_all@10",
-    "nDCG@10",
-    "MRR",
-    "judged@10",
-    "session.recall@5",
-    "tokens@10",
-    "recall@2000t",
-)
-"""The columns of the printed table, as far as they were measured, beside those of measures that are added.
-
-The run folder holds the rest. A session measure stands in for one of messages where no message is judged.
-"""
-WIDE_MEASURES = ("recall", "tokens")
-"""Further columns where there is room for them: what all that was returned holds and costs."""
-
+_COLUMNS = 5
+"""So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
 _PAIRED_POINTS = 12
+_INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
+_OF_CONTEXTS = ("assembly", "authored", "compaction", "guidance", "session", "summary_documents")
 
-RETAINED = ("verbatim", "summarised", "reachable", "retained", "expansions", "context_tokens")
-"""The columns of the table of contexts."""
+RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
+"""The columns of the table of contexts, as far as they say something."""
 
 Measures = Mapping[str, Mapping[str, float | None]]
 """Measure -> value, n, low, high, as in the summary."""
 
-_PIPE_WIDTH = 200
-
 
 def console() -> Console:
-    """A console as wide as the terminal; wide enough for every table where output goes to a file or a pipe."""
-    return PipeSafeConsole(soft_wrap=True, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    """A console as wide as the terminal, or as `COLUMNS` says; of 80 columns where output goes to a file or a pipe."""
+    return PipeSafeConsole(soft_wrap=True)
 
 
 def warn(message: str) -> None:
+    if output().is_quiet:
+        return
     Console(stderr=True, soft_wrap=True).print(
         well_formed(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
     )
@@ -71,6 +67,23 @@ def warn(message: str) -> None:
 def say(text: str) -> None:
     """Print words as they are, without colours or markup."""
     console().print(well_formed(redacted(text)), highlight=False, markup=False)
+
+
+def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
+    """Say where the result of a command lies: its last line but what is logged, and all that is left of it for
+    `--quiet`."""
+    output().place = place
+    if output().is_quiet and not output().is_json:
+        sys.stdout.write(f"{well_formed(redacted(str(place)))}\n")
+    else:
+        say(f"{verb}: {place}{more}")
+
+
+def tell_json(value: Any) -> None:
+    """The result of a command, as itself has it for a program."""
+    output().result = value
+    if output().is_for_people:
+        say(as_json(value))
 
 
 def fits(out: Console, table: Table) -> bool:
@@ -95,14 +108,14 @@ def show_config(command: Command) -> int:
     return 0
 
 
-def log_and_report(log: Log, folder: Path, parent: Path | None = None, *, quietly: bool = False) -> bool:
+def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
     """Log a complete folder and say where; whether tracking works."""
     try:
         where = log(folder, parent)
     except TrackingError as error:
         warn(str(error))
         return False
-    if where and parent is None and not quietly:
+    if where and parent is None:
         say(f"Logged: {where}")
     return True
 
@@ -146,7 +159,7 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
     show_incidents(summary.get("incidents", {}))
     for note in (*summary["notes"], *summary["flags"]):
         say(f"note: {note}")
-    say(f"Kept: {folder}")
+    kept(folder)
 
 
 def show_incidents(incidents: Mapping[str, int]) -> None:
@@ -169,20 +182,30 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         )
     measures = summary["measures"]
     budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
-    if budgets:
-        say("evidence in the context assembled under a budget, by the assembly's tokens")
+    if budgets and (done.get("summaries") or _is_about_contexts(summary)):
         rows = {
             budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
             for budget in budgets
         }
-        title = _labelled("mean share of a query's evidence", generated_label(summary["dataset"]))
-        _print_table(out, "budget", rows, RETAINED, title, {kind_of(name) for name in costs})
+        told = [name for name in RETAINED if any((row.get(name) or {}).get("value") for row in rows.values())]
+        title = "mean share of a query's evidence in the context assembled under a budget of tokens"
+        label = generated_label(summary["dataset"])
+        _print_table(out, "budget", rows, told or RETAINED, _labelled(title, label), {kind_of(name) for name in costs})
+    elif budgets:
+        say("nothing folds or was chosen for contexts here: what they retain is retained@BUDGET of summary.json")
     for name, section in sections(summary).items():
         arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
             _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
+
+
+def _is_about_contexts(summary: Mapping[str, Any]) -> bool:
+    """Whether something that makes contexts was chosen, or measures of them; of a run that does not say, it was."""
+    if "changed" not in summary:
+        return True
+    return any(key.partition(".")[0] in _OF_CONTEXTS or "retention" in key for key in summary["changed"])
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:
@@ -208,7 +231,10 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
     for i, result in enumerate(results):
         if result.error is not None:
             say(f"point {i} failed: {result.label}: {result.error}")
-    say(f"{len(finished)} of {len(results)} points kept: {folder}")
+    if output().is_for_people:
+        say(f"{len(finished)} of {len(results)} points kept: {folder}")
+    else:
+        kept(folder)
     if gain is not None:
         say(gain.told())
         say(f"its folder: {folder / gain.best.name}")
@@ -217,29 +243,46 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
 
 
 def _show_paired(gain: Gain, label: str) -> None:
-    """Points against the baseline, best first."""
-    interval_heading = f"{100 * CONFIDENCE:g} % interval of all"
-    table = Table("point")
-    for heading in (gain.measure, "difference", interval_heading, "p (Holm)"):
+    """Points against the baseline, best first: the fullest table that fits."""
+    out = console()
+    hidden = ("p (Holm)", _INTERVAL)
+    for n in range(len(hidden) + 1):
+        table = _paired_table(gain, hidden[:n])
+        table.columns[0].max_width = out.width // 2
+        if fits(out, table):
+            break
+    say(_labelled(f"each point against {gain.against}, paired by query", label))
+    out.print(table, highlight=False, soft_wrap=False)
+    if n:
+        say(f"{' and '.join(hidden[:n])} in a wider terminal; {PAIRED} in the sweep's folder holds all")
+    if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
+        say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
+
+
+def _paired_table(gain: Gain, left_out: Collection[str]) -> Table:
+    shown = [name for name in ("difference", _INTERVAL, "p (Holm)") if name not in left_out]
+    table = Table()
+    table.add_column("point", overflow="fold")
+    for heading in (gain.measure, *shown):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     rows = gain.rows.head(_PAIRED_POINTS)
     of_baseline = gain.baseline.value(gain.measure) or 0.0
-    base = ("the default" if gain.is_default else gain.baseline.label, f"{of_baseline:.3f}", "", "", "", "baseline")
+    name = "the default" if gain.is_default else gain.baseline.label
+    base = (name, f"{of_baseline:.3f}", *("" for _ in shown), "baseline")
     for i, row in enumerate(rows.iter_rows(named=True)):
         if i == (rows["candidate"] > of_baseline).sum():
             table.add_row(*map(escape, base))
-        numbers = (f"{row['candidate']:.3f}", signed(row["difference"], row["lower_is_better"]), interval(row))
-        cells = (f"{row['point']} {row['label']}", *numbers, probability(row["p_holm"]), row["verdict"])
-        table.add_row(*map(escape, cells))
+        told = {
+            "difference": signed(row["difference"], row["lower_is_better"]),
+            _INTERVAL: interval(row),
+            "p (Holm)": probability(row["p_holm"]),
+        }
+        cells = (f"{row['point']} {row['label']}", f"{row['candidate']:.3f}", *(told[name] for name in shown))
+        table.add_row(*map(escape, cells), escape(row["verdict"]))
     if (rows["candidate"] > of_baseline).all():
         table.add_row(*map(escape, base))
-    out = console()
-    table.columns[0].max_width = out.width // 2
-    say(_labelled(f"each point against {gain.against}, paired by query", label))
-    out.print(table, highlight=False, soft_wrap=False)
-    if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
-        say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
+    return table
 
 
 def _labelled(title: str, label: str) -> str:
@@ -264,7 +307,7 @@ def _shown(measures: Measures) -> list[str]:
     usual = {*RANKING_MEASURES, *CONTEXT_MEASURES}.difference(BY_REQUEST)
     added = [name for name in measures if kind_of(name) not in usual]
     added = [*(f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10")), *added]
-    names = dict.fromkeys(known[name] for name in (*ARM_MEASURES, *added, *WIDE_MEASURES) if name in known)
+    names = dict.fromkeys(known[name] for name in (*HEADLINE, *added, *WHOLE) if name in known)
     return list(names) or list(measures)[:6]
 
 
@@ -277,9 +320,11 @@ def _print_table(
     costs: Collection[str] = (),
     tops: Mapping[str, float | None] = MappingProxyType({}),
 ) -> None:
-    """Print the fullest table that fits: first the wide measures go, then intervals, then columns from the right."""
-    narrow = [name for name in names if name.removeprefix("session.") not in WIDE_MEASURES]
-    choices = [(names, True), (narrow or names, True), *((names[:n], False) for n in range(len(names), 0, -1))]
+    """Print the fullest table that fits: columns go from the right while five are left, then intervals."""
+    choices = [
+        *((names[:n], True) for n in range(len(names), min(len(names), _COLUMNS) - 1, -1)),
+        *((names[:n], False) for n in range(len(names), 0, -1)),
+    ]
     for kept, with_intervals in choices:
         table = _table(heading, rows, kept, costs, tops, with_intervals=with_intervals)
         if fits(out, table):

@@ -51,6 +51,7 @@ def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")  # wide enough for every column
 
     def run(*arguments: str, place: str = "here") -> Finished:
         folder = tmp_path / place

@@ -1,0 +1,100 @@
+"""In which form a command answers: words and tables for a person, one JSON document for a program, or no more than
+where the result lies.
+
+What a command prints goes through one console, so it need not know of this: for a program lines and tables are
+collected and told as one document, in which a folder that was made is its summary.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from lcm.encoding import well_formed
+from lcm.faults import naming
+from lcm.redaction import redacted
+
+
+@dataclass(slots=True)
+class Output:
+    """What one command answers."""
+
+    is_json: bool = False
+    is_quiet: bool = False
+    lines: list[str] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    place: Path | None = None
+    """What was made: a folder, or a file."""
+    result: Any = None
+    """What the command itself has for a program."""
+
+    @property
+    def is_for_people(self) -> bool:
+        return not (self.is_json or self.is_quiet)
+
+    def hear(self, printed: object) -> None:
+        """Take what would be shown to a person."""
+        if isinstance(printed, Table):
+            headings = [_plain(column.header) for column in printed.columns]
+            cells = ([_plain(cell) for cell in column.cells] for column in printed.columns)
+            self.tables.append({"columns": headings, "rows": [list(row) for row in zip(*cells, strict=True)]})
+        else:
+            text = str(printed) if isinstance(printed, (str, Text)) else getattr(printed, "markup", "")  # of Markdown
+            self.lines += text.splitlines()
+
+    def document(self) -> Any:
+        """The result for a program: the command's own, the summary of the folder that was made, or what was said."""
+        if self.result is not None:
+            return self.result
+        if self.place is None:
+            return {"lines": self.lines, "tables": self.tables}
+        from eval.experiment.run_folder import SUMMARY, read_summary  # here, because `lcm --help` need not wait for it
+
+        folder = self.place if self.place.is_dir() else self.place.parent
+        if (folder / SUMMARY).is_file():
+            return {"folder": str(folder), **read_summary(folder)}
+        return {"made": str(self.place), "lines": self.lines, "tables": self.tables}
+
+
+_OUTPUT: ContextVar[Output | None] = ContextVar("output", default=None)
+
+
+def output() -> Output:
+    """That of the command which runs."""
+    return _OUTPUT.get() or Output()
+
+
+@contextmanager
+def answering(*, is_json: bool, is_quiet: bool) -> Iterator[Output]:
+    """Answer in this form inside; unless something goes wrong, the document that was asked for is printed last."""
+    own = Output(is_json=is_json, is_quiet=is_quiet)
+    token = _OUTPUT.set(own)
+    try:
+        yield own
+        if is_json:
+            with naming(Path("standard output")):
+                sys.stdout.write(well_formed(redacted(as_json(own.document()))) + "\n")
+                sys.stdout.flush()
+    finally:
+        _OUTPUT.reset(token)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_written)
+
+
+def _written(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _plain(cell: object) -> str:
+    """A cell without its colours."""
+    return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)

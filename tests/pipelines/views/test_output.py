@@ -1,0 +1,83 @@
+"""Every command answers a program with one JSON document, and says no more than where its result lies when asked so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import PIPELINES
+from tests.pipelines.conftest import QUICK, Lcm
+
+MESSAGES = [
+    {"role": "user", "content": "The cat is called Mia.", "timestamp": "2024-05-01T10:00:00Z"},
+    {"role": "assistant", "content": "Noted.", "timestamp": "2024-05-01T10:00:05Z"},
+]
+LOOKS = {
+    "cache": (), "datasets": (), "status": ("store=a.db",), "journal": ("store=a.db",), "doctor": ("a.db",),
+    "grep": ("Mia", "store=a.db"),
+}  # fmt: skip
+"""Commands that make nothing, with arguments that suffice."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, lcm: Lcm) -> Path:
+    """A folder with a transcript and a store of it."""
+    place = tmp_path / "here"
+    place.mkdir()
+    (place / "a.jsonl").write_text("\n".join(map(json.dumps, MESSAGES)))
+    assert lcm("ingest", "a.jsonl", "into=a.db").code == 0
+    return place
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_help_is_json_for_a_program(name: str, lcm: Lcm) -> None:
+    done = lcm(name, "--help", "--json")
+    assert done.code == 0
+    assert any(f"lcm {name}" in line for line in json.loads(done.stdout)["lines"])
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_is_one_document(name: str, lcm: Lcm, here: Path) -> None:
+    done = lcm(name, *LOOKS[name], "--json")
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout) is not None
+    assert done.stderr == ""
+    quiet = lcm(name, *LOOKS[name], "--quiet")
+    assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_a_run_is_its_summary(lcm: Lcm) -> None:
+    done = lcm("evaluate", *QUICK, "--json")
+    told = json.loads(done.stdout)
+    assert told == {"folder": str(done.folder), **done.summary}
+
+
+def test_of_a_quiet_run_the_folder_alone_is_left(lcm: Lcm) -> None:
+    done = lcm("evaluate", *QUICK, "--quiet")
+    assert (done.stdout, done.stderr) == (f"{done.folder}\n", "")
+
+
+def test_a_quiet_sweep_says_its_folder(lcm: Lcm) -> None:
+    done = lcm("evaluate", "-m", *QUICK, "fusion.dense_weight=0.5,0.7", "--quiet")
+    assert done.code == 0
+    assert (done.place / done.stdout.strip() / "sweep.md").is_file()
+    told = json.loads(lcm("evaluate", "-m", *QUICK, "fusion.dense_weight=0.5,0.7", "--json").stdout)
+    assert [point["label"] for point in told["points"]] == ["fusion.dense_weight=0.5", "fusion.dense_weight=0.7"]
+
+
+def test_a_store_that_was_made_is_told(lcm: Lcm, here: Path) -> None:
+    assert json.loads(lcm("ingest", "a.jsonl", "into=b.db", "--json").stdout)["made"] == "b.db"
+    assert lcm("ingest", "a.jsonl", "into=c.db", "--quiet").stdout == "c.db\n"
+
+
+@pytest.mark.parametrize("option", ["--json", "--quiet"])
+def test_an_error_is_one_line_and_no_result(option: str, lcm: Lcm) -> None:
+    done = lcm("evaluate", "fusion=nothing", option)
+    assert (done.code, done.stdout) == (2, "")
+    assert done.stderr.startswith("lcm: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_table_is_columns_and_rows(lcm: Lcm, here: Path) -> None:
+    table = json.loads(lcm("doctor", "a.db", "--json").stdout)["tables"][0]
+    assert len({len(row) for row in [table["columns"], *table["rows"]]}) == 1
