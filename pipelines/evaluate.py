@@ -32,7 +32,7 @@ from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep import sweep
-from pipelines.views.progress import progress
+from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
 from pipelines.views.terminal import log_and_report, say, show_run
 
@@ -61,7 +61,8 @@ def explain(config: DictConfig) -> int:
 def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
     """One run: the story of the whole project."""
     begin_run(folder)
-    experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
+    with working("loading the dataset"):
+        experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
     with parts["tracking"].logger() as log:
         with progress() as show:
             summary = measured(command.config, experiment, folder, show, command.overrides)

@@ -10,6 +10,7 @@ from eval.experiment.run_folder import SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
+from pipelines.views.progress import working
 from pipelines.views.terminal import say
 
 
@@ -26,7 +27,8 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
     tracking = building.build(composition.composed(command.overrides), "tracking")
     for folder in folders:
-        where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
+        with working(f"logging {folder}"):
+            where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
         say(f"{folder}: {where or 'tracking=none logs nowhere'}")
     return 0
 

@@ -22,7 +22,6 @@ step, from the stage cache where that still holds it: a dataset or code that has
   traces=20                how many
   --json                   everything as JSON, and nothing else on standard output"""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,8 +42,9 @@ from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.repeated_run import RepeatedRun, repeated_run
+from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import say
+from pipelines.views.terminal import say, tell_json
 from pipelines.views.why_record import explanation_record, losses_record
 from pipelines.views.why_table import show_explanation, show_losses
 
@@ -55,7 +55,6 @@ _RUNS = Path("runs")
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm why RUN`, `lcm why QUESTION expect=ID run=RUN`."""
-    is_json = "--json" in arguments
     command = told_apart(_as_settings(arguments), _OWN)
     if foreign := next((one for one in command.overrides if not one.startswith("tracking")), None):
         raise LcmError(f"no such key: {foreign.partition('=')[0]!r}; choose from: {', '.join(_OWN)}, tracking")
@@ -67,18 +66,18 @@ def main(arguments: Sequence[str]) -> int:
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
     if is_run:
-        _of_run(repeated_run(_newest() if word is None else Path(word)), command, is_json=is_json)
+        _of_run(repeated_run(_newest() if word is None else Path(word)), command)
     else:
         assert word is not None
         if command.overrides or "traces" in command.settings:
             raise LcmError("traces are logged of a run, its worst questions: lcm why RUN tracking=mlflow")
         run = repeated_run(Path(command.settings["run"]) if "run" in command.settings else _newest())
-        _of_question(run, word, command, is_json=is_json)
+        _of_question(run, word, command)
     return 0
 
 
 def _as_settings(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `--expect ID` and `--expect=ID` written as `expect=ID`, and without `--json`."""
+    """The arguments with `--expect ID` and `--expect=ID` written as `expect=ID`."""
     found, rest = [], list(arguments)
     while rest:
         argument = rest.pop(0)
@@ -89,7 +88,7 @@ def _as_settings(arguments: Sequence[str]) -> list[str]:
             if not equals and not rest:
                 raise LcmError(f"{argument} has no value: write {argument} {name.upper()}")
             found.append(f"{name}={value if equals else rest.pop(0)}")
-        elif argument != "--json":
+        else:
             raise LcmError(f"no such option: {argument!r}; `lcm why --help` tells more")
     return found
 
@@ -102,7 +101,7 @@ def _newest() -> Path:
     raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
 
 
-def _of_run(run: RepeatedRun, command: CommandArguments, *, is_json: bool) -> None:
+def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
     queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
         raise LcmError(f"{run.kept.folder} has no judged questions: name one, and what was to be found: --expect ID")
@@ -114,32 +113,32 @@ def _of_run(run: RepeatedRun, command: CommandArguments, *, is_json: bool) -> No
             show("queries", done, queries)
 
         rows = losses(run.experiment.evaluator, count, run.require_same)
-    if is_json:
-        say(json.dumps(losses_record(run.kept.folder, rows), indent=2, ensure_ascii=False))
+    if output().is_json:
+        tell_json(losses_record(run.kept.folder, rows))
     else:
         show_losses(rows, counted(rows))
     if command.overrides:
-        _log(run, rows, command, is_json=is_json)
+        _log(run, rows, command)
 
 
-def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments, *, is_json: bool) -> None:
+def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments) -> None:
     """Log the questions that lose most."""
     tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
     named = most_missed(rows, command.number("traces") or _TRACES)
     where = tracking.log_retrievals(run.kept.folder, list(retrievals(run.experiment.evaluator, rows, named)))
-    if where and not is_json:
+    if where:
         say(f"Logged: {where}")
 
 
-def _of_question(run: RepeatedRun, named: str, command: CommandArguments, *, is_json: bool) -> None:
+def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> None:
     dataset = run.experiment.evaluator.dataset
     query = named_question(dataset, named)
     here = [one for one in dataset.transcripts if one.workspace_id == query.workspace_id]
     said = {message.message_id: message.content for one in here for message in one.messages}
     told = _told(run, query, command.settings.get("expect"), command.number("budget"))
-    if is_json:
+    if output().is_json:
         records = [explanation_record(run.kept.folder, *one) for one in told]
-        say(json.dumps(records[0] if "expect" in command.settings else records, indent=2, ensure_ascii=False))
+        tell_json(records[0] if "expect" in command.settings else records)
     else:
         for found, contexts in told:
             show_explanation(found, contexts, said)

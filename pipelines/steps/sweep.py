@@ -33,7 +33,7 @@ from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
-from pipelines.views.progress import progress
+from pipelines.views.progress import progress, working
 from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -111,7 +111,8 @@ def sweep(command: Command) -> int:
         page = _page(folder) if is_shown else ""
         show_points(results, folder, found)
         show_incidents(incidents)
-        where, unlogged = logs.finish()
+        with working("logging"):
+            where, unlogged = logs.finish()
     if where:
         say(f"Logged: {where}")
     if unlogged:

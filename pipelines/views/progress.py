@@ -6,14 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Lock, Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from eval.experiment import experiment
+from pipelines.views.output import output
 
-_PLAIN_EVERY_S = 10.0
+FIRST_AFTER_S = 1.0
+"""A step that takes longer is told, where there is no bar."""
+_EVERY_S = 10.0
+_LOOK_EVERY_S = 0.25
 
 
 @dataclass(slots=True)
@@ -40,10 +45,11 @@ class Pace:
         self.done, self.total = done, total
 
     def told(self, now_s: float) -> str:
-        """As `3.0 s each, 12 s left`; empty before the first step."""
+        """As `3.0 s each, 12 s left`; before the first step, or of a single one, how long it takes so far."""
         steps = self.done - self.before
-        if steps < 1 or self.last_s <= self.began_s:
-            return ""
+        if steps < 1 or self.last_s <= self.began_s or self.total - self.before == 1:
+            so_far_s = (self.last_s if steps else now_s) - self.began_s
+            return f"{_time(so_far_s)}{'' if steps else ' so far'}" if so_far_s >= FIRST_AFTER_S else ""
         each_s = (self.last_s - self.began_s) / steps
         left_s = max(0.0, each_s * (self.total - self.done) - (now_s - self.last_s))
         rate = f"{each_s:.1f} s each" if each_s >= 1 else f"{1 / each_s:.1f}/s"
@@ -68,34 +74,77 @@ class _PaceColumn(ProgressColumn):
         return Text(self._paces[task.description].told(time.monotonic()))
 
 
+class _Lines:
+    """Plain lines, now and then: of a step that takes more than a second, and then every ten, also while it says
+    nothing itself."""
+
+    def __init__(self) -> None:
+        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._told_s: dict[str, float] = {}
+        self._last = ""
+        self._lock = Lock()
+
+    def show(self, what: str, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            self._paces[what].watch(done, total, now_s)
+            self._told_s.setdefault(what, now_s - _EVERY_S + FIRST_AFTER_S)
+            self._last = what
+            self._tell_if_due(what, now_s)
+
+    def look(self, is_over: Event) -> None:
+        while not is_over.wait(_LOOK_EVERY_S):
+            with self._lock:
+                if self._last and self._paces[self._last].done < self._paces[self._last].total:
+                    self._tell_if_due(self._last, time.monotonic())
+
+    def _tell_if_due(self, what: str, now_s: float) -> None:
+        if now_s - self._told_s[what] < _EVERY_S:
+            return
+        self._told_s[what] = now_s
+        pace = self._paces[what]
+        share = f"{pace.done} of {pace.total}" if pace.total > 1 else ""
+        told = ", ".join(filter(None, (share, pace.told(now_s))))
+        if told:
+            Console(stderr=True, soft_wrap=True).print(f"{what}: {told}", highlight=False, markup=False)
+
+
 @contextmanager
 def progress() -> Iterator[experiment.Progress]:
-    """A bar with the remaining time on a terminal; elsewhere a plain line now and then."""
+    """A bar with the remaining time on a terminal; elsewhere a plain line now and then; nothing for `--quiet`."""
+    if output().is_quiet:
+        yield lambda *_: None
+        return
+    if not sys.stderr.isatty():
+        lines, is_over = _Lines(), Event()
+        looking = Thread(target=lines.look, args=(is_over,), daemon=True)
+        looking.start()
+        try:
+            yield lines.show
+        finally:
+            is_over.set()
+            looking.join()
+        return
     paces: dict[str, Pace] = defaultdict(Pace)
-    if sys.stderr.isatty():
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        with Progress(*columns, _PaceColumn(paces), console=Console(stderr=True), transient=True) as bar:
-            tasks = {}
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, _PaceColumn(paces), console=Console(stderr=True), transient=True) as bar:
+        tasks = {}
 
-            def show(what: str, done: int, total: int) -> None:
-                if what not in tasks:
-                    tasks[what] = bar.add_task(what, total=total)
-                elif done < paces[what].done:
-                    bar.reset(tasks[what])
-                paces[what].watch(done, total, time.monotonic())
-                bar.update(tasks[what], completed=done, total=total)
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            elif done < paces[what].done:
+                bar.reset(tasks[what])
+            paces[what].watch(done, total, time.monotonic())
+            bar.update(tasks[what], completed=done, total=total)
 
-            yield show
-    else:
-        told_s: dict[str, float] = defaultdict(time.monotonic)
-        """When each was told last, or else begun."""
+        yield show
 
-        def tell(what: str, done: int, total: int) -> None:
-            now_s = time.monotonic()
-            paces[what].watch(done, total, now_s)
-            if now_s - told_s[what] >= _PLAIN_EVERY_S:
-                told_s[what] = now_s
-                pace = paces[what].told(now_s)
-                Console(stderr=True).print(f"{what}: {done} of {total}{pace and f', {pace}'}", highlight=False)
 
-        yield tell
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A step that cannot say how far it is."""
+    with progress() as show:
+        show(what, 0, 1)
+        yield
+        show(what, 1, 1)

@@ -37,6 +37,7 @@ from pipelines.config.command_line import Command, shown
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, output
 from pipelines.views.pipe import PipeSafeConsole
+from pipelines.views.progress import working
 
 _COLUMNS = 5
 """So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
@@ -111,7 +112,8 @@ def show_config(command: Command) -> int:
 def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
     """Log a complete folder and say where; whether tracking works."""
     try:
-        where = log(folder, parent)
+        with working("logging"):
+            where = log(folder, parent)
     except TrackingError as error:
         warn(str(error))
         return False

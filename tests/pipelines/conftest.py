@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines import cli
+from pipelines.views import progress
 
 QUICK = (
     *("embedder=hashing", "arms=none", "tracking=none", "report=false"),
@@ -51,6 +52,7 @@ def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(progress, "FIRST_AFTER_S", 10.0)  # however slow the machine is
     monkeypatch.setenv("COLUMNS", "200")  # wide enough for every column
 
     def run(*arguments: str, place: str = "here") -> Finished:

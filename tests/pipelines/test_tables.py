@@ -44,13 +44,13 @@ def rows(said: str) -> list[str]:
     ("width", "shown", "hidden"),
     [
         (200, ["0.500 [.400 .600]", "session.recall@5", "tokens@10"], []),
-        (120, ["0.500", "session.recall@5", "tokens@10", "intervals in a wider terminal"], ["[.400"]),
+        (120, ["0.500 [.400 .600]", "recall@10", "MRR", "more measures in a wider terminal"], ["session.recall@5"]),
         (
             80,
-            ["0.500", "recall_all@10", "nDCG@10", "2 more measures and intervals in a wider terminal"],
+            ["0.500", "recall@10", "nDCG@10", "tokens@10", "MRR", "more measures and intervals in a wider terminal"],
             ["[.400", "session.recall@5"],
         ),
-        (40, ["0.500", "recall@5"], ["nDCG@10"]),
+        (40, ["0.500", "recall@10"], ["tokens@10"]),
     ],
 )
 def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], width, shown, hidden) -> None:

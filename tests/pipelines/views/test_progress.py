@@ -1,9 +1,15 @@
 """What is left is told by the steps that were made here, each kind of work by itself."""
 
+import re
+import time
+
 import pytest
 
 from pipelines.views import progress as view
+from pipelines.views.output import answering
 from pipelines.views.progress import Pace
+
+PATIENCE_S = 20
 
 
 def test_what_was_done_before_took_no_time_here() -> None:
@@ -60,3 +66,39 @@ def test_each_kind_of_work_has_lines_of_its_own(
         "replaying: 50 of 100, 5.0/s, 10 s left",
         "replaying: 100 of 100, 5.0/s",
     ]
+
+
+def test_a_step_that_says_nothing_is_told_within_the_first_second_and_a_half(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    began_s, said = time.monotonic(), ""
+    with view.working("loading the dataset"):
+        while not said and time.monotonic() - began_s < PATIENCE_S:
+            time.sleep(0.05)
+            said = capsys.readouterr().err
+    assert re.fullmatch(r"loading the dataset: \d+ s so far\n", said)
+    assert time.monotonic() - began_s >= view.FIRST_AFTER_S
+
+
+def test_a_quick_step_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with view.working("loading the dataset"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_of_one_step_there_is_no_rate() -> None:
+    pace = Pace()
+    pace.watch(0, 1, now_s=0.0)
+    assert pace.told(12.0) == "12 s so far"
+    pace.watch(1, 1, now_s=58.4)
+    assert pace.told(60.0) == "58 s"
+
+
+def test_a_quiet_command_tells_no_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(view.time, "monotonic", lambda: now_s)
+    with answering(is_json=False, is_quiet=True), view.progress() as show:
+        for done in range(3):
+            show("points", done, 3)
+            now_s += 100
+    assert capsys.readouterr().err == ""
