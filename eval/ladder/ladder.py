@@ -8,7 +8,6 @@ import polars as pl
 from eval.ladder.asking import Asked, answers_in
 from eval.ladder.losses import covered
 from eval.ladder.places import FIRST
-from eval.measures.ranked_messages import with_near_duplicates
 
 ADDED, ORDERED, ROSE, FELL, STAYED, DROPPED = "added", "ordered", "rose", "fell", "stayed", "dropped"
 LADDER_SCHEMA: dict[str, pl.DataType] = {
@@ -99,12 +98,3 @@ def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame) -> pl.
         .otherwise(pl.lit(STAYED))
     )
     return rows.with_columns(event=event).select(list(LADDER_SCHEMA)).cast(pl.Schema(LADDER_SCHEMA))
-
-
-def best_document(answers: pl.DataFrame, documents: list[str]) -> tuple[str, int] | None:
-    """Which of some documents stands best in the answers to one query, and its rank; None = none does.
-
-    A document stands where one stands that is a near duplicate of it and left it out.
-    """
-    shown = with_near_duplicates(answers).filter(pl.col("document_id").is_in(documents)).sort("rank")
-    return None if shown.is_empty() else (shown["document_id"][0], shown["rank"][0])
