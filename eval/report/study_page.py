@@ -37,7 +37,7 @@ def study_page(folder: Path) -> ReportPage:
     ]
     return ReportPage(
         kind="study",
-        title=f"Study {summary['name']} on {params['dataset']}",
+        title=f"{summary['name']}: {len(trials)} trials on {params['dataset']}",
         headline=_headline(objectives, best, metrics),
         sections=[section for section in found if section is not None],
     )

@@ -1,0 +1,96 @@
+"""`lcm report`, and the pages that other commands end with."""
+
+import base64
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.pipelines.conftest import QUICK, Lcm
+
+SHOWN = tuple(one for one in QUICK if one != "report=false")
+NO_CONTEXTS = "measures.retention.budgets=[]"
+
+
+def block(page: Path, name: str) -> Any:
+    (packed,) = re.findall(rf'id="block-{name}">([^<]*)<', page.read_text())
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_a_run_ends_with_the_path_of_its_page(lcm: Lcm) -> None:
+    done = lcm("evaluate", *SHOWN, NO_CONTEXTS, "hydra.run.dir=run")
+    assert done.code == 0
+    assert done.stdout.rstrip().endswith("run/report.html")
+    page = done.place / "run" / "report.html"
+    index = block(page, "index")
+    queries = pl.read_parquet(done.place / "run" / "queries.parquet")
+    assert [question[0] for question in index["questions"]] == queries["query_id"].to_list()
+    first = block(page, "q0")[0]
+    run = pl.read_parquet(done.place / "run" / "run.parquet").filter(query_id=queries["query_id"][0], arm="system")
+    assert [rank for _, rank, *_ in first["rankings"][0]][:5] == run["rank"].sort().head(5).to_list()
+    assert len(first["evidence"]) == len(queries["evidence"][0])
+    assert "lcm report" in index["notes"][0]
+
+
+def test_every_judged_message_is_in_one_place_of_the_page(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
+    assert not (folder / "report.html").exists()
+    done = lcm("report", "run", "into=page.html")
+    assert (done.code, done.stdout.rstrip().endswith("Page: page.html")) == (0, True)
+    page = folder.parent / "page.html"
+    judged = pl.read_parquet(folder / "queries.parquet")["evidence"].list.len().sum()
+    text = page.read_text()
+    (told,) = re.findall(r"all judged messages</th><td[^>]*>([\d,]+)<", text)
+    assert int(told.replace(",", "")) == judged
+    ladders = [ladder for n in (0, 1, 2) for one in block(page, f"q{n}") for ladder in one["ladders"][0]]
+    assert len(ladders) == judged
+    found = sum(ladder["lost"] is None for ladder in ladders)
+    assert re.findall(r">found</th><td[^>]*>([\d,]+)<", text) == [f"{found:,}"]
+    assert all(ladder["steps"][0][0] == "source" for ladder in ladders if ladder["lost"] is None)
+    contexts = [one["contexts"][0] for one in block(page, "q0") if one["evidence"]]
+    assert all(len(states) == len(one["evidence"]) for one in block(page, "q0") for _, _, states in one["contexts"][0])
+    assert contexts
+
+
+def test_a_run_without_its_configuration_is_shown_as_far_as_it_is_known(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
+    for name in ("config.yaml", "run.parquet", "documents.parquet"):
+        (folder / name).unlink()
+    assert lcm("report", "run").code == 0
+    index = block(folder / "report.html", "index")
+    assert any("the dataset is not at hand" in note for note in index["notes"])
+    assert any("no run.parquet" in note for note in index["notes"])
+    assert len(index["questions"]) == 102
+
+
+def test_a_sweep_has_one_page(lcm: Lcm) -> None:
+    done = lcm(
+        *("evaluate", "-m", *SHOWN, NO_CONTEXTS, "fusion.dense_weight=0.1,0.9", "ranking.stages.limit.n=20"),
+        "hydra.sweep.dir=sweep",
+    )
+    assert done.code == 0, done.stderr
+    assert done.stdout.rstrip().endswith("Page: sweep/report.html")
+    assert [path.relative_to(done.place) for path in done.place.rglob("report.html")] == [Path("sweep/report.html")]
+    shutil.rmtree(done.place / "sweep" / json.loads((done.place / "sweep/summary.json").read_text())["best"]["folder"])
+    assert lcm("report", "sweep", "into=again.html").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("report", "nowhere"), "is not a complete run"),
+        (("report", "a", "b"), "name one folder"),
+        (("report", "run", "ladder=false"), "did you mean ladders?"),
+        (("report", "run", "ladders=no"), "ladders must be true or false"),
+    ],
+)
+def test_bad_input_is_one_line(lcm: Lcm, arguments: tuple[str, ...], reason: str) -> None:
+    done = lcm(*arguments)
+    assert done.code == 2
+    assert reason in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
