@@ -23,6 +23,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from eval.comparison.control_arms import against_controls
 from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
 from pipelines.config.building import as_written
@@ -67,7 +68,7 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
         with progress() as show:
             summary = measured(command.config, experiment, folder, show, command.overrides)
             page = reported(folder, show, experiment.evaluator.dataset) if command.config.report else ""
-        show_run(summary, folder, directions_of(experiment.evaluator.measures))
+        show_run(summary, folder, directions_of(experiment.evaluator.measures), against_controls(folder, summary))
         log_and_report(log, folder)
     if page:
         say(page)

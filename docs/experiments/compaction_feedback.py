@@ -34,6 +34,7 @@ SEED = 7
 RESAMPLES = 2000
 EVERYTHING = 100_000
 COMMON = (
+    "system=hybrid",
     "dataset=locomo", "compaction=clustering", "summarizer=centroid", "summary_documents=searchable", "source=dense",
     "ranking=libravdb", "decay=none", "compaction.min_turns=0",
     f"source.pool_size={EVERYTHING}", f"ranking.stages.limit.n={EVERYTHING}",

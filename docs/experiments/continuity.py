@@ -47,10 +47,10 @@ DATASETS = {
 JUDGED = ("locomo", "beam_100k", "beam_500k", "beam_1m")
 CLUSTERS = ("compaction=clustering", "summarizer=routed", "guidance=corrected", "summary_documents=searchable")
 ROWS: dict[str, Sequence[str]] = {
-    "lossless": ["assembly=lossless"],
-    "lossless, tail of 8": ["assembly=lossless", "assembly.fresh_tail_count=8"],
-    "continuity": ["assembly=continuity"],
-    "continuity over clusters": ["assembly=continuity", *CLUSTERS],
+    "lossless": ["system=hybrid", "assembly=lossless"],
+    "lossless, tail of 8": ["system=hybrid", "assembly=lossless", "assembly.fresh_tail_count=8"],
+    "continuity": ["system=hybrid", "assembly=continuity"],
+    "continuity over clusters": ["system=hybrid", "assembly=continuity", *CLUSTERS],
     "system=libravdb, continuity": ["system=libravdb", "assembly=continuity"],
     "system=libravdb": ["system=libravdb"],
 }

@@ -53,11 +53,11 @@ MIXES: Mapping[str, Sequence[str]] = {
 }
 """Kinds taken together, all weighing alike."""
 RUNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "hybrid": ((), ("bm25", "dense", "last_n")),
-    "hashing": (("embedder=hashing",), ("dense",)),
-    "token_sum": (("embedder=token_sum",), ("dense",)),
-    "reciprocal_rank": (("fusion=reciprocal_rank",), ()),
-    "mostly_words": (("fusion.dense_weight=0.2",), ()),
+    "hybrid": (("system=hybrid",), ("bm25", "dense", "last_n")),
+    "hashing": (("system=hybrid", "embedder=hashing"), ("dense",)),
+    "token_sum": (("system=hybrid", "embedder=token_sum"), ("dense",)),
+    "reciprocal_rank": (("system=hybrid", "fusion=reciprocal_rank"), ()),
+    "mostly_words": (("system=hybrid", "fusion.dense_weight=0.2"), ()),
     "neighbours": (("system=neighbours",), ()),
     "lancedb_pro": (("system=lancedb_pro",), ()),
     "libravdb": (("system=libravdb", "admission.promotion=always", "admission.roles=[user,assistant,tool]"), ()),

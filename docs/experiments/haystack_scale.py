@@ -27,6 +27,7 @@ from lcm.transcript.parts import decompose
 SEED = 5
 CONVERSATION_MESSAGES = 100
 DEFAULTS = (
+    "system=hybrid",
     "dataset=locomo", "replay.haystack=pooled", "embedder=hashing", "arms=none", "measures.latency.queries=0",
     "measures.retention.budgets=[]", "measures.compression=null", "tracking=none", "cache=false",
 )  # fmt: skip

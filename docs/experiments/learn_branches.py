@@ -18,7 +18,7 @@ from system_parts import shown
 from talk_kinds import PUBLISHED
 
 SYSTEM = (
-    "source=branches", "ranking=neighbours", "fusion=learnt",
+    "system=hybrid", "source=branches", "ranking=neighbours", "fusion=learnt",
     "+source@source.branches.hashed=dense", "+embedder@source.branches.hashed.embedder=hashing",
     "+source@source.branches.lucene=lexical", "+text_index@source.branches.lucene.text_index=bm25s",
 )  # fmt: skip

@@ -154,7 +154,8 @@ def written(asked: Mapping[str, Any]) -> list[str]:
 def laid(asked: Mapping[str, Any]) -> DictConfig:
     """The configuration that the command line composes to, in a tenth of the time."""
     settings = {key: value for key, value in asked.items() if key not in conf_folder.groups()}
-    config = composed([f"{group}={choice}" for group, choice in asked.items() if group not in settings])
+    chosen = [f"{group}={choice}" for group, choice in asked.items() if group not in settings]
+    config = composed([*(() if "system" in asked else ("system=hybrid",)), *chosen])
     for key, value in settings.items():
         OmegaConf.update(config, key, value, force_add=True)
     return config

@@ -27,11 +27,11 @@ MEDIUM = (
 """A model of 32,000 tokens, for messages of some 500."""
 RELEVANCE = ("assembly.eviction=relevance",)
 ROWS: dict[str, Sequence[str]] = {
-    "no compaction": ["compaction=none"],
-    "no compaction, by relevance": ["compaction=none", *RELEVANCE],
-    "lossless, extractive": ["compaction=lossless"],
-    "lossless, extractive, by relevance": ["compaction=lossless", *RELEVANCE],
-    "lossless, truncate": ["compaction=lossless", "summarizer=truncate"],
+    "no compaction": ["system=hybrid", "compaction=none"],
+    "no compaction, by relevance": ["system=hybrid", "compaction=none", *RELEVANCE],
+    "lossless, extractive": ["system=hybrid", "compaction=lossless"],
+    "lossless, extractive, by relevance": ["system=hybrid", "compaction=lossless", *RELEVANCE],
+    "lossless, truncate": ["system=hybrid", "compaction=lossless", "summarizer=truncate"],
     "lossless_claw, extractive": ["system=lossless_claw"],
     "lossless_claw, truncate": ["system=lossless_claw", "summarizer=truncate"],
 }

@@ -67,13 +67,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Values that are named one by one: of a setting, or the choices of a group."""
+    """Values that are named one by one: of a setting, or the choices of a group; one alone is held in every trial."""
 
     values: Sequence[str | float | bool | None]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.values, Sequence) or isinstance(self.values, str) or len(self.values) < 2:
-            raise ValueError(f"choices must be a list of two or more, got {self.values!r}")
+        if not isinstance(self.values, Sequence) or isinstance(self.values, str) or not self.values:
+            raise ValueError(f"choices must be a list of one or more, got {self.values!r}")
         for value in self.values:
             if not (value is None or isinstance(value, (str, int, float))) or value != value:
                 raise ValueError(f"choices must be text, numbers, true, false or null, got {value!r}")

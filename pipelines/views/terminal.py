@@ -122,11 +122,14 @@ def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
     return True
 
 
-def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction]) -> None:
+def show_run(
+    summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction], against: str | None = None
+) -> None:
     """The run's tables: arms, then categories, then times.
 
     Args:
         directions: measure of queries -> which way it is better.
+        against: which arms the system is better and worse than, in a line.
     """
     out = console()
     counts = summary["counts"]
@@ -142,6 +145,8 @@ def show_run(summary: Mapping[str, Any], folder: Path, directions: Mapping[str, 
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
+    if against is not None:
+        say(against)
     if summary["categories"]:
         title = _labelled("the system, by category", label)
         _print_table(out, "category", summary["categories"], names, title, costs)

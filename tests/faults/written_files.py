@@ -30,7 +30,14 @@ from lcm.store.store import Store
 from lcm.transcript.reading import read_transcripts
 from tests.support.workspaces import system
 
-QUICK = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
+QUICK = (
+    "system=hybrid",
+    "embedder=hashing",
+    "arms=none",
+    "tracking=none",
+    "measures.latency.queries=0",
+    "means.resamples=20",
+)
 EVALUATE = ("evaluate", "talks", "questions.jsonl", *QUICK)
 SWEEP = ("evaluate", "-m", *EVALUATE[1:], "fusion.dense_weight=0.3,0.6", "hydra.sweep.dir=sweep")
 COMPACT = (
@@ -39,7 +46,7 @@ COMPACT = (
 )  # fmt: skip
 TUNE = (
     "tune", "study.name=first", "study.trials=2", "dataset=sample", "hydra.run.dir=study", *QUICK,
-    "measures.retention.budgets=[]", "space.fusion.choices=null", "space.fusion.floor_ratio=null",
+    "measures.retention.budgets=[]", "space.system=null", "space.fusion.choices=null", "space.fusion.floor_ratio=null",
     "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
 LOG = ("log", "runs/base", "tracking.uri=sqlite:///mlflow.db")

@@ -13,7 +13,7 @@ from pipelines import cli
 from pipelines.views import progress
 
 QUICK = (
-    *("embedder=hashing", "arms=none", "tracking=none", "report=false"),
+    *("system=hybrid", "embedder=hashing", "arms=none", "tracking=none", "report=false"),
     *("measures.latency.queries=0", "means.resamples=20"),
 )
 """An evaluation of the bundled sample that takes a second."""

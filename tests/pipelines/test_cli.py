@@ -175,7 +175,8 @@ def assert_refused(finished: Finished, words: Sequence[str]) -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_one_line_with_key_value_and_remedy(lcm: Lcm, arguments: list[str], words: list[str]) -> None:
-    assert_refused(lcm(*arguments), words)
+    plain = ["system=hybrid"] if re.search(r"fusion\.|dense_weight", " ".join(arguments)) else []
+    assert_refused(lcm(*arguments[:1], *plain, *arguments[1:]), words)
 
 
 @pytest.fixture
@@ -234,7 +235,7 @@ def test_the_users_folder_is_found_where_no_shell_puts_it(lcm: Lcm, monkeypatch:
 
 def test_debug_shows_the_traceback() -> None:
     finished = subprocess.run(
-        [sys.executable, "-m", "pipelines.cli", "evaluate", "fusion.dense_weight=-1", "--debug"],
+        [sys.executable, "-m", "pipelines.cli", "evaluate", "system=hybrid", "fusion.dense_weight=-1", "--debug"],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],

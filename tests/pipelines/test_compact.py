@@ -176,7 +176,7 @@ def test_the_run_is_logged_from_a_folder_that_is_whole(lcm: Lcm, tmp_path: Path)
         (["shards=0"], "shards must be a whole number from 1 to 999, got '0'"),
         (["compaction.leaves=3"], "compaction.leaves"),
         (["ranking=neighbours"], "ranking=neighbours has no effect on `lcm compact`, which here works with assembly, "),
-        (["fusion.dense_weight=0.5"], "fusion.dense_weight=0.5 has no effect"),
+        (["fusion=weighted_sum", "fusion.dense_weight=0.5"], "fusion.dense_weight=0.5 has no effect"),
         (["replay=per_turn"], "a batch is not replayed; write triggers=per_turn"),
     ],
 )

@@ -18,6 +18,7 @@ from tests.support.run_folders import write_run_folder
 
 GOOD = {"recall@10": [1.0] * 40, "tokens@10": [150.0] * 40}
 BAD = {"recall@10": [0.0] * 20 + [1.0] * 20, "tokens@10": [100.0] * 40}
+LIGHT = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
 QUICK = ("with=embedder=hashing", "means.resamples=20", "measures.retention.budgets=[]", "tracking=none")
 
 
@@ -111,26 +112,37 @@ def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.Monk
         return real(config, folder, *rest)
 
     monkeypatch.setattr(sides, "evaluated", evaluated)
-    first = lcm("compare", "default", "neighbours", "fusion.dense_weight=0.3,0.5", "into=one", *QUICK)
+    first = lcm("compare", "default", "neighbours", "ranking.stages.limit.n=10,20", "into=one", *QUICK)
     assert first.code == 0, first.stderr
     assert len(ran) == 4
     names = {one["name"]: one for one in record(first.place / "one")["sides"]}
-    assert set(names) == {"default", "system=neighbours", "fusion.dense_weight=0.3", "fusion.dense_weight=0.5"}
-    again = lcm("compare", "fusion.dense_weight=0.3", "system=neighbours", "into=two", *QUICK)
+    assert set(names) == {"default", "system=neighbours", "ranking.stages.limit.n=10", "ranking.stages.limit.n=20"}
+    again = lcm("compare", "ranking.stages.limit.n=10", "system=neighbours", "into=two", *QUICK)
     assert again.code == 0, again.stderr
     assert len(ran) == 4
-    assert record(again.place / "two")["baseline"] == "fusion.dense_weight=0.3"
+    assert record(again.place / "two")["baseline"] == "ranking.stages.limit.n=10"
 
 
 @pytest.mark.full
 def test_a_side_is_evaluated_as_the_runs_beside_it_were(lcm: Lcm) -> None:
     """And a sweep's best point is what is exported."""
-    light = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
     swept = lcm(
-        "evaluate", "-m", "fusion.dense_weight=0.5,0.3", "dataset.workspaces=2", *light, "hydra.sweep.dir=sweep"
+        "evaluate",
+        "-m",
+        "ranking.stages.crowding.penalty=0.5,0.3",
+        "dataset.workspaces=2",
+        *LIGHT,
+        "hydra.sweep.dir=sweep",
     )
     if swept.code:  # the sample has no such key: its evidence is another protocol then
-        swept = lcm("evaluate", "-m", "fusion.dense_weight=0.5,0.3", "replay=per_turn", *light, "hydra.sweep.dir=sweep")
+        swept = lcm(
+            "evaluate",
+            "-m",
+            "ranking.stages.crowding.penalty=0.5,0.3",
+            "replay=per_turn",
+            *LIGHT,
+            "hydra.sweep.dir=sweep",
+        )
     assert swept.code == 0, swept.stderr
     assert "next: lcm export sweep to=presets/sweep\n      lcm compare sweep\n" in swept.stdout
     best = json.loads((swept.place / "sweep" / "summary.json").read_text())["best"]

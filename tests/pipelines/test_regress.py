@@ -68,7 +68,7 @@ def test_a_side_is_a_folder_or_a_file_of_it(here: Path, arguments: Sequence[str]
         (["good", "nowhere/run"], "candidate nowhere/run: no such folder or file; name a run folder, an MLflow run id"),
         (["champion", "good"], "baseline champion: no such folder or file, and tracking=none knows no runs"),
         (["good", "bad", "good"], "good: two sides are named already, good and bad"),
-        (["good", "bad", "fusion.dense_weight=1"], "fusion.dense_weight=1 changes nothing: both sides are given"),
+        (["good", "bad", "ranking.stages.limit.n=1"], "ranking.stages.limit.n=1 changes nothing: both sides are given"),
         (["good", "bad", "--fast"], "no such option: '--fast'; `lcm regress --help` tells more"),
         (["good", "bad", "into="], "into= has no value: write into=VALUE, or leave it out"),
         (["good", "bad", "hydra.run.dir=x"], "hydra.run.dir=x: write into=FOLDER"),

@@ -172,7 +172,7 @@ def test_all_points_with_a_mistake_are_named(lcm: Lcm) -> None:
 
 
 def test_a_mistake_common_to_all_points_is_told_once(lcm: Lcm) -> None:
-    finished = lcm("evaluate", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
+    finished = lcm("evaluate", "system=hybrid", "fusion.dense_weight=-1", "-m", "ranking.stages.limit.n=10,5")
     assert_refused(finished, ["lcm: fusion.dense_weight must be >= 0, got -1\n"])
 
 

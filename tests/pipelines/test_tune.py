@@ -21,7 +21,12 @@ from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
-NO_FUSION = ("space.fusion.choices=null", "space.fusion.floor_ratio=null", "space.fusion.floor_from=null")
+NO_FUSION = (
+    "space.system=null",
+    "space.fusion.choices=null",
+    "space.fusion.floor_ratio=null",
+    "space.fusion.floor_from=null",
+)
 WEIGHTS = (*NO_FUSION, "space.fusion.k=null", "space.ranking=null")
 """The two weights alone."""
 ONE_WEIGHT = (*WEIGHTS, "space.fusion.lexical_weight=null")

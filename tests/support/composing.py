@@ -8,23 +8,31 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipelines.config import composition, conf_folder
+from tests.support.roots import groups_of
 
 PRESET_GROUPS = ("system", "experiment", "sweep")
+_PLAIN = ("system=hybrid",)
+"""Around the parts that are tried: the plain mix of two scores, in which most parts have work."""
 
 
 def composed(overrides: Sequence[str], pipeline: str = conf_folder.EVALUATE) -> DictConfig:
-    """As `composition.composed`; whoever gets it may change it.
+    """As `composition.composed` around `system=hybrid`, where no system is named; whoever gets it may change it.
 
     Choices of components are laid over a copy of the default configuration, in a hundredth of a composition's time:
     `tests/test_configuration.py` holds that a choice composes to its YAML.
     """
     choices = [override.split("=") for override in overrides]
     if not all(_is_component(*choice) for choice in choices):
-        return _copy(tuple(overrides), pipeline)
-    config = _copy((), pipeline)
+        is_named = any(group in ("system", "experiment") for group, *_ in choices)
+        return _copy((*(() if is_named else _plain(pipeline)), *overrides), pipeline)
+    config = _copy(_plain(pipeline), pipeline)
     for group, choice in choices:
         OmegaConf.update(config, group, _parsed(f"{group}/{choice}"), merge=False)
     return config
+
+
+def _plain(pipeline: str) -> tuple[str, ...]:
+    return _PLAIN if "system" in groups_of(pipeline) else ()
 
 
 def _is_component(group: str, *choice: str) -> bool:

@@ -29,7 +29,8 @@ SYSTEMS = {
 
 def configured(place: Path, *overrides: str) -> DictConfig:
     cheap = ("embedder=hashing", "measures.latency.queries=0", "measures.retention.budgets=[200]", "means.resamples=5")
-    return composition.composed([*cheap, f"stages.directory={place}", *overrides])
+    plain = () if any(one.startswith("system=") for one in overrides) else ("system=hybrid",)
+    return composition.composed([*plain, *cheap, f"stages.directory={place}", *overrides])
 
 
 def assert_equal(one: Outcome, other: Outcome) -> None:

@@ -122,7 +122,7 @@ def test_the_hash_tells_values_apart(other: dict[str, Any]) -> None:
 
 
 def hashed(*overrides: str) -> str:
-    return config_hash(identity(composition.composed(overrides)))
+    return config_hash(identity(composition.composed(["system=hybrid", *overrides])))
 
 
 @pytest.mark.full
@@ -157,7 +157,7 @@ def test_what_may_change_a_number_is_part_of_the_identity(override: str) -> None
 
 
 def test_a_setting_counts_by_its_value_and_not_by_who_set_it() -> None:
-    fusion = composition.composed([]).fusion
+    fusion = composition.composed(["system=hybrid"]).fusion
     assert hashed(f"fusion.dense_weight={fusion.dense_weight}") == hashed()
 
 

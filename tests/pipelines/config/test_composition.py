@@ -61,8 +61,8 @@ def test_points_composed_together_are_those_composed_alone(
 
 def test_a_point_cannot_change_another() -> None:
     compositions = CompositionCache()
-    first = compositions.composed(["fusion.dense_weight=0.1"])
-    second = compositions.composed(["fusion.lexical_weight=0.2"])
+    first = compositions.composed(["system=hybrid", "fusion.dense_weight=0.1"])
+    second = compositions.composed(["system=hybrid", "fusion.lexical_weight=0.2"])
     assert (first.fusion.dense_weight, first.fusion.lexical_weight) == (0.1, 0.3)
     assert (second.fusion.dense_weight, second.fusion.lexical_weight) == (0.7, 0.2)
 
@@ -78,5 +78,5 @@ def test_choices_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composition, "_composed_plainly", counted)
     compositions = CompositionCache()
     for weight in range(20):
-        compositions.composed(["embedder=hashing", f"fusion.dense_weight={weight}", "hydra.sweep.dir=x"])
-    assert composed == [("embedder=hashing", "hydra.sweep.dir=x")]
+        compositions.composed(["system=hybrid", f"fusion.dense_weight={weight}", "hydra.sweep.dir=x"])
+    assert composed == [("system=hybrid", "hydra.sweep.dir=x")]

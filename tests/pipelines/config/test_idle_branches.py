@@ -15,7 +15,7 @@ NO_SESSION, NO_SPEAKER = "source.branches.session=null", "source.branches.speake
 
 
 def note(*overrides: str) -> str | None:
-    return idle_note(composed(["source=branches", *overrides]))
+    return idle_note(composed(["system=hybrid", "source=branches", *overrides]))
 
 
 def told(*parts: str) -> str:
@@ -68,13 +68,13 @@ def test_a_weight_that_was_set_of_a_branch_that_is_not_there_is_told() -> None:
 
 def test_a_fusion_that_ranks_by_the_cosine_of_no_branch_is_told() -> None:
     ours = note(NO_DENSE, NO_SPEAKER, NO_SESSION, "fusion=two_pass")
-    assert ours == idle_note(composed(["source=lexical", "fusion=two_pass"])) == told(NO_COSINE)
+    assert ours == idle_note(composed(["system=hybrid", "source=lexical", "fusion=two_pass"])) == told(NO_COSINE)
     assert note(NO_DENSE, NO_SPEAKER, "fusion=two_pass") == told(NO_COSINE, UNWEIGHED.format("session"))
 
 
 def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() -> None:
-    nothing = ["fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0"]
+    nothing = ["system=hybrid", "fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0"]
     with pytest.raises(LcmError, match=r"must not both be 0 .*: raise one, or choose source=branches"):
         building.refuse_unused(composed(nothing), [])
     building.refuse_unused(composed(["source=branches", *nothing]), [])
-    building.refuse_unused(composed(nothing[:2]), [])
+    building.refuse_unused(composed(nothing[:3]), [])

@@ -20,7 +20,8 @@ UNUSED = "reinforcement (neither fusion nor decay reads how often a document was
 
 
 def told(*overrides: str) -> str:
-    return (idle_note(composed(list(overrides))) or "").removeprefix("parts without work here: ")
+    plain = () if any(one.startswith("system=") for one in overrides) else ("system=hybrid",)
+    return (idle_note(composed([*plain, *overrides])) or "").removeprefix("parts without work here: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def test_a_text_index_that_a_source_does_not_ask_is_told() -> None:
 
 
 def test_a_source_from_outside_asks_what_it_says() -> None:
-    config = composed(["text_index=bm25s", "vector_index=hnsw"])
+    config = composed(["system=hybrid", "text_index=bm25s", "vector_index=hnsw"])
     config.source = {"_target_": f"{__name__}.Newest"}
     assert idle_note(config) == ("parts without work here: text_index, vector_index (this source does not ask it)")
 

@@ -162,7 +162,7 @@ def test_a_part_says_where_it_is_taken_up() -> None:
 
 
 def test_explain_shows_it_and_runs_nothing(lcm: Lcm) -> None:
-    finished = lcm("evaluate", "--explain", "ranking=lancedb_pro", "ranking.mode=vector")
+    finished = lcm("evaluate", "--explain", "system=hybrid", "ranking=lancedb_pro", "ranking.mode=vector")
     assert finished.code == 0, finished.stderr
     assert "│ ranking.vector.source.pool_size " in finished.stdout
     assert "keys that nothing reads" in finished.stdout
