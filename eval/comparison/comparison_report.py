@@ -116,7 +116,7 @@ def _side(standing: Standing) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
     return {
         "name": standing.side.name,
-        "folder": str(standing.side.folder),
+        "folder": str(standing.side.folder.resolve()),
         "is_baseline": standing.is_baseline,
         "asked": len(standing.side.queries),
         **{key: summary.get(key) for key in known},

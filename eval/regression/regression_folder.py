@@ -129,4 +129,9 @@ def _prefix(group: str) -> str:
 def _side(side: Side) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
     times = {name: section for name, section in side.summary.get("timing", {}).items() if name != "seconds"}
-    return {"name": side.name, "folder": str(side.folder), **{key: side.summary.get(key) for key in known}, **times}
+    return {
+        "name": side.name,
+        "folder": str(side.folder.resolve()),
+        **{key: side.summary.get(key) for key in known},
+        **times,
+    }
