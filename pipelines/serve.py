@@ -75,6 +75,7 @@ class FolderDoors:
     def __init__(self, judge: str, judgements: Path) -> None:
         self._judge, self._judgements = judge, judgements
         self._pools: dict[Path, JudgedPool] = {}
+        self._reporter = Reporter(lambda *_: None, asks_memories=False)
         self._recall: Recall = building.build(command_line.read((), "recall").config, "recall")
 
     def all(self) -> Doors:
