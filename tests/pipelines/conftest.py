@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,21 @@ class Finished:
 Lcm = Callable[..., Finished]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def wide_enough_for_every_column() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        yield
+
+
 @pytest.fixture
 def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lcm:
     """Run `lcm ARGUMENTS` in the folder `place`, with a cache of its own."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")  # where tests from elsewhere take this fixture
     monkeypatch.setattr(progress, "FIRST_AFTER_S", 10.0)  # however slow the machine is
-    monkeypatch.setenv("COLUMNS", "200")  # wide enough for every column
 
     def run(*arguments: str, place: str = "here") -> Finished:
         folder = tmp_path / place
