@@ -5,8 +5,8 @@ import pytest
 from pipelines.config.changed import asked_of, changed
 from pipelines.config.composition import CompositionCache, composed
 
-UNIFIED = {
-    "system": "unified", "assembly": "continuity", "ranking": "unified", "fusion": "unified", "extraction": "passages",
+HYBRID = {
+    "system": "hybrid", "assembly": "lossless", "ranking": "hybrid", "fusion": "weighted_sum", "extraction": "verbatim",
 }  # fmt: skip
 
 
@@ -14,10 +14,10 @@ UNIFIED = {
     ("overrides", "told"),
     [
         ([], {}),
-        (["system=unified"], UNIFIED),
-        (["system=unified", "fusion=weighted_sum"], UNIFIED | {"fusion": "weighted_sum"}),
+        (["system=hybrid"], HYBRID),
+        (["system=hybrid", "fusion=plain_sum"], HYBRID | {"fusion": "plain_sum"}),
         (["fusion=reciprocal_rank", "fusion.k=30"], {"fusion": "reciprocal_rank", "fusion.k": 30}),
-        (["fusion.dense_weight=0.5", "means.seed=7"], {"fusion.dense_weight": 0.5, "means.seed": 7}),
+        (["fusion.weights.dense_score=0.5", "means.seed=7"], {"fusion.weights.dense_score": 0.5, "means.seed": 7}),
         (["measures.latency=null"], {"measures.latency": None}),
         (["+dataset@distractors.beam=beam"], {"dataset@distractors.beam": "beam"}),
     ],
