@@ -33,3 +33,11 @@ def browser(chromium: Any) -> Iterator[Any]:
     yield page
     context.close()
     assert said == []
+
+
+def violations(browser: Any) -> list[str]:
+    """What axe has against the page as it stands."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(browser).response["violations"]
+    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]

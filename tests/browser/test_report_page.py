@@ -18,7 +18,7 @@ from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem
 from lcm.records.summary import Summary
 from pipelines import cli
-from tests.browser.conftest import NEEDS_CHROMIUM
+from tests.browser.conftest import NEEDS_CHROMIUM, violations
 from tests.pipelines.conftest import QUICK
 from tests.support.workspaces import queries, transcript
 
@@ -52,13 +52,6 @@ def opened(browser: Any, path: Path, link: str = "") -> Any:
     browser.goto(f"{path.as_uri()}{link}")
     browser.wait_for_selector("#list a")
     return browser
-
-
-def violations(browser: Any) -> list[str]:
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(browser).response["violations"]
-    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
 
 
 def test_a_reader_goes_through_the_questions_by_keyboard(browser: Any, page_of_run: Path) -> None:
