@@ -81,7 +81,8 @@ def test_parameters_are_what_differs_and_what_was_asked_for(logged: Logged) -> N
     (run,) = logged.runs()
     asked = [one for one in QUICK if not one.startswith("tracking")]
     told = dict(one.partition("=")[::2] for one in [*asked, *ASKED])
-    assert set(run.data.params) <= {key.replace("@", "_at_") for key in told}
+    of_the_preset = {"assembly", "ranking", "fusion", "extraction"}
+    assert set(run.data.params) <= {key.replace("@", "_at_") for key in told} | of_the_preset
     assert {key: run.data.params[key] for key in ("annotation", "admission", "reranker")} == {
         "annotation": "rules", "admission": "balanced", "reranker": "remote",
     }  # fmt: skip
@@ -134,7 +135,7 @@ def test_every_mean_stands_in_the_tables_that_the_viewer_shows(logged: Logged, m
 
 def test_the_name_and_the_description_say_what_was_run(logged: Logged) -> None:
     (run,) = logged.runs()
-    assert run.info.run_name.startswith("default · sample · ")
+    assert run.info.run_name.startswith("hybrid · sample · ")
     assert "admission=balanced" in run.info.run_name
     note = run.data.tags["mlflow.note.content"]
     value = read_summary(logged.folder)["measures"]["recall@10"]["value"]
