@@ -107,7 +107,7 @@ def test_a_number_that_is_missing_or_there_twice_is_noticed() -> None:
 
 def test_every_card_is_read_here() -> None:
     names = ["beam", "dialogsum", "lmeb", "locomo", "longmemeval", "personamem", "qmsum"]
-    assert sorted(card.stem for card in CARDS.iterdir()) == names
+    assert sorted(card.stem for card in CARDS.iterdir() if card.stem != "index") == names
 
 
 if os.environ.get("LCM_DATASETS_DIR"):
