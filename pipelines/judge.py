@@ -101,7 +101,8 @@ def _on_a_page(judging: JudgedPool, command: CommandArguments) -> None:
     except (OSError, OverflowError) as error:
         raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
     state = session.state()
-    say(f"{state['done']} of {state['total']} messages are judged by {judge}; judge here, Ctrl-C ends: {page.address}")
+    done = f"{state['done']} of {state['total']} messages are judged by {judge}"
+    say_where(f"{done}; judge here, Ctrl-C ends: {page.address}")
     if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
         webbrowser.open(page.address)
     page.serve()

@@ -39,7 +39,7 @@ from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.judged_pool import JudgedPool
 from pipelines.steps.recall import opened_store
 from pipelines.steps.reporting import Reporter
-from pipelines.views.terminal import say
+from pipelines.views.terminal import say_where
 
 _OURS = ("judge", "judgements", "port", "open")
 _RUNS = "runs"
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         server = Loopback(browser.routes(), port)
     except (OSError, OverflowError) as error:
         raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
-    say(f"{root}: {server.address} (Ctrl-C ends)")
+    say_where(f"{root}: {server.address} (Ctrl-C ends)")
     if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
         webbrowser.open(server.address)
     server.serve()

@@ -70,6 +70,12 @@ def say(text: str) -> None:
     console().print(well_formed(redacted(text)), highlight=False, markup=False)
 
 
+def say_where(text: str) -> None:
+    """Say where a page is served: on stderr where standard output is for a program."""
+    out = console() if output().is_for_people else Console(stderr=True, soft_wrap=True)
+    out.print(well_formed(redacted(text)), highlight=False, markup=False)
+
+
 def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
     """Say where the result of a command lies: its last line but what is logged, and all that is left of it for
     `--quiet`."""
