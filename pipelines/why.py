@@ -31,7 +31,7 @@ from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.contexts import Shown, shown, with_budget
 from eval.ladder.explanation import Explanation, explained
-from eval.ladder.losses import conversation_of_message, counted, judged_messages, losses
+from eval.ladder.losses import counted, judged_messages, losses, said_messages
 from eval.ladder.places import FOUND
 from eval.ladder.retrievals import most_missed, retrievals
 from eval.measures.retention import Retention
@@ -149,7 +149,7 @@ def _told(
 ) -> list[tuple[Explanation, list[Shown]]]:
     """What became of a message or document of a question; of none named, of each judged message that it misses."""
     evaluator = run.experiment.evaluator
-    conversations = conversation_of_message(evaluator.dataset, query.workspace_id)
+    said = said_messages(evaluator.dataset, query.workspace_id)
     judged = judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
     if expected is None and not judged:
         raise LcmError(f"question {query.query_id!r} has no judged messages: name what was to be found, --expect ID")
@@ -159,9 +159,9 @@ def _told(
         for asked in asked_again(evaluator, query.workspace_id, {query.query_id}):
             names = judged
             if expected is not None:
-                known = [*conversations, *asked.memory.documents["document_id"]]
+                known = [*said, *asked.memory.documents["document_id"]]
                 names = [named_id(expected, known, f"the messages and documents of workspace {query.workspace_id!r}")]
-            found = [explained(asked, name, conversations) for name in names]
+            found = [explained(asked, name, said) for name in names]
             run.require_same(asked, found[0].answers)
             missed = [one for one in found if one.place != FOUND]
             told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]

@@ -11,7 +11,7 @@ from eval.ladder.ladder import ladder
 from eval.ladder.losses import covered
 from eval.ladder.places import FIRST, FOUND, LATE, message_ranks, placed
 from eval.ladder.trials import Trial, tried
-from eval.ladder.unseen import REASONS, why_unseen
+from eval.ladder.unseen import REASONS, Said, why_unseen
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import SOURCE
@@ -50,14 +50,14 @@ class Explanation:
 
 
 def explained(
-    asked: Asked, expected: str, conversations: Mapping[str, str], first: int = FIRST, *, tries: bool = True
+    asked: Asked, expected: str, said: Mapping[str, Said], first: int = FIRST, *, tries: bool = True
 ) -> Explanation:
     """Explain what became of a message or a document.
 
     Args:
         asked: one query, and the memory as it stood then.
         expected: the id of a message of the workspace, or of a document.
-        conversations: message id -> the id of its conversation.
+        said: message id -> what the dataset tells of it.
         first: how many documents are read.
         tries: whether changes of the ranking are tried.
     """
@@ -68,7 +68,7 @@ def explained(
     ranks = message_ranks(trace, covers, plan)
     answers, pool = answers_in(trace, plan), trace.filter(pl.col("step") == 0).height
     if ranks.is_empty() and _covers(batch, judged, expected, only_visible=True).is_empty():
-        place, step = _unseen(asked, query, expected, conversations), None
+        place, step = _unseen(asked, query, expected, said), None
     else:
         ((place, step),) = placed(judged, ranks, plan, first).select("place", "step").iter_rows()
     document_id = _best(trace, covers, step)
@@ -115,10 +115,10 @@ def _covers(batch: Batch, judged: pl.DataFrame, expected: str, *, only_visible: 
     return covers
 
 
-def _unseen(asked: Asked, query: Query, expected: str, conversations: Mapping[str, str]) -> str:
+def _unseen(asked: Asked, query: Query, expected: str, said: Mapping[str, Said]) -> str:
     documents = asked.memory.documents.filter(document_id=expected)
     messages = [expected] if documents.is_empty() else documents["source_message_ids"][0].to_list()
-    return next(iter(why_unseen(asked.memory, query, messages, conversations).values()))
+    return next(iter(why_unseen(asked.memory, query, messages, said).values()))
 
 
 def _best(trace: pl.DataFrame, covers: pl.DataFrame, step: int | None) -> str | None:

@@ -8,8 +8,9 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, answers_in, asked_again
 from eval.ladder.places import FIRST, FOUND, LATE, PLACES_SCHEMA, message_ranks, placed
-from eval.ladder.unseen import REASONS, why_unseen
+from eval.ladder.unseen import REASONS, Said, why_unseen
 from eval.measures.means import ALL
+from eval.replay.extent import instants
 from lcm.protocols.retrieval import Batch
 
 LOSSES_SCHEMA: dict[str, pl.DataType] = {
@@ -54,9 +55,9 @@ def losses(
     parts = [pl.DataFrame(schema=PLACES_SCHEMA)]
     for workspace in judged["workspace_id"].unique(maintain_order=True):
         here = judged.filter(workspace_id=workspace)
-        conversations = conversation_of_message(dataset, workspace)
+        said = said_messages(dataset, workspace)
         for asked in asked_again(evaluator, workspace, set(here["query_id"])):
-            for part, answers in placed_with_answers(asked, here, conversations, first):
+            for part, answers in placed_with_answers(asked, here, said, first):
                 parts.append(part)
                 progress(part["query_id"].n_unique())
                 if look is not None:
@@ -66,20 +67,24 @@ def losses(
     return rows.select(list(LOSSES_SCHEMA))
 
 
-def conversation_of_message(dataset: Dataset, workspace: str) -> dict[str, str]:
-    """Message id -> the id of its conversation."""
+def said_messages(dataset: Dataset, workspace: str) -> dict[str, Said]:
+    """Message id -> what the dataset tells of it."""
     here = (transcript for transcript in dataset.transcripts if transcript.workspace_id == workspace)
-    return {message.message_id: one.conversation_id for one in here for message in one.messages}
+    return {
+        message.message_id: Said(one.conversation_id, at)
+        for one in here
+        for message, at in zip(one.messages, instants(one), strict=True)
+    }
 
 
 def placed_with_answers(
-    asked: Asked, judged: pl.DataFrame, conversations: Mapping[str, str], first: int = FIRST
+    asked: Asked, judged: pl.DataFrame, said: Mapping[str, Said], first: int = FIRST
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Batch after batch: rows of `PLACES_SCHEMA`, and the answers as rows of `TRACE_SCHEMA`.
 
     Args:
         judged: query_id, message_id and more: of these queries, maybe of others.
-        conversations: message id -> the id of its conversation.
+        said: message id -> what the dataset tells of it.
     """
     queries = {query.query_id: query for query in asked.queries}
     for batch in asked.batches():
@@ -92,7 +97,7 @@ def placed_with_answers(
         rows = [
             (query_id, message_id, place, None)
             for query_id, messages in unseen.group_by("query_id", maintain_order=True).agg("message_id").iter_rows()
-            for message_id, place in why_unseen(asked.memory, queries[query_id], messages, conversations).items()
+            for message_id, place in why_unseen(asked.memory, queries[query_id], messages, said).items()
         ]
         yield pl.concat([places, pl.DataFrame(rows, PLACES_SCHEMA, orient="row")]), answers_in(trace, plan)
 

@@ -11,7 +11,8 @@ from lcm.memory.memory import Memory
 from lcm.memory.query_batches import readable_scopes
 from lcm.records.query import Query
 
-NOT_SAID, LEFT_OUT, REFUSED, KNOWN = "not said yet", "left out", "refused", "taken for known"
+NOT_SAID, NOT_STORED, LEFT_OUT = "not said yet", "never stored", "left out"
+REFUSED, KNOWN = "refused", "taken for known"
 SCOPE, SESSION, SHOWN, HIDDEN = "another scope", "another session", "shown already", "not asked for"
 FOLDED, REPLACED, NO_DOCUMENT = "folded", "replaced", "no document"
 REASONS = {
@@ -25,9 +26,18 @@ REASONS = {
     REFUSED: "was refused by admission",
     KNOWN: "was taken by deduplication for what was known",
     LEFT_OUT: "is of a session that is left out",
+    NOT_STORED: "was said before the question was asked, and the memory does not hold it",
     NO_DOCUMENT: "has no document: nothing was extracted from it",
 }
 """Place -> what is so of a message there; where several are so of its documents, the first."""
+
+
+class Said(NamedTuple):
+    """What the dataset tells of a message, whatever became of it."""
+
+    conversation_id: str
+    at: datetime
+    """Its own time, or the latest before it."""
 
 
 class _Standing(NamedTuple):
@@ -41,14 +51,12 @@ class _Standing(NamedTuple):
     invalidated_at: datetime | None
 
 
-def why_unseen(
-    memory: Memory, query: Query, message_ids: Sequence[str], conversations: Mapping[str, str]
-) -> dict[str, str]:
+def why_unseen(memory: Memory, query: Query, message_ids: Sequence[str], said: Mapping[str, Said]) -> dict[str, str]:
     """Message id -> one of `REASONS`, of messages that no document stands for which the query may see.
 
     Args:
         memory: as it stood when the query was asked.
-        conversations: message id -> the id of its conversation.
+        said: message id -> what the dataset tells of it.
     """
     documents, superseded = memory.documents, set(memory.documents["supersedes"].drop_nulls())
     wanted = pl.lit(pl.Series([list(message_ids)])).first()
@@ -58,7 +66,7 @@ def why_unseen(
         for message_id in one.source_message_ids:
             reasons.setdefault(message_id, set()).add(_of_document(memory, query, one, superseded))
     without = [message_id for message_id in message_ids if message_id not in reasons]
-    told = _of_undocumented(memory, without, conversations)
+    told = _of_undocumented(memory, query, without, said)
     return {
         message_id: told.get(message_id) or next(one for one in REASONS if one in reasons[message_id])
         for message_id in message_ids
@@ -78,19 +86,27 @@ def _of_document(memory: Memory, query: Query, one: _Standing, superseded: set[s
     return HIDDEN if one.is_durable else SESSION
 
 
-def _of_undocumented(memory: Memory, message_ids: Sequence[str], conversations: Mapping[str, str]) -> dict[str, str]:
+def _of_undocumented(
+    memory: Memory, query: Query, message_ids: Sequence[str], said: Mapping[str, Said]
+) -> dict[str, str]:
     """Of messages that no document at all was made of."""
     if not message_ids:
         return {}
-    said = memory.store.messages_by_id(list(message_ids))
+    stored = memory.store.messages_by_id(list(message_ids))
     judged: dict[str, str] = {}
     for action, candidate in memory.store.decisions().select("action", "candidate").iter_rows():
         for message_id in json.loads(candidate)["source_message_ids"]:
             judged[message_id] = REFUSED if action == "reject" else KNOWN
     told = {}
     for message_id in message_ids:
-        name = conversations[message_id]
-        is_written = memory.system.session.writes(name, name)
-        absent = NOT_SAID if is_written else LEFT_OUT
-        told[message_id] = judged.get(message_id, NO_DOCUMENT) if message_id in said else absent
+        told[message_id] = (
+            judged.get(message_id, NO_DOCUMENT) if message_id in stored else _absent(memory, query, said[message_id])
+        )
     return told
+
+
+def _absent(memory: Memory, query: Query, said: Said) -> str:
+    """Why a memory does not hold a message."""
+    if not memory.system.session.writes(said.conversation_id, said.conversation_id):
+        return LEFT_OUT
+    return NOT_SAID if said.at > query.asked_at else NOT_STORED

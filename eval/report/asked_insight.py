@@ -12,7 +12,7 @@ import polars as pl
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.ladder import ladders
-from eval.ladder.losses import conversation_of_message, judged_messages, placed_with_answers
+from eval.ladder.losses import judged_messages, placed_with_answers, said_messages
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext
@@ -37,10 +37,10 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None]) -
     places = []
     for workspace in dataset.workspaces:
         here = judged.filter(workspace_id=workspace)
-        conversations = conversation_of_message(dataset, workspace)
+        said = said_messages(dataset, workspace)
         for asked in asked_again(evaluator, workspace):
             of_judged = {query.query_id for query in asked.queries} & set(here["query_id"])
-            known = [part for part, _ in placed_with_answers(asked, here, conversations)] if of_judged else []
+            known = [part for part, _ in placed_with_answers(asked, here, said)] if of_judged else []
             places += known
             for query_id, ladder in _ladders(asked, here, known):
                 found.ladders.setdefault(query_id, []).append(ladder)

@@ -9,7 +9,7 @@ import pytest
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.explanation import Explanation, explained
-from eval.ladder.losses import conversation_of_message
+from eval.ladder.losses import said_messages
 from eval.replay.bulk import Bulk
 from lcm.memory.system import System
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -36,9 +36,9 @@ def asked_of(ours: System, lines: Sequence[str], asked: object = ASKED) -> Asked
 
 def told(ours: System, number: int, lines: Sequence[str] = LINES, asked: object = ASKED, first: int = 2) -> Explanation:
     data = dataset(asked, lines)  # type: ignore[arg-type]
-    conversations = conversation_of_message(data, "default")
+    said = said_messages(data, "default")
     evaluator = WorkspaceEvaluator(data, ours, Bulk(), measures={})
-    (found,) = (explained(one, f"talk:{number}", conversations, first) for one in asked_again(evaluator, "default"))
+    (found,) = (explained(one, f"talk:{number}", said, first) for one in asked_again(evaluator, "default"))
     return found
 
 

@@ -1,6 +1,6 @@
 """Where messages are lost, over whole memories: each reason once, and sums that are what recall says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -13,13 +13,15 @@ from eval.ladder.asking import asked_again
 from eval.ladder.ladder import ADDED, DROPPED, FELL, ORDERED, Ladders, ladders
 from eval.ladder.losses import counted, judged_messages, losses, places_in_order
 from eval.ladder.places import FOUND, LATE
-from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, REFUSED, SCOPE, SHOWN
+from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, NOT_STORED, REFUSED, SCOPE, SHOWN
 from eval.measures.means import ALL
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
+from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
+from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import SOURCE
 from lcm.retrieval.ranking.stages.diversity import Diversity
@@ -79,6 +81,17 @@ def test_it_is_told_why_nothing_that_may_be_seen_stands_for_a_message(
 
 def test_of_a_message_without_words_there_is_no_document() -> None:
     assert place(dataset(lines=("", *LINES[1:])), system()) == NO_DOCUMENT
+
+
+def test_a_message_that_never_reached_the_memory_is_told_from_one_that_is_still_to_come() -> None:
+    class WithoutTheFirst(Bulk):
+        def play(
+            self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+        ) -> Iterator[list[Query]]:
+            yield from super().play(memory, [replace(one, messages=one.messages[1:]) for one in transcripts], queries)
+
+    rows = losses(WorkspaceEvaluator(dataset(), system(), WithoutTheFirst(), measures={}), lambda _: None)
+    assert rows["place"].to_list() == [NOT_STORED]
 
 
 def test_a_stage_that_drops_a_document_is_told() -> None:
