@@ -15,7 +15,7 @@ from eval.ladder.ladder import ladders
 from eval.ladder.losses import judged_messages, placed_with_answers, said_messages
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
-from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext
+from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext, StoredDocument
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
@@ -48,6 +48,7 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None]) -
                 found.contexts.setdefault(query.query_id, []).append(shown)
             for one in _folded(asked.memory, workspace):  # that of the last question stays
                 found.folded[workspace, one.conversation_id] = one
+            found.documents |= _stored(asked.memory, workspace)
             progress(len(asked.queries))
     empty = pl.DataFrame(schema={"query_id": pl.String(), "message_id": pl.String(), "place": pl.String()})
     told = pl.concat([empty, *(part.select(empty.columns) for part in places)])
@@ -64,7 +65,7 @@ def _ladders(asked: Asked, judged: pl.DataFrame, places: Sequence[pl.DataFrame])
     }
     if not place:
         return
-    best: dict[tuple[str, str], tuple[Sequence[Mapping[str, Any]], Sequence[str]]] = {}
+    best: dict[tuple[str, str], tuple[Sequence[Mapping[str, Any]], Sequence[str], str]] = {}
     for batch in ladders(asked, judged, first=0):
         branches: dict[tuple[str, str], list[str]] = {}
         for query_id, branch, document_id, rank in batch.found_by.select(
@@ -79,9 +80,10 @@ def _ladders(asked: Asked, judged: pl.DataFrame, places: Sequence[pl.DataFrame])
         ).iter_rows():
             rows, key = steps.get((query_id, document_id)), (query_id, message_id)
             if rows and (key not in best or _reach(rows) > _reach(best[key][0])):
-                best[key] = rows, branches.get((query_id, document_id), ())
+                best[key] = rows, branches.get((query_id, document_id), ()), document_id
     for key, at in place.items():
-        yield key[0], MessageLadder(key[1], at, tuple(_rungs(*best.get(key, ((), ())))))
+        passed, found_by, document = best.get(key, ((), (), None))
+        yield key[0], MessageLadder(key[1], at, tuple(_rungs(passed, found_by)), document)
 
 
 def _reach(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float]:
@@ -115,6 +117,11 @@ def _contexts(asked: Asked, evaluator: WorkspaceEvaluator) -> Iterator[tuple[Que
     for query, context, lineage in replace(measure, budgets=budgets).contexts(reading):
         states = [one.how or ABSENT for one in lineage.standings(context, evaluator.evidence[query.query_id])]
         yield query, ShownContext(lineage.conversation_id, context, tuple(states))
+
+
+def _stored(memory: Memory, workspace: str) -> dict[tuple[str, str], StoredDocument]:
+    told = memory.documents.select("document_id", "text", "created_at").iter_rows()
+    return {(workspace, document_id): StoredDocument(text, at) for document_id, text, at in told}
 
 
 def _folded(memory: Memory, workspace: str) -> Iterator[FoldedConversation]:

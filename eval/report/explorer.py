@@ -8,6 +8,7 @@ import polars as pl
 
 from eval.report.column import Column, shown_measures
 from eval.report.folding import Folding, ladder_told
+from eval.report.insight import StoredDocument
 from eval.report.packing import Blocks, parted
 from eval.report.texts import Texts
 from lcm.redaction import redacted
@@ -95,11 +96,17 @@ class Explorer:
             "asked_at": None if query["asked_at"] is None else f"{query['asked_at']:%Y-%m-%d %H:%M}",
             "workspace": workspace,
             "evidence": evidence,
-            "rankings": [_ranking(found.get(query_id, []), set(evidence), texts) for found in ranked],
+            "rankings": [
+                _ranking(found.get(query_id, []), set(evidence), texts, {} if one is None else one.documents)
+                for found, one in zip(ranked, insights, strict=True)
+            ],
             "ladders": [
                 []
                 if one is None
-                else [ladder_told(ladder, workspace, texts) for ladder in one.ladders.get(query_id, ())]
+                else [
+                    ladder_told(ladder, workspace, texts, one.documents.get((workspace, ladder.document_id or "")))
+                    for ladder in one.ladders.get(query_id, ())
+                ]
                 for one in insights
             ],
             "contexts": [
@@ -111,7 +118,12 @@ class Explorer:
         }
 
 
-def _ranking(rows: Sequence[Mapping[str, Any]], evidence: set[int], texts: Texts) -> list[tuple[Any, ...]]:
+def _ranking(
+    rows: Sequence[Mapping[str, Any]],
+    evidence: set[int],
+    texts: Texts,
+    stored: Mapping[tuple[str, str], StoredDocument],
+) -> list[tuple[Any, ...]]:
     """Document, rank, score, messages of evidence in it: the first ranks, and those below that hold evidence."""
     found = []
     for row in rows:
@@ -119,7 +131,9 @@ def _ranking(rows: Sequence[Mapping[str, Any]], evidence: set[int], texts: Texts
         held = (*sources, *(row["twin_message_ids"] or ()))
         gold = [number for source in held if (number := texts.message(workspace, source)) in evidence]
         if row["rank"] <= _DEPTH or gold:
-            number = texts.document(workspace, row["document_id"], sources, row["tokens"])
+            number = texts.document(
+                workspace, row["document_id"], sources, row["tokens"], stored.get((workspace, row["document_id"]))
+            )
             found.append((number, row["rank"], row["score"], list(dict.fromkeys(gold))))
     return found
 

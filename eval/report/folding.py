@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval.report.insight import FoldedConversation, Insight, MessageLadder, ShownContext
+from eval.report.insight import FoldedConversation, Insight, MessageLadder, ShownContext, StoredDocument
 from eval.report.packing import Blocks, parted
 from eval.report.texts import Texts
 from lcm.records.context import ContextItem
@@ -110,9 +110,12 @@ class Folding:
         }
 
 
-def ladder_told(ladder: MessageLadder, workspace: str, texts: Texts) -> dict[str, Any]:
-    """As the page reads it."""
+def ladder_told(ladder: MessageLadder, workspace: str, texts: Texts, stored: StoredDocument | None) -> dict[str, Any]:
+    """As the page reads it; `stored` is the document whose steps are told, as the memory holds it."""
+    text, at = texts.other(stored, [texts.message(workspace, ladder.message_id)])
     return {
+        "held": text and _cut(text),
+        "held_at": at,
         "message": texts.message(workspace, ladder.message_id),
         "lost": ladder.lost_at,
         "steps": [(one.stage, one.rank, one.score, one.told) for one in ladder.rungs],

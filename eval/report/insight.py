@@ -2,6 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -11,6 +13,13 @@ from lcm.records.summary import Summary
 
 ABSENT = "absent"
 """Of a message that a context does not hold in any way."""
+
+
+class StoredDocument(NamedTuple):
+    """A document as a memory holds it, which need not be what was said, or when."""
+
+    text: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,8 @@ class MessageLadder:
     place: str
     """As in `eval.ladder.places`."""
     rungs: tuple[Rung, ...]
+    document_id: str | None = None
+    """The document that came furthest; None where none did."""
 
     @property
     def lost_at(self) -> str | None:
@@ -70,6 +81,9 @@ class Insight:
     """Query id -> one a budget."""
     folded: dict[tuple[str, str], FoldedConversation] = field(default_factory=dict)
     """By workspace and conversation, as it was when it was last asked about."""
+
+    documents: dict[tuple[str, str], StoredDocument] = field(default_factory=dict)
+    """By workspace and document, as they were when the last question was asked."""
 
     def lost(self, query_id: str) -> str | None:
         """The stage that lost most of a query's evidence; None where nothing was lost, or nobody judged it."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from eval.dataset.dataset import Dataset
+from eval.report.insight import StoredDocument
 from eval.report.packing import Blocks, parted
 from lcm.records.conversation import Message
 from lcm.redaction import redacted
@@ -25,9 +27,10 @@ class Texts:
     """Where the words stand; None = they are not at hand, and the page shows ids."""
     most_bytes: int
     """What all words may take in the page: beyond it long messages are cut, the longest first."""
-    documents: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(workspace, document) -> its number."""
-    _rows: list[tuple[str, int | None, list[int], str | None]] = field(default_factory=list)
+    documents: dict[tuple[str, str, str | None, str | None], int] = field(default_factory=dict)
+    """(workspace, document, its own words, its own date) -> its number: memories may hold one otherwise."""
+    rows: list[tuple[str, int | None, list[int], str | None, str | None]] = field(default_factory=list)
+    """Of each document: its id, tokens, numbers of its messages, own words, own date."""
     messages: dict[tuple[str, str], int] = field(default_factory=dict)
     """(workspace, message) -> its number, which follows the conversation."""
     _said: list[tuple[str, Message | None, int]] = field(default_factory=list)
@@ -52,14 +55,33 @@ class Texts:
         return number
 
     def document(
-        self, workspace: str, document_id: str, sources: Sequence[str], tokens: int | None, text: str | None = None
+        self,
+        workspace: str,
+        document_id: str,
+        sources: Sequence[str],
+        tokens: int | None,
+        stored: StoredDocument | None = None,
     ) -> int:
-        """The number of a document; its words are those of the messages it was made of, unless `text` is other."""
-        number = self.documents.setdefault((workspace, document_id), len(self._rows))
-        if number == len(self._rows):
-            made_of = [self.message(workspace, source) for source in sources]
-            self._rows.append((document_id, tokens, made_of, text if text and self._is_other(text, made_of) else None))
+        """The number of a document; its words and its date are those of the messages it was made of, unless it is
+        `stored` with others."""
+        made_of = [self.message(workspace, source) for source in sources]
+        text, at = self.other(stored, made_of)
+        number = self.documents.setdefault((workspace, document_id, text, at), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append((document_id, tokens, made_of, text, at))
         return number
+
+    def other(self, stored: StoredDocument | None, made_of: Sequence[int]) -> tuple[str | None, str | None]:
+        """The words and the date of a stored document, each where it is not that of the messages it was made of."""
+        if stored is None:
+            return None, None
+        return stored.text if self._is_other(stored.text, made_of) else None, self._other_date(stored.at, made_of)
+
+    def _other_date(self, at: datetime, made_of: Sequence[int]) -> str | None:
+        """When a document is said to be from, where none of its messages is."""
+        said = [message.created_at for number in made_of if (message := self._said[number][1]) is not None]
+        told = {_minute(instant) for instant in said if instant is not None}
+        return _minute(at) if told and _minute(at) not in told else None
 
     def _is_other(self, text: str, made_of: Sequence[int]) -> bool:
         """Whether a text is not simply what its one message says, with the speaker's name before it."""
@@ -74,7 +96,7 @@ class Texts:
         Args:
             needed: the messages whose words are shown; None = of all.
         """
-        wanted = None if needed is None else set(needed).union(*(row[2] for row in self._rows))
+        wanted = None if needed is None else set(needed).union(*(row[2] for row in self.rows))
         words = [
             "" if message is None or (wanted is not None and number not in wanted) else redacted(utterance(message))
             for number, (_, message, _) in enumerate(self._said)
@@ -91,8 +113,9 @@ class Texts:
                 made_of,
                 None if text is None else _cut(redacted(text), limit),
                 _first(words, made_of),
+                at,
             )
-            for document_id, tokens, made_of, text in self._rows
+            for document_id, tokens, made_of, text, at in self.rows
         ]
         return {
             "messages": blocks.add_series("m", parted(rows, [len(row[-1] or "") + 40 for row in rows], _PART_LETTERS)),
@@ -106,8 +129,12 @@ class Texts:
         message_id, message, conversation = self._said[number]
         if message is None:
             return message_id, "", "", conversation, None
-        at = "" if message.created_at is None else f"{message.created_at:%Y-%m-%d %H:%M}"
+        at = "" if message.created_at is None else _minute(message.created_at)
         return message_id, message.author or message.role, at, conversation, _cut(words, limit) if is_told else None
+
+
+def _minute(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M}"
 
 
 def _first(words: Sequence[str], made_of: Sequence[int]) -> str | None:

@@ -228,12 +228,12 @@ async function rankings(data, choice) {
 }
 
 async function ranked(number, rank, score, gold, data) {
-  const [id, tokens, sources, own, first] = await row("documents", "d", number);
-  const summary = make("summary", "", make("span", "rank", rank), make("span", "preview", gold.length ? make("span", "gold-word", "evidence ") : null, (own ?? first ?? id).slice(0, 220)),
+  const [id, tokens, sources, own, first, at] = await row("documents", "d", number);
+  const summary = make("summary", "", make("span", "rank", rank), make("span", "preview", gold.length ? make("span", "gold-word", "evidence ") : null, at === null ? null : `dated ${at}: `, (own ?? first ?? id).slice(0, 220)),
     make("span", "score", Number(score).toFixed(3)));
   const details = make("details", gold.length ? "gold" : "", summary);
   onOpen(details, async () => [
-    make("p", "meta", `${id}${tokens === null ? "" : ` · ${tokens} tokens`}`),
+    make("p", "meta", `${id}${tokens === null ? "" : ` · ${tokens} tokens`}${at === null ? "" : ` · the memory has it as of ${at}`}`),
     own === null ? null : make("p", "said", own),
     ...(await Promise.all(sources.map(async (one) => said(await message(one), data.evidence.includes(one))))),
   ].filter(Boolean));
@@ -249,6 +249,8 @@ async function ladders(data, choice) {
     const steps = ladder.steps.map(([stage, rank, score, words]) => make("tr", stage === ladder.lost ? "lost" : "",
       make("th", "words", stage), make("td", "", rank === null ? "–" : `rank ${rank}`), make("td", "", score === null ? "" : Number(score).toFixed(3)), make("td", "words", words ?? "")));
     const details = make("details", "", make("summary", "", `${ladder.lost ? `lost at ${ladder.lost}: ` : "found: "}${(of.text ?? of.id).slice(0, 100)}`),
+      ladder.held_at === null ? null : make("p", "meta", `the memory has it as of ${ladder.held_at}`),
+      ladder.held === null ? null : make("p", "meta", "the memory holds:"), ladder.held === null ? null : make("p", "said", ladder.held),
       make("table", "steps", make("tbody", "", ...steps)));
     details.open = told.length === 1;
     parts.push(details);
