@@ -47,7 +47,7 @@ from pipelines.config.composition import quoted
 from pipelines.config.repeated import repeated_dataset
 from pipelines.steps.judged_pool import DEPTH, JudgedPool
 from pipelines.views.progress import progress
-from pipelines.views.terminal import kept, say, show_table, warn
+from pipelines.views.terminal import kept, say, say_where, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95
