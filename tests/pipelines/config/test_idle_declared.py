@@ -87,7 +87,8 @@ def test_what_a_stage_makes_and_the_fusion_does_not_read_is_told() -> None:
 
 def test_a_text_index_that_a_source_does_not_ask_is_told() -> None:
     assert told("source=libravdb", "text_index=bm25s") == NO_TEXT_INDEX
-    assert told("ranking=lancedb_pro", "ranking.mode=vector", "text_index=bm25s") == NO_TEXT_INDEX
+    by_vectors = told("ranking=lancedb_pro", "ranking.mode=vector", "text_index=bm25s")
+    assert by_vectors == f"fusion (nothing that is chosen takes it up); {NO_TEXT_INDEX}"
 
 
 def test_a_source_from_outside_asks_what_it_says() -> None:

@@ -61,7 +61,8 @@ def test_every_key_is_read_or_told(system: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_key_that_is_read_is_a_knob_that_the_knob_test_turns(system: str) -> None:
-    choices = composed_whole([system]).hydra.runtime.choices
+    plain = [] if system.startswith(("system=", "experiment=")) else ["system=hybrid"]  # as `composed` lays around it
+    choices = composed_whole([*plain, system]).hydra.runtime.choices
     own = {
         key
         for part in parts_read(as_written(composed([system])), READ)
