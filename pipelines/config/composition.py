@@ -167,9 +167,20 @@ def _check_choices(whole: DictConfig, folders: Sequence[Path]) -> None:
         raise LcmError(f"{group}={choice}: {path or 'it'} {wrong}: {remedy}, or choose one of: {choices}")
 
 
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Let nothing of a composition be left, and one that goes on around this, as in a launcher's worker, go on."""
+    around = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        yield
+    finally:
+        GlobalHydra.instance().hydra = around
+
+
 def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[Path] = ()) -> DictConfig:
     trust.guard_resolvers()
-    with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+    with _apart(), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         if folders:
             loader = GlobalHydra.instance().config_loader()
             found = loader.compute_defaults_list(config_name(pipeline), list(overrides), RunMode.RUN).defaults

@@ -235,6 +235,7 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = (
+        "system=hybrid",
         "embedder=hashing",
         "arms=none",
         "measures.latency.queries=0",
