@@ -36,7 +36,7 @@ def test_a_search_over_questions_opens_the_page_of_a_run_at_its_place(here: Any)
     here.keyboard.press("Enter")
     here.wait_for_url("**/questions?q=kettle")
     here.locator(".found a").first.click()
-    here.wait_for_function("openedData?.id.startsWith('q1')")
+    here.wait_for_selector("#question .asked")
     assert here.inner_text("#question .asked").startswith("where is the kettle?")
     assert here.title() != "taken"
 

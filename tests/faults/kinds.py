@@ -84,6 +84,7 @@ KINDS = (
     Kind("run, receipt of tracking", r"runs/\w+/mlflow\.json", logged),
     Kind("run, tables for people", r".*/(measures|decisions|compression|summary_\w+)\.parquet", None),
     Kind("environment", r".*environment\.json", None),
+    Kind("page", r".*/report\.html", None),
     Kind("sweep, summary of a point", r"sweep/\w+/summary\.json", swept, told_in="sweep"),
     Kind("sweep, values of a point", r"sweep/\w+/per_query\.parquet", swept, told_in="sweep"),
     Kind("sweep, origin of a point", r"sweep/\w+/point\.json", swept, told_in="sweep"),
