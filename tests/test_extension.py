@@ -30,6 +30,7 @@ def lcm(outside: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(outside), str(Path(__file__).parent.parent)]),
         "LCM_DATASETS_DIR": str(outside / "data"),
+        "COLUMNS": "400",
     }
     command = [sys.executable, "-m", "pipelines.cli", *arguments]
     return subprocess.run(command, cwd=outside, env=environment, capture_output=True, text=True, timeout=120)

@@ -81,7 +81,7 @@ class Tried:
         found = folder / kind / key_of(components, [parts.dataset.digest], Experiment)
         if not (found / SUMMARY).is_file():
             begin_run(found)
-            measured(config, experiment, found, lambda *_: None)
+            measured(config, experiment, found, lambda *_: None, asked)
         return found
 
 

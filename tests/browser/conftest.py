@@ -41,3 +41,12 @@ def violations(browser: Any) -> list[str]:
 
     found = Axe().run(browser).response["violations"]
     return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+
+
+def until(browser: Any, script: str, argument: Any = None) -> None:
+    """Wait until a script is true; the page's own policy lets nothing within it wait for text that is evaluated."""
+    for _ in range(400):
+        if browser.evaluate(script, argument):
+            return
+        browser.wait_for_timeout(50)
+    raise AssertionError(f"never true: {script}")

@@ -18,7 +18,7 @@ from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem
 from lcm.records.summary import Summary
 from pipelines import cli
-from tests.browser.conftest import NEEDS_CHROMIUM, violations
+from tests.browser.conftest import NEEDS_CHROMIUM, until, violations
 from tests.pipelines.conftest import QUICK
 from tests.support.workspaces import queries, transcript
 
@@ -61,14 +61,14 @@ def test_a_reader_goes_through_the_questions_by_keyboard(browser: Any, page_of_r
     for key, place in (("j", 0), ("j", 1), ("j", 2), ("k", 1)):
         browser.keyboard.press(key)
         browser.wait_for_selector(f'#list a[data-question="{listed[place]}"][aria-current]')
-        browser.wait_for_function("id => openedData?.id === id", arg=listed[place])
+        until(browser, "id => openedData?.id === id", listed[place])
     assert browser.url.endswith(f"#q={listed[1]}")
     browser.keyboard.press("Enter")
     assert browser.evaluate("document.activeElement.id") == "question"
     browser.keyboard.press("Escape")
     assert browser.evaluate("document.activeElement.id") == "list"
     browser.keyboard.press("ArrowDown")
-    browser.wait_for_function("id => openedData?.id === id", arg=listed[2])
+    until(browser, "id => openedData?.id === id", listed[2])
     browser.keyboard.press("?")
     assert browser.is_visible("#help")
     browser.keyboard.press("Escape")
@@ -82,7 +82,7 @@ def test_a_reader_goes_through_the_questions_by_keyboard(browser: Any, page_of_r
 
 def test_a_link_opens_a_question_with_all_that_is_known_of_it(browser: Any, page_of_run: Path) -> None:
     opened(browser, page_of_run, "#q=q026")
-    browser.wait_for_function("openedData?.id === 'q026'")
+    until(browser, "openedData?.id === 'q026'")
     assert browser.inner_text("#question .asked") == "When is the Kvarnen report due?"
     assert browser.locator("#question > .said.gold").count() == 2
     assert browser.locator("#question .sides section").count() == 2
@@ -129,10 +129,10 @@ def test_a_summary_unfolds_down_to_what_was_said(browser: Any, page_of_run: Path
 
 def test_a_question_is_copied_for_a_bug_report(browser: Any, page_of_run: Path) -> None:
     opened(browser, page_of_run, "#q=q026")
-    browser.wait_for_function("openedData?.id === 'q026'")
+    until(browser, "openedData?.id === 'q026'")
     browser.evaluate("window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     browser.click("#copy")
-    browser.wait_for_function("window.copied !== ''")
+    until(browser, "window.copied !== ''")
     text = browser.evaluate("window.copied")
     assert text.startswith("Question q026 (update): When is the Kvarnen report due?")
     assert "- dataset: sample" in text
@@ -146,7 +146,7 @@ def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, wi
     browser.emulate_media(color_scheme=scheme)
     browser.set_viewport_size({"width": width, "height": 900})
     opened(browser, page_of_run, "#q=q026")
-    browser.wait_for_function("openedData?.id === 'q026'")
+    until(browser, "openedData?.id === 'q026'")
     browser.evaluate("openConversation(0)")
     browser.wait_for_selector("#folded .tree")
     assert violations(browser) == []
@@ -155,7 +155,7 @@ def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, wi
 
 def test_paper_holds_the_report_without_what_only_a_screen_has(browser: Any, page_of_run: Path) -> None:
     opened(browser, page_of_run, "#q=q026")
-    browser.wait_for_function("openedData?.id === 'q026'")
+    until(browser, "openedData?.id === 'q026'")
     browser.emulate_media(media="print")
     assert browser.is_visible("#quality table")
     assert browser.is_visible("#question .asked")
@@ -225,7 +225,7 @@ def hostile_page(place: Path) -> Path:
 
 def test_hostile_words_are_shown_and_do_nothing(browser: Any, tmp_path: Path) -> None:
     opened(browser, hostile_page(tmp_path), "#q=q0")
-    browser.wait_for_function("openedData?.id === 'q0'")
+    until(browser, "openedData?.id === 'q0'")
     browser.evaluate("openConversation(0)")
     browser.wait_for_selector("#folded .tree")
     for _ in range(3):

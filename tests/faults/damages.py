@@ -70,6 +70,10 @@ def older_of(path: Path, place: Path) -> bytes | None:
     return None
 
 
+_BESIDE = re.compile(r"lcm: (note|warning)|.+: (\d+ (s|min) so far|\d+ of \d+)")
+"""Lines that tell of no error: how far the command is, and what it went on from."""
+
+
 def verdict(said: Said, path: Path, expected: Any, kind: Kind, damage: str) -> str:
     """right, told, remade, or what must not be: raw, silent, unnamed."""
     if said.is_raw:
@@ -78,7 +82,7 @@ def verdict(said: Said, path: Path, expected: Any, kind: Kind, damage: str) -> s
         names = (path.name, path.parent.name, path.name.partition(".")[0])
         # What a command prints of its work, such as a table, is no line of its error.
         told = said.text if said.text.strip() and said.error.startswith(said.text) else said.error
-        lines = [line for line in told.strip().splitlines() if not line.startswith(("lcm: note", "lcm: warning"))]
+        lines = [line for line in told.strip().splitlines() if not _BESIDE.match(line)]
         is_named = any(name in said.error for name in names)
         return "told" if is_named and (len(lines) <= _LINES or kind.is_by_hand) else "UNNAMED"
     if repr(said.answer) == repr(expected):
