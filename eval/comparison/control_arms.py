@@ -1,6 +1,7 @@
 """What a run's system is better and worse than, of the control arms beside it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 from eval.comparison.pairing import Pairing
 from eval.comparison.side import read_side
 from eval.comparison.wording import interval
+from eval.experiment.run_folder import read_table
 from eval.measures.names import SYSTEM_ARM
 
 BY = ("recall@10", "session.recall@10", "recall@5", "session.recall@5")
@@ -28,23 +30,25 @@ def against_controls(folder: Path, summary: Mapping[str, Any]) -> str | None:
     if measure is None or not arms:
         return None
     system = read_side(folder, SYSTEM_ARM)
+    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"])
+    of_arms = [replace(system, name=arm, values=values.filter(arm=arm, measure=measure).drop("arm")) for arm in arms]
     pairing = Pairing()
-    rows = [pairing.rows(read_side(folder, arm, arm), [system], [measure]) for arm in arms]
-    tested = [(arm, one) for arm, one in zip(arms, rows, strict=True) if not one.is_empty()]
-    if not tested:
+    rows = pairing.rows(system, of_arms, [measure])
+    if rows.is_empty():
         return None
-    told = pairing.corrected(pl.concat([one for _, one in tested]))
-    by_verdict = _named([arm for arm, _ in tested], told)
-    words = {"better": "better than", "worse": "worse than", "cannot tell": "not told from", "same": "the same as"}
-    parts = [f"{word} {', '.join(by_verdict[verdict])}" for verdict, word in words.items() if verdict in by_verdict]
-    corrected = f" (paired by query, p < {pairing.alpha:g} over {len(tested)} arms)" if len(tested) > 1 else ""
+    named = _named(arms, rows)
+    words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
+    parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
+    corrected = f" (paired by query, p < {pairing.alpha:g} over {len(rows)} arms)" if len(rows) > 1 else ""
     return f"by {measure} the system is {'; '.join(parts)}{corrected}"
 
 
 def _named(arms: Sequence[str], rows: pl.DataFrame) -> dict[str, list[str]]:
-    """Verdict -> arms with the difference to each, the nearest first."""
+    """The arm's verdict beside the system -> arms with how far the system is above each, the nearest first."""
     found: dict[str, list[tuple[float, str]]] = {}
-    for arm, row in zip(arms, rows.iter_rows(named=True), strict=True):
-        text = arm if row["verdict"] == "same" else f"{arm} {row['difference']:+.3f} {interval(row)}"
-        found.setdefault(row["verdict"], []).append((abs(row["difference"]), text))
+    for row in rows.iter_rows(named=True):
+        arm, above = arms[row["side"]], -row["difference"]
+        ends = {"low": None, "high": None} if row["low"] is None else {"low": -row["high"], "high": -row["low"]}
+        text = arm if row["verdict"] == "same" else f"{arm} {above:+.3f} {interval({**row, **ends})}"
+        found.setdefault(row["verdict"], []).append((abs(above), text))
     return {verdict: [text for _, text in sorted(of)] for verdict, of in found.items()}

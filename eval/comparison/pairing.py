@@ -99,15 +99,6 @@ class Pairing:
         rows = pl.DataFrame(found, schema=PAIRED_SCHEMA, orient="row", strict=False).with_columns(
             lower_is_better=pl.col("measure").is_in(list(costs))
         )
-        return self.corrected(rows)
-
-    def corrected(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of `PAIRED_SCHEMA`, from several calls perhaps, with p corrected over all of them and their verdicts.
-
-        Raises:
-            LcmError: if the draws are too few for so many tests.
-        """
-        rows = rows.with_columns(pl.col("p").fill_null(float("nan")))
         tests = int(rows["p"].is_not_nan().sum())
         if tests / (1 + self.resamples) >= self.alpha:
             raise LcmError(

@@ -53,11 +53,9 @@ class Side:
         return sorted(kinds)
 
 
-def read_side(folder: Path, name: str, arm: str = SYSTEM_ARM) -> Side:
+def read_side(folder: Path, name: str) -> Side:
     """Read a run folder, or as much of it as a comparison needs: summary.json, per_query.parquet, queries.parquet.
 
-    Args:
-        arm: of the run; the system, or a control arm over the same memory.
     Raises:
         LcmError: if it is no run, was written before runs could be compared, or a file is missing or damaged.
     """
@@ -68,7 +66,7 @@ def read_side(folder: Path, name: str, arm: str = SYSTEM_ARM) -> Side:
     if "definitions" not in summary:
         raise LcmError(f"{name} does not say by which definitions its measures were made: {_AGAIN}")
     values = _read(folder / "per_query.parquet", name, ("arm", "query_id", "measure", "value"))
-    values = values.filter(arm=arm).drop("arm").filter(pl.col("value").is_finite())
+    values = values.filter(arm=SYSTEM_ARM).drop("arm").filter(pl.col("value").is_finite())
     twice = values.filter(values.select("query_id", "measure").is_duplicated())
     if not twice.is_empty():
         query, measure, _ = twice.row(0)
