@@ -12,7 +12,7 @@ import polars as pl
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.ladder import ladders
-from eval.ladder.losses import judged_messages, placed_with_answers, said_messages
+from eval.ladder.losses import Look, judged_messages, placed_with_answers, said_messages
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext, StoredDocument
@@ -25,11 +25,12 @@ _BUDGETS = (2000, 8000)
 _MOST_BUDGETS = 3
 
 
-def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None]) -> Insight:
+def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None], look: Look | None = None) -> Insight:
     """Ask the memories of a run again.
 
     Args:
         progress: told how many queries were looked at.
+        look: told of every answer to a judged query; None = nobody looks.
     """
     dataset = evaluator.dataset
     judged = judged_messages(dataset)
@@ -40,7 +41,11 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None]) -
         said = said_messages(dataset, workspace)
         for asked in asked_again(evaluator, workspace):
             of_judged = {query.query_id for query in asked.queries} & set(here["query_id"])
-            known = [part for part, _ in placed_with_answers(asked, here, said)] if of_judged else []
+            known = []
+            for part, answers in placed_with_answers(asked, here, said) if of_judged else ():
+                known.append(part)
+                if look is not None:
+                    look(asked, answers)
             places += known
             for query_id, ladder in _ladders(asked, here, known):
                 found.ladders.setdefault(query_id, []).append(ladder)

@@ -186,7 +186,8 @@ class Reporter:
             return None, [_IS_BRIEF]
         try:
             _config(folder)
-            evaluator = repeated_run(folder).experiment.evaluator
+            run = repeated_run(folder)
+            evaluator = run.experiment.evaluator
             asked, total = 0, len(evaluator.dataset.queries)
 
             def progress(queries: int) -> None:
@@ -194,7 +195,7 @@ class Reporter:
                 asked += queries
                 self.show("looking into", asked, total)
 
-            return insight_of(evaluator, progress), []
+            return insight_of(evaluator, progress, run.require_same), []
         except (LcmError, ValueError, OSError) as error:
             return None, [f"how every stage treated the evidence is not told: {error}"]
 
