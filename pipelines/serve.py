@@ -28,7 +28,7 @@ from eval.experiment.run_folder import read_summary
 from eval.judging.session import JudgingSession
 from eval.loopback import Loopback
 from eval.report.page import PAGE, rendered
-from eval.serving.browser import Browser, Doors
+from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf
 from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     if not root.is_dir():
         raise LcmError(f"{root} is no folder: name one that holds runs; `lcm evaluate` makes runs/")
     judgements = Path(command.settings.get("judgements", root / "judgements")).expanduser()
-    browser = Browser(Shelf(root), FolderDoors(command.settings.get("judge", _ME), judgements).all())
+    browser = Browser(Shelf(root), FolderDoors(command.settings.get("judge", _ME), judgements))
     port = command.number("port") or 0
     try:
         server = Loopback(browser.routes(), port)
@@ -78,16 +78,13 @@ class FolderDoors:
         self._reporter = Reporter(lambda *_: None, asks_memories=False)
         self._recall: Recall = building.build(command_line.read((), "recall").config, "recall")
 
-    def all(self) -> Doors:
-        return Doors(self.page, self.compared, self.judging, self.judged, self.store)
-
     def page(self, folder: Path) -> str:
+        """That which lies there, which may hold ladders; else a new one, without them, which is not kept."""
         made = folder / PAGE
-        return made.read_text(encoding="utf-8") if made.is_file() else rendered(_reporter().page(folder))
+        return made.read_text(encoding="utf-8") if made.is_file() else rendered(self._reporter.page(folder))
 
     def compared(self, folders: Sequence[Path]) -> str:
-        sides = [read_side(folder, folder.name) for folder in folders]
-        return rendered(_reporter().of_comparison(compared(sides, None, (), "none")))
+        return rendered(self._reporter.of_comparison(compared([read_side(one, str(one)) for one in folders])))
 
     def judging(self, folder: Path) -> JudgingSession:
         about = read_summary(folder)["dataset"]
@@ -104,11 +101,6 @@ class FolderDoors:
     def store(self, path: Path) -> Iterator[Reader]:
         with opened_store(CommandArguments((), {"store": str(path)}, ())) as store:
             yield self._recall.on(store)
-
-
-def _reporter() -> Reporter:
-    """For pages that are made while somebody waits for them."""
-    return Reporter(lambda *_: None, asks_memories=False)
 
 
 def _now() -> str:

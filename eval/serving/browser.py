@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -30,22 +29,31 @@ _ALONE = (
 """Of a page that was made as a file: it runs its own scripts, in an origin of its own, which may ask this server
 nothing."""
 _HITS = 50
+_KEPT = 16
+"""Pages that are held, of which each may have 20 MB."""
 _STATIC = {"serve.css": "text/css", "serve.js": "text/javascript"}
 
 
-@dataclass(frozen=True, slots=True)
-class Doors:
+class Doors(Protocol):
     """What the pages ask of the rest of the program; each may raise LcmError."""
 
-    page: Callable[[Path], str]
-    """The report page of a folder, as HTML that stands alone."""
-    compared: Callable[[Sequence[Path]], str]
-    """The comparison of runs, the first of them the baseline, likewise."""
-    judging: Callable[[Path], JudgingSession]
-    """A judge's way through what a run found."""
-    judged: Callable[[Path], str]
-    """Called when that judge is done; returns a line that says what was kept."""
-    store: Callable[[Path], AbstractContextManager[Reader]]
+    def page(self, folder: Path) -> str:
+        """The report page of a folder, as HTML that stands alone."""
+        ...
+
+    def compared(self, folders: Sequence[Path]) -> str:
+        """The comparison of runs, the first of them the baseline, likewise."""
+        ...
+
+    def judging(self, folder: Path) -> JudgingSession:
+        """A judge's way through what a run found."""
+        ...
+
+    def judged(self, folder: Path) -> str:
+        """That judge is done; returns a line that says what was kept."""
+        ...
+
+    def store(self, path: Path) -> AbstractContextManager[Reader]: ...
 
 
 class Browser:
@@ -135,6 +143,8 @@ class Browser:
         with self._one_at_a_time:  # replaying a run takes all cores as it is
             if made_of not in self._made:
                 self._made[made_of] = make()
+                while len(self._made) > _KEPT:
+                    del self._made[next(iter(self._made))]
         return HTMLResponse(self._made[made_of], headers={CSP: _ALONE})
 
     def _shown(self, template: str, **told: Any) -> Response:

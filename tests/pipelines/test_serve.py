@@ -83,7 +83,7 @@ def served(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.chdir(place)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     doors = serve.FolderDoors("ada", place / "judgements")
-    server = Loopback(Browser(Shelf(Path("runs")), doors.all()).routes())
+    server = Loopback(Browser(Shelf(Path("runs")), doors).routes())
     thread = threading.Thread(target=server.serve)
     thread.start()
     yield Served(server, Path("runs"))
