@@ -78,9 +78,8 @@ def flags_of_parts(
         slots = [slot for slot in slots if slot != "summary_expansion"]
     idle = []
     if answers is not None and answers["is_recovered"].all():
-        idle.append(
-            f"ranking, and with it {', '.join(_through(system, slots, answers))} (no answer holds what it found)"
-        )
+        unseen = ", ".join(_through(system, slots, answers, documents))
+        idle.append(f"ranking, and with it {unseen} (no answer holds what it found)")
         slots = [slot for slot in slots if slot == "recovery"]
     elif system.reinforcement.recalled:
         readers = getattr(system.ranking, "readers", lambda _: [None])(OF_USE)
@@ -104,7 +103,7 @@ def flags_of_parts(
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
 
 
-def _through(system: System, slots: Sequence[str], answers: pl.DataFrame) -> Iterator[str]:
+def _through(system: System, slots: Sequence[str], answers: pl.DataFrame, documents: pl.DataFrame) -> Iterator[str]:
     """What works through the ranking alone: of what a recovery asks besides only where it found nothing either."""
     stages: Mapping[str, object] = getattr(system.ranking, "stages", {})
     weighed = (getattr(stage, "recency", None) for stage in stages.values())
@@ -115,8 +114,9 @@ def _through(system: System, slots: Sequence[str], answers: pl.DataFrame) -> Ite
         yield "reinforcement"
     if answers.is_empty():
         yield from ("vector_index", "embedder")
-        if not system.summary_documents.is_off:
-            yield "summary_documents"
+    summaries = documents.filter(kind="summary")
+    if not system.summary_documents.is_off and answers.join(summaries, on="document_id", how="semi").is_empty():
+        yield "summary_documents"
 
 
 _CHANGED_NO_ANSWER = {

@@ -18,6 +18,7 @@ from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.memory.memory import Memory
 from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules
@@ -32,7 +33,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
 
-ANSWERS = pl.DataFrame({"is_recovered": [False]})
+ANSWERS = pl.DataFrame({"document_id": ["doc:1"], "is_recovered": [False]})
 SWEEP, LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
 
@@ -157,8 +158,9 @@ def test_an_expansion_that_can_find_no_summary_is_told_of_by_the_configuration_a
 def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_found() -> None:
     filled = replace(system(), ranking=Filled(ranking().source))
     nothing = outcome(NoCompaction(), Bulk())
-    for answers, more in ((ANSWERS.clear(), ", vector_index, embedder"), (~ANSWERS.to_series(), "")):
-        (idle,) = flags_of_parts(filled, (), pl.DataFrame(answers), nothing.documents, nothing.decisions)
+    documents = nothing.documents.with_columns(kind=pl.lit("message"))
+    for answers, more in ((ANSWERS.clear(), ", vector_index, embedder"), (ANSWERS.with_columns(is_recovered=True), "")):
+        (idle,) = flags_of_parts(filled, (), answers, documents, nothing.decisions)
         assert idle == (
             f"parts that found nothing to do: ranking, and with it source, fusion, text_index, decay{more} "
             "(no answer holds what it found)"
@@ -167,7 +169,18 @@ def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_foun
 
 def test_a_decay_that_a_fusion_weighs_works_through_the_ranking_too() -> None:
     nothing = outcome(NoCompaction(), Bulk())
+    documents = nothing.documents.with_columns(kind=pl.lit("message"))
     for decay, is_named in ((Exponential(), True), (NoDecay(), False)):
         weighing = replace(system(), ranking=Ranking(ranking().source, {"fusion": HybridScore(decay)}))
-        (idle,) = flags_of_parts(weighing, (), ANSWERS.clear(), nothing.documents, nothing.decisions)
+        (idle,) = flags_of_parts(weighing, (), ANSWERS.clear(), documents, nothing.decisions)
         assert ("decay" in idle) == is_named
+
+
+@pytest.mark.parametrize(("kind", "is_named"), [("message", True), ("summary", False)])
+def test_summaries_that_no_recovered_answer_holds_are_named(kind: str, is_named: bool) -> None:
+    searching = replace(system(), ranking=Filled(ranking().source), summary_documents=SearchableSummaries())
+    documents = pl.DataFrame({"document_id": ["doc:1"], "kind": [kind], "is_durable": [True]})
+    recovered = ANSWERS.with_columns(is_recovered=True)
+    decisions = outcome(NoCompaction(), Bulk()).decisions
+    (idle,) = flags_of_parts(searching, (), recovered, documents, decisions)
+    assert ("summary_documents" in idle) == is_named
