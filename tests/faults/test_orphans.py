@@ -36,7 +36,7 @@ SWEEP = (
         "embedder=hashing",
         *MODEL,
     ),
-    *("fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
+    *("system=hybrid", "fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
 )
 
 RAY = tuple(one.replace("executor=local", "executor=ray") for one in COMPACT)

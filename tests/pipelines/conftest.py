@@ -55,14 +55,18 @@ def wide_enough_for_every_column() -> Iterator[None]:
 
 
 @pytest.fixture
-def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lcm:
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command says is the same however busy the machine is."""
+    monkeypatch.setattr(progress, "FIRST_AFTER_S", math.inf)
+
+
+@pytest.fixture
+def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_progress: None) -> Lcm:
     """Run `lcm ARGUMENTS` in the folder `place`, with a cache of its own."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(progress, "FIRST_AFTER_S", math.inf)  # how far it is does not depend on how busy the machine is
     monkeypatch.setenv("COLUMNS", "200")  # where tests from elsewhere take this fixture
-    monkeypatch.setattr(progress, "FIRST_AFTER_S", 10.0)  # however slow the machine is
 
     def run(*arguments: str, place: str = "here") -> Finished:
         folder = tmp_path / place

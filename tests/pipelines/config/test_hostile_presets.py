@@ -15,6 +15,8 @@ from pipelines.config.trust import offered
 from tests.support.hostile_doors import QUICK, READ_ONLY, hostile_commands, prepared
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset, hostile_presets
 
+pytestmark = pytest.mark.usefixtures("no_progress")
+
 PRESETS = list(hostile_presets())
 FAMILIES = Counter(preset.family for preset in PRESETS)
 
