@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import read_table
+from eval.experiment.run_folder import directions, read_table
 from eval.measures.names import SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
 
@@ -43,17 +43,17 @@ class Column:
 
 def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True) -> list[Column]:
     """The system of a run, and the control arms that another ranking can be learnt from."""
-    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"], ["direction"])
+    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"])
     values = values.filter(pl.col("value").is_finite())
     run = _run(folder)
     arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm not in (SYSTEM_ARM, *_NO_GUIDE)]
-    directions = _directions(values)
+    better = directions(folder)
     return [
         Column(
             name if arm == SYSTEM_ARM else arm,
             values.filter(arm=arm).select("query_id", "measure", "value"),
             run.filter(arm=arm).drop("arm"),
-            directions,
+            better,
             insight if arm == SYSTEM_ARM else None,
         )
         for arm in (SYSTEM_ARM, *(arms if with_arms else ()))
@@ -121,10 +121,6 @@ def _twins(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .group_by("arm", "query_id", "document_id")
         .agg(twin_message_ids=pl.col("source_message_ids").explode())
     )
-
-
-def _directions(values: pl.DataFrame) -> dict[str, str]:
-    return dict(values.select("measure", "direction").unique().iter_rows()) if "direction" in values.columns else {}
 
 
 def _budget(measure: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lcm.derived import seal
 from tests.pipelines.conftest import QUICK, Lcm
 
 SHOWN = tuple(one for one in QUICK if one != "report=false")
@@ -66,6 +67,18 @@ def test_a_run_without_its_configuration_is_shown_as_far_as_it_is_known(lcm: Lcm
     assert any("the dataset is not at hand" in note for note in index["notes"])
     assert any("no run.parquet" in note for note in index["notes"])
     assert len(index["questions"]) == 102
+
+
+def test_ladders_of_another_ranking_than_the_kept_one_are_not_told(lcm: Lcm) -> None:
+    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
+    kept = pl.read_parquet(folder / "run.parquet")
+    turned = kept.with_columns(document_id=pl.col("document_id").reverse().over("query_id"))
+    turned.write_parquet(folder / "run.parquet")
+    seal(folder)
+    assert lcm("report", "run").code == 0
+    index = block(folder / "report.html", "index")
+    assert any("how every stage treated the evidence is not told" in note for note in index["notes"])
+    assert not any(told for one in block(folder / "report.html", "q0") for told in one["ladders"])
 
 
 def test_a_sweep_has_one_page(lcm: Lcm) -> None:
