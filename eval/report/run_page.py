@@ -17,6 +17,7 @@ from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
 from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Section, Source, Table
 from eval.report.system_flow import system_flow
+from eval.tracking.naming import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
 _CONTEXTS = ("verbatim", "summarised", "reachable", "retained", "context_tokens")
@@ -54,7 +55,7 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
     ]
     return ReportPage(
         kind="run",
-        title=f"{system_name(config)} on {dataset['name']}",
+        title=run_name(summary, folder, is_nested=False),
         headline=_headline(summary, shown, counts),
         sections=told,
         label=generated_label(dataset),
@@ -65,13 +66,6 @@ def first_measures(measures: Measures) -> list[str]:
     """The measures of every table, as far as they were measured; those of sessions where only sessions are judged."""
     found = [next((name for name in (one, f"session.{one}") if name in measures), None) for one in FIRST]
     return [name for name in found if name is not None] or list(measures)[: len(FIRST)]
-
-
-def system_name(config: Mapping[str, Any] | None) -> str:
-    """What the system is called for short: how it ranks."""
-    fusion = ((config or {}).get("fusion") or {}).get("_target_", "")
-    words = fusion.split(".")[-2].replace("_", " ") if fusion.count(".") > 1 else "a"
-    return f"{words.capitalize()} ranking"
 
 
 def about(summary: Mapping[str, Any]) -> dict[str, str]:
