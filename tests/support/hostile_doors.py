@@ -14,12 +14,13 @@ from pipelines.config.composition import quoted
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset
 
 QUICK = (
-    *("embedder=hashing", "arms=none", "tracking=none", "report=false"),
+    *("system=hybrid", "embedder=hashing", "arms=none", "tracking=none", "report=false"),
     *("measures.latency.queries=0", "means.resamples=20"),
 )
 _SWEEP = ("evaluate", "-m", "decay=none,weibull", "hydra.sweep.dir=sweep", *QUICK)
 _STUDY = ("tune", "hydra.run.dir=study", "study.trials=1", *(one for one in QUICK if one != "arms=none"))
 _NONE = "tracking=none"
+_ANOTHER = ("system=hybrid", "embedder=hashing", "decay=weibull")
 _ALONE = (_NONE, "report=false")
 
 
@@ -56,12 +57,12 @@ def hostile_commands(preset: HostilePreset, here: Path, canary: Path) -> Iterato
         _planted(folder, node, text)
     shutil.copyfile(here / "run" / CONFIG, here / "study" / "best.yaml")
     yield "baseline of regress, both sides measured", ("regress", "run", "run", "into=compared", *_ALONE)
-    yield "baseline of regress", ("regress", "run", "embedder=hashing", "decay=weibull", "into=compared-now", _NONE)
+    yield "baseline of regress", ("regress", "run", *_ANOTHER, "into=compared-now", _NONE)
     global_ = text if text.startswith("# @") else f"# @package _global_\n{group}:\n{_indented(text)}"
     _written(here / "given-preset" / "system" / "theirs.yaml", global_)
     yield "preset of regress", ("regress", "run", "given-preset", "into=compared-preset", _NONE)
     yield "runs of a comparison", ("compare", "run", "sweep", "into=compared-runs", *_ALONE)
-    yield "run of a comparison with a system", ("compare", "run", "decay=weibull", "into=compared-system", _NONE)
+    yield "run of a comparison with a system", ("compare", "run", *_ANOTHER, "into=compared-system", _NONE)
     yield "run folder whose page is made", ("report", "run")
     yield "run folder whose losses are told", ("why", "run")
     yield "run folder that is logged", ("log", "run", _NONE)
