@@ -1,0 +1,77 @@
+"""All finders over one text, once."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from lcm.compaction.facts.changes import Changes
+from lcm.compaction.facts.commands import Commands
+from lcm.compaction.facts.dates import Dates
+from lcm.compaction.facts.decisions import Decisions
+from lcm.compaction.facts.errors import Errors
+from lcm.compaction.facts.identifiers import Identifiers
+from lcm.compaction.facts.names import Names
+from lcm.compaction.facts.numbers import Numbers
+from lcm.compaction.facts.paths import Paths
+from lcm.compaction.facts.preferences import Preferences
+from lcm.compaction.facts.questions import Questions
+from lcm.compaction.facts.reading import ReadMessage, read_text
+from lcm.compaction.facts.rules import Rules
+from lcm.compaction.facts.statement import Finder, Kind, ReadText, Statement
+from lcm.compaction.facts.urls import Urls
+
+FINDERS: Mapping[Kind, Finder] = MappingProxyType(
+    {
+        "path": Paths(),
+        "change": Changes(),
+        "command": Commands(),
+        "error": Errors(),
+        "identifier": Identifiers(),
+        "url": Urls(),
+        "number": Numbers(),
+        "date": Dates(),
+        "name": Names(),
+        "decision": Decisions(),
+        "rule": Rules(),
+        "preference": Preferences(),
+        "question": Questions(),
+    }
+)
+_OF_RESULTS: tuple[Kind, ...] = ("error",)
+"""What tools brought is no fact of the conversation until somebody says it, but that something went wrong."""
+_WITHIN: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType(
+    {
+        "path": ("url",),
+        "identifier": ("url", "path", "command", "date"),
+        "number": ("url", "path", "command", "date"),
+        "date": ("url", "path", "command"),
+        "name": ("url", "path", "command"),
+    }
+)
+"""A kind -> kinds whose words hold none of it: a number within an address is no number."""
+
+
+def statements_of(read: ReadMessage) -> list[Statement]:
+    """What a message states: places are those in what was said, of errors of tools in what they brought."""
+    return [*_found(read.said, tuple(FINDERS)), *_found(read.brought, _OF_RESULTS)]
+
+
+@lru_cache(maxsize=20_000)
+def statements_in(text: str) -> tuple[Statement, ...]:
+    """What a text states of which no more is known than its words, as a summary."""
+    return tuple(_found(read_text(text), tuple(FINDERS)))
+
+
+def _found(read: ReadText, kinds: tuple[Kind, ...]) -> Iterator[Statement]:
+    """Each statement once, where it stands last; what stands within other kinds' words, by `_WITHIN`, is left out."""
+    found: dict[Kind, list[Statement]] = {}
+    for kind in kinds if read.text.strip() else ():
+        found[kind] = list(FINDERS[kind].find(read))
+    for kind, statements in found.items():
+        spans = [(one.start, one.end) for outer in _WITHIN.get(kind, ()) for one in found.get(outer, ())]
+        last: dict[tuple[str, str], Statement] = {}
+        for one in statements:
+            if not any(first <= one.start and one.end <= end for first, end in spans):
+                last.pop((one.key, one.value), None)
+                last[one.key, one.value] = one
+        yield from last.values()
