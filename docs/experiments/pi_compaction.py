@@ -67,11 +67,17 @@ def written_files(messages: Sequence[Message]) -> set[str]:
 def ours(messages: Sequence[Message], compaction: str, summarizer: str, overrides: Sequence[str]) -> tuple[str, int]:
     """What a full sweep leaves of the messages, and how many summaries it made."""
     config = composed(
-        [f"compaction={compaction}", f"summarizer={summarizer}", "compaction.fresh_tail_count=0", *overrides]
+        [
+            f"compaction={compaction}",
+            f"summarizer={summarizer}",
+            "compaction.fresh_tail_count=0",
+            "assembly=lossless",
+            *overrides,
+        ]
     )
     chosen, assembly, tokens = (build(config, key) for key in ("compaction", "assembly", "token_estimator"))
     with Store() as store:
-        store.append("span", messages, tokens, assembly.wording)
+        store.append("span", messages, tokens, assembly.rendered)
         window, said, incidents = StoredWindow(store, "span"), store.last_said("span"), Counter[str]()
         work = chosen.compact(window, said, incidents=incidents, is_forced=True)
         report = run(work, chosen.summarizer, incidents=incidents)
@@ -83,8 +89,8 @@ def main(arguments: Sequence[str]) -> None:
     out = Console(width=140)
     for number, (messages, summary, counted) in enumerate(spans(transcript), start=1):
         messages = [replace(message, message_id=f"{i}") for i, message in enumerate(messages)]
-        assembly = build(composed([]), "assembly")
-        before = sum(REPORT_TOKENS.count([assembly.wording(message) for message in messages]))
+        assembly = build(composed(["assembly=lossless"]), "assembly")
+        before = sum(REPORT_TOKENS.count([assembly.rendered(message) for message in messages]))
         files = written_files(messages)
         table = Table("compaction", "summarizer", "summaries", "tokens before", "tokens after", "ratio", "files named")
         rows = [("the session's own", "its model", 1, summary)]

@@ -64,7 +64,7 @@ SHORT = (
 _OF_TURNS = SummaryRequest(SOURCE, 64, previous=PREVIOUS, turns=tuple(SOURCE.split("\n\n")))
 REQUESTS = (
     SummaryRequest(SOURCE, 160),
-    SummaryRequest(SOURCE, 80, depth=1, previous=PREVIOUS),
+    SummaryRequest(SOURCE, 140, depth=1, previous=SOURCE[:600]),
     SummaryRequest(SOURCE, 120, depth=2, is_aggressive=True),
     SummaryRequest(SOURCE, 300, depth=3),
     SummaryRequest(SOURCE, 600, depth=3),

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.compaction.summarizer.target_tokens import LEAF_SHARE, requested_tokens
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Level, SummaryRequest, SummaryResult
@@ -38,6 +38,8 @@ class Escalation:
     leaf_target_tokens: int
     condensed_target_tokens: int
     summary_max_overage_factor: float
+    leaf_share: float = LEAF_SHARE
+    """Of the tokens of its text that a leaf is asked to have."""
 
     def press(
         self, source: str, depth: int, previous: str | None = None, limit_tokens: int | None = None
@@ -71,7 +73,8 @@ class Escalation:
         return self._capped(EscalationResult(text, level, result), depth)  # type: ignore[arg-type]  # one of LEVELS
 
     def _requested(self, size: int, depth: int, *, is_aggressive: bool) -> int:
-        return requested_tokens(size, depth, is_aggressive, self.leaf_target_tokens, self.condensed_target_tokens)
+        targets = (self.leaf_target_tokens, self.condensed_target_tokens)
+        return requested_tokens(size, depth, is_aggressive, *targets, self.leaf_share)
 
     def _count(self, text: str) -> int:
         return self.token_estimator.count([text])[0]

@@ -14,12 +14,14 @@ from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import CompactionTrigger, Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import CompactionProgress, report
+from lcm.compaction.summarizer.target_tokens import LEAF_SHARE
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import Rules
 from lcm.records.summary import CompactionReport, TriggerReading
 
 _log = logging.getLogger(__name__)
+_STEPS_SHARE = 0.55  # a line a step says as much as what tools returned, cut short, did in half as many tokens again
 _SWEEP, _LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
 
 
@@ -44,7 +46,8 @@ class Lossless:
     | hard fanout | from the second sweep under a target on | never |
     | depth 1 is shown | the depth 1 before it | nothing |
     | a cut source with its note | is shorter than what it replaces | may be longer |
-    | source | speakers, tool calls and results: `source_of_messages` | words without speakers, tools invisible |
+    | source | speakers, a line a step of a tool: `source_of_messages` | words without speakers, tools invisible |
+    | a leaf is asked for | 0.55 of its text, which holds steps alone | 0.35 |
 
     So few long leaves, or a short early run, end the original's condensation for good. Its `min_leaf_tokens` is 0: it
     makes a leaf of each single message once the fresh tail alone is over the threshold.
@@ -189,6 +192,7 @@ class Lossless:
             leaf_target_tokens=self.leaf_target_tokens,
             condensed_target_tokens=self.condensed_target_tokens,
             summary_max_overage_factor=self.summary_max_overage_factor,
+            leaf_share=LEAF_SHARE if self.rules == "original" else _STEPS_SHARE,
         )
         passes = Passes(
             limits=limits,

@@ -1,20 +1,21 @@
 """What a summarizer is given to read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.lossless.media import annotated, has_media, words_beside_media
 from lcm.compaction.lossless.prompt_time import prompt_time
-from lcm.javascript import first_units, trim
-from lcm.records.conversation import Message
+from lcm.compaction.lossless.steps import step
+from lcm.compaction.summarizer.kinds import TOOL
+from lcm.javascript import trim
+from lcm.records.conversation import Message, Part
 from lcm.records.rules import Rules
 from lcm.records.summary import Summary
 from lcm.transcript.file_references import file_ids_in
 from lcm.transcript.rendering.storage_shape import stored_content
 
-_ARGUMENT_UNITS = 200
-_RESULT_UNITS = 400
+_TOOL = f" {TOOL}:"
 
 
 class ChunkText(NamedTuple):
@@ -28,25 +29,24 @@ class ChunkText(NamedTuple):
 def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> ChunkText:
     """Messages as text: `[time]`, a line break and the words of each, with blank lines between them.
 
-    `corrected`: who speaks stands behind the time, tool calls follow as lines with their arguments cut short, results
-    are cut short, messages without words are left out; reasoning is invisible. `original`: of a message only the words
+    `corrected`: who speaks stands behind the time; what a tool did is a line of `steps`, where its result stands;
+    messages without words are left out; reasoning is invisible. `original`: of a message only the words
     that lossless-claw 0.6.3 stores, without who said them; tools and reasoning are invisible.
     """
-    said = [(message, _words(message, rules)) for message in messages]
-    shown = said if rules == "original" else [(message, words) for message, words in said if trim(words)]
+    said = _told(messages, rules)
     text = "\n\n".join(
-        f"[{prompt_time(message.created_at or EPOCH, timezone)}]{'' if rules == 'original' else _speaker(message)}"
-        f"\n{words}"
-        for message, words in shown
+        f"[{prompt_time(one.message.created_at or EPOCH, timezone)}]{one.speaker}\n{one.words}"
+        for one in said
+        if rules == "original" or trim(one.words)
     )
-    named = (words if rules == "original" else message.content for message, words in said)
+    named = (one.words if rules == "original" else one.message.content for one in said)
     file_ids = tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words)))
     return ChunkText(text, file_ids)
 
 
 def has_words(messages: Sequence[Message], rules: Rules) -> bool:
     """Say whether the messages would give a summarizer anything to read."""
-    return any(trim(_words(message, rules)) for message in messages)
+    return any(trim(one.words) for one in _told(messages, rules))
 
 
 def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> ChunkText:
@@ -61,8 +61,18 @@ def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> ChunkTex
     return ChunkText(text, tuple(dict.fromkeys(known)))
 
 
-def _words(message: Message, rules: Rules) -> str:
-    return _content(message) if rules == "original" else _labelled(message)
+class _Told(NamedTuple):
+    """What a summarizer reads of a message, and who it hears it from."""
+
+    message: Message
+    speaker: str
+    words: str
+
+
+def _told(messages: Sequence[Message], rules: Rules) -> list[_Told]:
+    if rules == "original":
+        return [_Told(message, "", _content(message)) for message in messages]
+    return list(_labelled(messages))
 
 
 def _content(message: Message) -> str:
@@ -70,23 +80,25 @@ def _content(message: Message) -> str:
     return annotated(words_beside_media(message, content)) if has_media(message) else content
 
 
-def _labelled(message: Message) -> str:
-    words = annotated(message.content) if has_media(message) else message.content
-    if _is_result(message):
-        words = _cut(words, _RESULT_UNITS)
-    calls = (
-        f"[calls {part.tool_name or 'a tool'}: {_cut(part.tool_input, _ARGUMENT_UNITS)}]"
-        for part in message.parts
-        if part.part_type == "tool" and part.tool_input is not None
-    )
-    return "\n".join((*((words,) if trim(words) else ()), *calls))
+def _labelled(messages: Sequence[Message]) -> Iterator[_Told]:
+    """Messages with their words, and the steps of tools where their results stand, or, without one, the call does."""
+    answered = {part.tool_call_id for message in messages if _is_result(message) for part in message.parts}
+    calls: dict[str | None, Part] = {}  # an id may be used again
+    for message in messages:
+        calls |= {call.tool_call_id: call for call in _calls(message)}
+        if _is_result(message):
+            call_id = next((part.tool_call_id for part in message.parts if part.tool_call_id), None)
+            yield _Told(message, _TOOL, step(calls.get(call_id) if call_id else None, message))
+            continue
+        words = annotated(message.content) if has_media(message) else message.content
+        yield _Told(message, f" {message.author} ({message.role}):" if message.author else f" {message.role}:", words)
+        unanswered = [step(call, None) for call in _calls(message) if call.tool_call_id not in answered - {None}]
+        if unanswered:
+            yield _Told(message, _TOOL, "\n".join(unanswered))
 
 
-def _speaker(message: Message) -> str:
-    if _is_result(message):
-        name = next((part.tool_name for part in message.parts if part.tool_name), None)
-        return f" result of {name}:" if name else " tool result:"
-    return f" {message.author} ({message.role}):" if message.author else f" {message.role}:"
+def _calls(message: Message) -> list[Part]:
+    return [part for part in message.parts if part.part_type == "tool" and part.tool_input is not None]
 
 
 def _is_result(message: Message) -> bool:
@@ -96,8 +108,3 @@ def _is_result(message: Message) -> bool:
         and bool(message.parts)
         and all(part.part_type == "tool" and part.tool_input is None for part in message.parts)
     )
-
-
-def _cut(text: str, units: int) -> str:
-    cut = first_units(text, units, "kept")
-    return text if cut == text else f"{cut} ..."

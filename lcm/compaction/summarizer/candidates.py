@@ -1,5 +1,6 @@
 """The sentences of a source as numbers."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,10 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lcm.compaction.summarizer.kinds import IMPORTANCE
 from lcm.compaction.summarizer.passages import Sentence
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Vectors
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+
+_MARKS = re.compile(r"[^\w.]+|\.(?!\w)")
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -28,7 +33,11 @@ class CandidateSentences:
     hours: Places
     """From 0 without gaps, as turns, speakers and texts are."""
     texts: Places
-    """Equal where two sentences say the same but for case."""
+    """Equal where two sentences say the same but for case and punctuation; lines that are no prose, but for numbers."""
+    said: tuple[str, ...]
+    """The sentences themselves, in lower case."""
+    importance: Floats
+    """What each gains by its kind."""
     is_prose: npt.NDArray[np.bool_]
     costs: Floats
     """Tokens of each."""
@@ -70,7 +79,9 @@ def candidates(sentences: Sequence[Sentence], vectors: Vectors, tokens_per_unit:
         turns=_numbered(sentence.turn for sentence in sentences),
         speakers=_numbered(sentence.speaker for sentence in sentences),
         hours=_numbered(sentence.hour for sentence in sentences),
-        texts=_numbered(sentence.text.casefold() for sentence in sentences),
+        texts=_numbered(map(_sameness, sentences)),
+        said=tuple(sentence.text.casefold() for sentence in sentences),
+        importance=np.array([IMPORTANCE[sentence.kind] for sentence in sentences], np.float64),
         is_prose=np.array([sentence.is_prose for sentence in sentences], bool),
         costs=_costs((f"{sentence.text} " for sentence in sentences), tokens_per_unit),
         turn_costs=_costs((sentence.label for sentence in sentences), tokens_per_unit),
@@ -93,6 +104,11 @@ def content_words(text: str) -> tuple[int, list[str]]:
     pairs = [pair for run in runs for pair in windows(run, 2)]
     told = [word for word in words if len(word) > 1 and word not in stop_words]
     return len(words) + len(pairs), list(dict.fromkeys([*told, *pairs]))
+
+
+def _sameness(sentence: Sentence) -> str:
+    bare = _MARKS.sub(" ", sentence.text.casefold()).strip() or sentence.text
+    return bare if sentence.is_prose else _NUMBERS.sub("0", bare)
 
 
 def _numbered(values: Iterable[Hashable]) -> Places:

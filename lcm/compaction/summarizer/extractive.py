@@ -13,7 +13,7 @@ from lcm.checks import check_range
 from lcm.compaction.summarizer.candidates import CandidateSentences, Floats, candidates, content_words
 from lcm.compaction.summarizer.file_operations import file_operations, files_line
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer
-from lcm.compaction.summarizer.passages import Passages, Sentence, read_source
+from lcm.compaction.summarizer.passages import FURTHER, Passages, Sentence, read_source
 from lcm.compaction.summarizer.selection import SentenceWeights, representation, select
 from lcm.errors import LcmError
 from lcm.javascript import utf16_length
@@ -55,6 +55,8 @@ class Extractive:
     speaker: float = 0.8
     fullness: float = 0.4
     redundancy: float = 0.2
+    importance: float = 1.0
+    """What a sentence's kind counts: rules and instructions of a user, decisions, open questions, errors, changes."""
     frequency_exponent: float = 0.8
     """A content word weighs (sentences that hold it) ** this."""
     cost_exponent: float = 0.3
@@ -75,6 +77,7 @@ class Extractive:
             "speaker",
             "fullness",
             "redundancy",
+            "importance",
             "frequency_exponent",
             "cost_exponent",
             ge=0,
@@ -119,7 +122,7 @@ class Extractive:
             text = body + files
             if footer_tokens:
                 kept = set(chosen)
-                left_out = [each for row, each in enumerate(source.sentences) if row not in kept]
+                left_out = [s for row, s in enumerate(source.sentences) if row not in kept and s.kind != "filler"]
                 dropped = [each.text for each in left_out if each.is_prose] or [each.text for each in left_out]
                 text += "\n" + footer(dropped, text, source.footers, footer_tokens, self.token_estimator)
             if not has_extras or (self._tokens(text) <= budget and utf16_length(text) <= utf16_length(request.text)):
@@ -153,7 +156,9 @@ class Extractive:
             if self._tokens(text) <= room:
                 return chosen, text
             chosen = chosen[:-1]
-        return [0], self._cut(sentences[0].text, room)
+        first = sentences[0]
+        with_speaker = self._cut(first.label + first.text, room)
+        return [0], with_speaker if len(with_speaker) > len(first.label) else self._cut(first.text, room)
 
     def _cut(self, text: str, room: int) -> str:
         """As much of the beginning as `room` tokens hold, whole words where there is one; at least a character."""
@@ -173,11 +178,16 @@ class Extractive:
 
 
 def _written(sentences: Iterable[Sentence]) -> str:
-    """A line a turn: its time if its hour was not named before, its speaker, its sentences."""
+    """A line for each line of the source: before a turn's first its time, if its hour was not named before, and its
+    speaker; before the others an indentation."""
     lines: list[str] = []
     hours = {""}
-    for said in (list(group) for _, group in itertools.groupby(sentences, key=lambda sentence: sentence.turn)):
+    for _, turn in itertools.groupby(sentences, key=lambda sentence: sentence.turn):
+        said = list(turn)
         hint = "" if said[0].hour in hours else said[0].hint
         hours.add(said[0].hour)
-        lines.append(hint + said[0].label + _WORDS_TOUCH.sub(r"\1", " ".join(sentence.text for sentence in said)))
+        begin = hint + said[0].label
+        for _, line in itertools.groupby(said, key=lambda sentence: sentence.place):
+            lines.append(begin + _WORDS_TOUCH.sub(r"\1", " ".join(sentence.text for sentence in line)))
+            begin = FURTHER
     return "\n".join(lines)

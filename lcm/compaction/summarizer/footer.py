@@ -1,9 +1,11 @@
 """The last line of a summary: what it left out, as a cue to expand it."""
 
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
@@ -13,9 +15,10 @@ NOTHING_NAMED = "exact wording"
 
 _TERM = re.compile(r"[^\W_][\w'’]*(?:[./_-]+\w+)*")
 _SHORTEST_WORD = 3
-_PAIR_WEIGHT = 1.5  # two words that stand together twice say more than either
-_SPECIAL_WEIGHT = 1.5  # names, numbers, identifiers
-_EARLIER_WEIGHT = 3.0  # what an earlier summary left out is still left out
+_PAIR_WEIGHT = 2.0  # two words that stand together twice say more than either
+_SPECIAL_WEIGHT = 3.0  # names and identifiers
+_DULL = re.compile(r"^\d|^[0-9a-f]{16,}$|['’]")  # numbers, digests, "here's"
+_LONGEST_NAME = 40  # characters: of a longer path the file's name
 _FILLERS = {
     "about", "actually", "after", "again", "all", "also", "any", "back", "basically", "because", "been", "before",
     "being", "both", "can", "can't", "could", "did", "didn't", "does", "doesn't", "doing", "don't", "done", "each",
@@ -28,6 +31,12 @@ _FILLERS = {
     "through", "time", "too", "two", "under", "until", "use", "used", "using", "very", "via", "want", "was", "way",
     "we're", "well", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with", "without",
     "would", "yeah", "yes", "you", "you're", "your",
+    # What programs and those who write them say all the time.
+    "assistant", "async", "await", "bash", "catch", "characters", "check", "class", "code", "command", "const",
+    "defines", "edited", "error", "export", "false", "file", "files", "fix", "function", "git", "grep", "head",
+    "import", "lines", "line", "modified", "none", "npm", "null", "output", "ran", "read", "result", "return", "run",
+    "cannot", "create", "json", "markdown", "promise", "python", "remove", "sed", "self", "text", "tool", "true", "try",
+    "type", "typescript", "undefined", "update", "user", "wrote",
 }  # fmt: skip
 _MOST_TERMS = 8
 _MOST_TRIED = 200
@@ -40,32 +49,29 @@ def footer(
 ) -> str:
     """Name what was dropped: at most eight terms, as many as the budget holds, at the least `exact wording`.
 
-    A term is a content word or two neighbouring ones; it weighs as often as it was dropped (a pair, a name, a number or
-    an identifier half as much again), what an earlier footer named three more. A term whose words the summary itself
-    holds is not named.
+    A term is a content word or two neighbouring ones, no number. It weighs as often as it was dropped, a name or an
+    identifier three times as much, a pair that stands together more than once twice, times log(1 + sentences / those
+    that hold it): what stands in every line tells nothing of one. What an earlier footer named weighs most. A plain
+    word that was dropped once is named where there is nothing else; a term whose words the summary holds never is.
 
     Args:
         dropped: the sentences left out.
         kept: the summary without this line.
         earlier: the lists of the footers of the summaries that were condensed.
     """
-    held = set(_keys(kept))
-    weights: defaultdict[str, float] = defaultdict(float)
-    pairs: Counter[str] = Counter()
-    names: dict[str, str] = {}
-    for sentence in dropped:
-        _count(sentence, weights, pairs, names)
-    weights.update({pair: _PAIR_WEIGHT * count for pair, count in pairs.items() if count > 1})
-    for term in (term.strip().rstrip(".") for line in earlier for term in line.split(",")):
-        if term and term.casefold() != NOTHING_NAMED:
-            names.setdefault(term.casefold(), term)
-            weights[term.casefold()] += _EARLIER_WEIGHT
-    ranked = sorted(weights, key=lambda key: -weights[key])
-    line, used = FOOTER + NOTHING_NAMED, held
+    weights, names = _weighed(dropped)
+    highest = max(weights.values(), default=0.0)
+    told = [term.strip().rstrip(".") for line in earlier for term in line.split(",")]
+    for key, count in Counter(term.casefold() for term in told if term).items():
+        if key != NOTHING_NAMED:
+            weights[key] = weights.get(key, 0.0) + highest + count
+    names = {**{term.casefold(): term for term in reversed(told)}, **names}
+    least = math.log(1 + len(dropped))  # a plain word that was dropped once
+    line, used = FOOTER + NOTHING_NAMED, set(_keys(kept))
     chosen: list[str] = []
-    for key in ranked[:_MOST_TRIED]:
+    for key in sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]:
         words = _keys(key)
-        if not words or used.issuperset(words):
+        if not words or used.issuperset(words) or (chosen and weights[key] <= least):
             continue
         longer = FOOTER + ", ".join([*chosen, names[key]])
         if token_estimator.count([longer])[0] > budget_tokens:
@@ -77,28 +83,52 @@ def footer(
     return line
 
 
-def _count(sentence: str, weights: dict[str, float], pairs: Counter[str], names: dict[str, str]) -> None:
-    """Add the terms of a sentence: their weights, how often each pair stands together, and how a term is written."""
+def _weighed(dropped: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:
+    """What each term weighs, and how it is written."""
+    uses: defaultdict[str, float] = defaultdict(float)
+    holders: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    pairs: Counter[str] = Counter()
+    for sentence in dropped:
+        found = list(_terms(sentence))
+        for term in found:
+            names.setdefault(term.key, term.name)
+            uses[term.key] += term.weight
+            pairs[term.key] += term.is_pair
+        holders.update({term.key for term in found})
+    weights = {key: use * math.log(1 + len(dropped) / holders[key]) for key, use in uses.items() if pairs[key] != 1}
+    return weights, names
+
+
+class _Term(NamedTuple):
+    key: str
+    name: str
+    """As it is written."""
+    weight: float
+    is_pair: bool = False
+
+
+def _terms(sentence: str) -> Iterator[_Term]:
+    """The content words of a sentence, and the pairs of neighbouring ones."""
     stop_words = load_stop_words("english")
-    before, before_end = "", 0
+    before: _Term | None = None
+    before_end = 0
     for match in _TERM.finditer(sentence):
         word = match[0]
         key = word.casefold()
-        if runs := split_words(word)[1]:
-            for pair in (pair for run in runs for pair in windows(run, 2)):
-                names.setdefault(pair, pair)
-                weights[pair] += 1
-        if runs or len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS:
-            before = ""
+        runs = split_words(word)[1]
+        yield from (_Term(pair, pair, 1.0) for run in runs for pair in windows(run, 2))
+        is_dull = len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS or _DULL.search(word)
+        if runs or is_dull:
+            before = None
             continue
         is_special = _SPECIAL.search(word) or (word[0].isupper() and sentence[: match.start()].strip(_BEFORE_FIRST))
-        weights[key] += _SPECIAL_WEIGHT if is_special else 1
-        names.setdefault(key, word if is_special else key)
+        name = word.rsplit("/", 1)[-1] if len(word) > _LONGEST_NAME else word
+        term = _Term(key, name if is_special else key, _SPECIAL_WEIGHT if is_special else 1.0)
+        yield term
         if before and sentence[before_end : match.start()] == " ":
-            pair = f"{before} {key}"
-            pairs[pair] += 1
-            names.setdefault(pair, f"{names[before]} {names[key]}")
-        before, before_end = key, match.end()
+            yield _Term(f"{before.key} {key}", f"{before.name} {term.name}", _PAIR_WEIGHT, is_pair=True)
+        before, before_end = term, match.end()
 
 
 def _keys(text: str) -> list[str]:

@@ -2,20 +2,40 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from lcm.compaction.summarizer.blocks import named_block
 from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
+from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user, kind_of
 from lcm.compaction.summarizer.sentences import sentences
 
+FURTHER = "  "
+"""What a summary writes before a further line of a turn."""
+
 _TIME = re.compile(r"[ \t]*\[(?P<from>\d{4}-\d\d-\d\d[^\[\]\n]{0,40}?)(?P<to> - [^\[\]\n]{1,40})?\]:?[ \t]*")
-_LABEL = re.compile(r"(#?\w[\w .'@-]{0,30}#?):[ \t]+(?=\S)")
+_ROLE = r"(?: \((?:user|assistant|system|tool)\))?"
+_LABEL = re.compile(rf"(#?\w[\w .'@-]{{0,30}}#?{_ROLE}):[ \t]+(?=\S)")
+_SPEAKER = re.compile(r"(?:.{1,80} \()?(?:user|assistant|system|tool)\)?")
+_HEADER = re.compile(rf"({_SPEAKER.pattern}):[ \t]*")
 _LABELLED_SHARE = 0.5  # of the lines: fewer are the keys of code and lists
 _CODE_INDENT = re.compile(r"\t|    ")
 _CODE_MARK = re.compile(r"[{}\[\]<>;=|\\_]|\w\(")  # a bracket after a space is prose
 _CODE_MARK_SHARE = 0.04
 _CODE_ENDS = ("{", "}", "(", "[", "]", ";", "=")
 _HOUR_LENGTH = len("2026-01-01 00")
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)(?P<language>[\w+-]*)[^`]*")
+_FURTHER = re.compile(rf"{FURTHER}(?=\S)")
+_MARKER = re.compile(r"(?:[-*+•>]|#{1,6})[ \t]+(?=\S)")
+_TREE = re.compile(r"[│├└]")
+_BARE_PATH = re.compile(r"[^\s/\\]*[/\\]\S*|[0-9a-fA-F]{16,}")
+_LEAST_FENCED = 4  # lines; a shorter block is quoted
+_LEAST_RUN = 4
+_MOST_ERRORS = 3  # lines of a block that are told beside its name
+_PASTED_LINES = 12  # of a user's message: from so many on only its ends are instructions
+_ENDS = 3
+_TIMES = re.compile(r" ×(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +45,15 @@ class Sentence:
     text: str
     """Without its speaker, and without white space at its ends."""
     turn: int
-    """Which line it stands in."""
+    """Which line it stands in; of a source that names speakers above their words, which message."""
     place: int
-    """How many lines with words stand before that one, in the source or, where summaries are condensed, in its own."""
+    """How many lines with words stand before its own, in the source or, where summaries are condensed, in its own."""
     is_prose: bool = True
     """Looks like nothing that a program reads or prints."""
     speaker: str = ""
     time: str = ""
     """As the source writes it; of a range its beginning."""
+    kind: Kind = "plain"
 
     @property
     def hour(self) -> str:
@@ -58,43 +79,185 @@ class Passages:
     footers: tuple[str, ...]
     """What stands behind `Expand for details about: `, in order."""
 
+    @property
+    def rules(self) -> list[str]:
+        """The sentences in which a user obliges or forbids, in order."""
+        return [sentence.text for sentence in self.sentences if sentence.kind == "rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a source that has words."""
+
+    text: str
+    """Without time and speaker; indented as it was."""
+    turn: int
+    place: int
+    speaker: str
+    time: str
+    begins: bool
+    """It is the first of somebody's words."""
+    is_step: bool
+
 
 def read_source(text: str) -> Passages:
     """Read a source.
 
     A time is `[2026-01-01 00:05 UTC]`, or a range of two, at the beginning of a line: it holds until the next. A
-    speaker is what stands before a colon at the beginning of a line, if it stands behind a time, or if half of all
-    lines have such a beginning that others share: it holds for its line. The lines of an earlier summary on files and
-    on what it left out are no sentences. Code is told from prose by indentation, by what a line ends with, and by more
-    than one bracket or operator in 25 characters (round brackets count behind a word alone).
+    speaker is what stands before a colon at the beginning of a line: a role behind a time, alone, for all lines up to
+    the next time; else anybody for his line, if he stands behind a time, or if half of all lines have such a beginning
+    that others share, or as a role where one stands behind a time; and for lines indented by two blanks below it. The
+    lines of an earlier summary on files and on what it left out are no sentences.
+
+    Lines of code, tables, trees and output are one sentence that names them, from four on, beside those of their lines
+    that tell of errors. Of what a tool did several times, the last outcome counts. Code is told from prose by
+    indentation, by what a line ends with, and by more than one bracket or operator in 25 characters (round brackets
+    count behind a word alone).
     """
+    lines, footers = _read_lines(text)
+    found: list[Sentence] = []
+    start = 0
+    while start < len(lines):
+        stop = start + 1
+        while stop < len(lines) and not lines[stop].begins and not lines[stop].is_step:
+            stop += 1
+        found += _message(lines[start:stop])
+        start = stop
+    return Passages(tuple(_last_outcomes(found)), tuple(footers))
+
+
+def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
     lines = text.splitlines()
     times = [_TIME.match(line) for line in lines]
     rests = [line[time.end() :] if time else line for line, time in zip(lines, times, strict=True)]
     labels = [_LABEL.match(rest) for rest in rests]
     uses = Counter(label[1] for label in labels if label)
     shared = sum(count for count in uses.values() if count > 1)
-    is_dialogue = shared >= _LABELLED_SHARE * sum(1 for rest in rests if rest.strip())
-    found: list[Sentence] = []
+    is_dialogue = shared >= _LABELLED_SHARE * sum(1 for rest in rests if rest.strip() and not _FURTHER.match(rest))
+    is_session = any(t and label and _SPEAKER.fullmatch(label[1]) for t, label in zip(times, labels, strict=True))
+    found: list[_Line] = []
     footers: list[str] = []
-    now, place, is_first = "", 0, False
-    for turn, (rest, time, label) in enumerate(zip(rests, times, labels, strict=True)):
+    now, owner, last, place, turn, is_first = "", "", "", 0, 0, False
+    for rest, time, label in zip(rests, times, labels, strict=True):
+        bare = rest.strip()
+        is_further = bool(last) and not time and _FURTHER.match(rest) is not None
+        turn += 0 if is_further or (owner and owner != TOOL and not time) else 1
         if time:
             now = time["from"]
             place = 0 if time["to"] else place
-            is_first = True
-        bare = rest.strip()
+            header = _HEADER.fullmatch(bare)
+            owner, is_first = (header[1] if header else ""), True
+            if header:
+                continue
         if bare.startswith(FOOTER):
             footers.append(bare.removeprefix(FOOTER))
         elif bare and not bare.startswith(FILES):
-            speaker = label[1] if label and (is_first or (is_dialogue and uses[label[1]] > 1)) else ""
-            words = rest[label.end() :] if label and speaker else bare
-            is_indented = not is_first and _CODE_INDENT.match(rest) is not None
-            pieces = [piece.strip() for piece in sentences(words)]
-            found += [Sentence(p, turn, place, not is_indented and _is_prose(p), speaker, now) for p in pieces]
-            is_first = False
+            is_known = label is not None and (
+                is_first or (is_dialogue and uses[label[1]] > 1) or (is_session and _SPEAKER.fullmatch(label[1]))
+            )
+            is_named = is_known and not owner and not is_further
+            own = label[1] if label and is_named else ""
+            words = rest[label.end() :] if label and own else bare if owner == TOOL or is_first else rest
+            speaker = own or owner or (last if is_further else "")
+            found.append(_Line(words, turn, place, speaker, now, bool(own) or is_first, speaker == TOOL))
+            is_first, last = False, speaker if own or is_further else ""
             place += 1
-    return Passages(tuple(found), tuple(footers))
+    return found, footers
+
+
+def _message(lines: Sequence[_Line]) -> Iterator[Sentence]:
+    """The sentences of the lines of what somebody said, or of one step."""
+    parts = list(_blocks(lines))
+    is_output = parts[0][1] is not None or (len(parts) > 1 and _is_code(lines[0].text) and not lines[0].is_step)
+    for number, (line, block) in enumerate(parts):
+        speaker = "" if is_output and is_user(line.speaker) else line.speaker
+        is_within = len(lines) >= _PASTED_LINES and _ENDS <= number < len(parts) - _ENDS
+        if block is not None:
+            yield from _named(line, *block)
+            continue
+        is_indented = not line.begins and _CODE_INDENT.match(line.text) is not None
+        bare = line.text.strip()
+        if not line.is_step and (marker := _MARKER.match(bare)):
+            bare = bare[marker.end() :]
+        for piece in [bare] if line.is_step else [piece.strip() for piece in sentences(bare)]:
+            kind = kind_of(piece, speaker)
+            if is_within and kind == "instruction":
+                kind = "plain"
+            yield Sentence(
+                piece, line.turn, line.place, line.is_step or (not is_indented and _is_prose(piece)), line.speaker,
+                line.time, kind,
+            )  # fmt: skip
+
+
+def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[_Line, tuple[list[str], str] | None]]:
+    """Each line by itself, or the first of a block with all lines of the block and its language."""
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        fence = None if line.is_step else _FENCE.fullmatch(line.text)
+        if fence:
+            stop = next((i for i in range(place + 1, len(lines)) if _FENCE.fullmatch(lines[i].text)), len(lines))
+            inner = lines[place + 1 : stop]
+            if len(inner) >= _LEAST_FENCED:
+                yield inner[0], ([each.text for each in inner], fence["language"])
+            else:
+                yield from ((each, None) for each in inner)
+            place = stop + 1
+            continue
+        stop = place
+        while stop < len(lines) and not lines[stop].begins and not lines[stop].is_step and _is_code(lines[stop].text):
+            stop += 1
+        if stop - place >= _LEAST_RUN:
+            yield line, ([each.text for each in lines[place:stop]], "")
+            place = stop
+        else:
+            yield line, None
+            place += 1
+
+
+def _named(line: _Line, block: list[str], language: str) -> Iterator[Sentence]:
+    """A block's name, and the lines of it that tell of errors."""
+    told = Sentence(f"({named_block(block, language)})", line.turn, line.place, False, line.speaker, line.time)
+    yield told
+    if not language:
+        errors = [each.strip() for each in block if ERROR.search(each) and not NO_ERROR.search(each)]
+        for error in list(dict.fromkeys(errors))[-_MOST_ERRORS:]:
+            yield replace(told, text=error, is_prose=True, kind="error")
+
+
+def _last_outcomes(found: Sequence[Sentence]) -> Iterator[Sentence]:
+    """The sentences, of equal actions of tools only the last, with how often there were and what came of it before."""
+    actions = {place: _action(sentence.text) for place, sentence in enumerate(found) if sentence.speaker == TOOL}
+    last = {action: place for place, (action, _, _) in actions.items()}
+    counts: Counter[str] = Counter()
+    outcomes: dict[str, list[str]] = {}
+    for action, outcome, count in actions.values():
+        counts[action] += count
+        outcomes.setdefault(action, []).append(outcome)
+    for place, sentence in enumerate(found):
+        if place not in actions:
+            yield sentence
+        elif last[action := actions[place][0]] == place:
+            *before, now = outcomes[action]
+            changed = next((one for one in reversed(before) if one and one != now and ERROR.search(one)), "")
+            text = f"{action}: {now}" if now else action
+            text += f" (before: {changed.split(';')[0]})" if changed and not ERROR.search(now) else ""
+            yield replace(sentence, text=f"{text} ×{counts[action]}" if counts[action] > 1 else text)
+
+
+def _action(step: str) -> tuple[str, str, int]:
+    """What was done, what came of it, and how often."""
+    times = _TIMES.search(step)
+    bare = step[: times.start()] if times else step
+    start = bare.rfind("`: ") + 1 if bare.startswith("ran `") else bare.find(": ")
+    action, outcome = (bare[:start], bare[start + 2 :]) if start > 0 else (bare, "")
+    return action, outcome, int(times[1]) if times else 1
+
+
+def _is_code(line: str) -> bool:
+    bare = line.strip()
+    is_listed = _TREE.search(line) or _BARE_PATH.fullmatch(bare)
+    return _CODE_INDENT.match(line) is not None or not _is_prose(bare) or is_listed is not None
 
 
 def _is_prose(sentence: str) -> bool:

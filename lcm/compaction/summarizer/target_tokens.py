@@ -5,13 +5,19 @@ import math
 _LEAF_FLOOR_TOKENS = 192
 _AGGRESSIVE_FLOOR_TOKENS = 96
 _CONDENSED_FLOOR_TOKENS = 512
-_SHARE_OF_TEXT = 0.35
+LEAF_SHARE = 0.35
+"""Of the tokens of a text that a leaf is asked to have."""
 _AGGRESSIVE_SHARE_OF_TEXT = 0.2
 _AGGRESSIVE_SHARE_OF_TARGET = 0.55
 
 
 def requested_tokens(
-    text_tokens: int, depth: int, is_aggressive: bool, leaf_target_tokens: int, condensed_target_tokens: int
+    text_tokens: int,
+    depth: int,
+    is_aggressive: bool,
+    leaf_target_tokens: int,
+    condensed_target_tokens: int,
+    leaf_share: float = LEAF_SHARE,
 ) -> int:
     """The length to ask for; an aim, no bound.
 
@@ -24,12 +30,13 @@ def requested_tokens(
         is_aggressive: the first answer was too long.
         leaf_target_tokens: wished for a leaf.
         condensed_target_tokens: wished for a condensed summary.
+        leaf_share: in the place of 0.35.
     Source: lossless-claw 0.6.3.
     """
     if depth > 0:
         return max(_CONDENSED_FLOOR_TOKENS, condensed_target_tokens)
     target = max(_LEAF_FLOOR_TOKENS, leaf_target_tokens)
     if not is_aggressive:
-        return max(_LEAF_FLOOR_TOKENS, min(target, math.floor(_SHARE_OF_TEXT * text_tokens)))
+        return max(_LEAF_FLOOR_TOKENS, min(target, math.floor(leaf_share * text_tokens)))
     tight = max(_AGGRESSIVE_FLOOR_TOKENS, min(target, math.floor(_AGGRESSIVE_SHARE_OF_TARGET * target)))
     return max(_AGGRESSIVE_FLOOR_TOKENS, min(tight, math.floor(_AGGRESSIVE_SHARE_OF_TEXT * text_tokens)))

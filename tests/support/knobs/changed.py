@@ -345,6 +345,7 @@ CHANGED: Mapping[str, Any] = {
     "source/shuffled:pool_size": 7,
     "summarizer/chain:order": ["truncate"],
     "summarizer/extractive:code_share": 1.0,
+    "summarizer/extractive:previous_share": 1.0,
     "summarizer/extractive:speaker": 0.0,
     "summarizer/llm:custom_instructions": "Name every ship.",
     "summarizer/t5:model": lambda here: str(here / "untrained"),

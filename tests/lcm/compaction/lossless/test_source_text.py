@@ -52,10 +52,25 @@ def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning()
     source = source_of_messages(said, "corrected", "UTC")
     first, second, third = source.text.split("\n\n")
     assert first == "[2026-01-05 09:07 UTC] Ann (user):\none"
-    assert second.startswith('[2026-01-05 09:00 UTC] assistant:\nso\n[calls bash: {"command":"ls xxx')
-    assert len(second) < 300
-    assert third == f"[2026-01-05 09:00 UTC] result of bash:\n{'y' * 400} ..."
+    assert second == "[2026-01-05 09:00 UTC] assistant:\nso"
+    assert third == f"[2026-01-05 09:00 UTC] tool:\nran `ls …`: {'y' * 160} …"
     assert "secret" not in source.text
+
+
+def test_a_call_whose_result_is_not_there_stands_where_it_was_made() -> None:
+    call = recorded({"role": "assistant", "content": [words("so"), {**CALL, "arguments": {"command": "ls src"}}]})
+    assert source_of_messages([call], "corrected", "UTC").text == (
+        "[2026-01-05 09:00 UTC] assistant:\nso\n\n[2026-01-05 09:00 UTC] tool:\nran `ls src`: no result"
+    )
+
+
+def test_an_id_that_is_used_again_names_the_call_before_its_result() -> None:
+    said = []
+    for command, output in (("ls a", "one"), ("ls b", "two")):
+        said.append(recorded({"role": "assistant", "content": [{**CALL, "arguments": {"command": command}}]}))
+        said.append(recorded({"role": "toolResult", "toolCallId": "1", "content": [words(output)]}))
+    told = source_of_messages(said, "corrected", "UTC").text
+    assert [line for line in told.split("\n") if line.startswith("ran")] == ["ran `ls a`: one", "ran `ls b`: two"]
 
 
 def test_a_call_without_words_is_silent_in_content_and_heard_in_labelled() -> None:

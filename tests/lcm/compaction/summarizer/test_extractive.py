@@ -83,6 +83,34 @@ def test_a_summary_has_words_is_within_its_target_and_never_longer_than_its_sour
     assert utf16_length(result.text) <= utf16_length(request.text)
 
 
+RULES = st.sampled_from(["Never push to main.", "You must always run the tests.", "Do not use the old parser."])
+
+
+@given(RULES, st.lists(LINES, max_size=3), st.integers(40, 120), st.integers(0, 3))
+def test_a_rule_of_a_user_is_kept_word_for_word_with_its_speaker(
+    rule: str, others: list[str], target: int, place: int
+) -> None:
+    said = [f"[2026-03-01 09:0{i} UTC] assistant:\n{text or 'Nothing.'}\n{words(60)}." for i, text in enumerate(others)]
+    said.insert(place, f"[2026-03-01 09:07 UTC] user:\n{rule} {words(60, start=60)}.")
+    lines = summary("\n\n".join(said), target, WHOLE).text.splitlines()
+    assert any(rule in line and "user: " in line for line in lines)
+
+
+def test_every_chosen_sentence_stands_behind_its_speaker() -> None:
+    said = [("user", "Mend the parser today."), ("assistant", "The parser loops on empty input."),
+            ("tool", "edited src/parser.py"), ("Ann (user)", "Use a for loop there.")]  # fmt: skip
+    source = "\n\n".join(f"[2026-03-01 09:0{i} UTC] {who}:\n{what}" for i, (who, what) in enumerate(said))
+    lines = summary(f"{source}\n{words(200)}", 60).text.splitlines()
+    assert [line.split("] ")[-1] for line in lines] == [f"{who}: {what}" for who, what in said]
+
+
+def test_what_is_said_nearly_the_same_is_chosen_once_unless_its_numbers_differ() -> None:
+    text = "The cheapest kettle costs 30 euros now.\nThe cheapest kettle costs 30 euros now!!\n"
+    text += "The cheapest kettle costs 40 euros now.\nTea is cold today.\n"
+    assert summary(text, 30).text.count("30 euros") == 1
+    assert summary(text, 30).text.count("40 euros") == 1
+
+
 @pytest.mark.parametrize("text", ["", " \n\t", "[2026-03-01 09:05 UTC]\n"])
 def test_of_a_text_without_sentences_there_is_no_summary(text: str) -> None:
     result = summary(text, 100)
@@ -134,7 +162,7 @@ def test_prose_goes_before_code() -> None:
     code = "\n".join(f"    const kettle{i} = kettles[{i}];" for i in range(20))
     text = f"{code}\nThe third kettle leaks water.\n{code}"
     assert summary(text, 10).text == "The third kettle leaks water."
-    assert "const" in summary(text, 10, replace(PLAIN, code_share=1.0, fullness=0.0, centrality=4.0)).text
+    assert summary(text, 10, replace(PLAIN, code_share=1.0, fullness=0.0, centrality=4.0)).text == "(code, 20 lines)"
 
 
 def test_a_sentence_longer_than_the_target_is_cut_after_a_word() -> None:
@@ -240,13 +268,23 @@ def test_all_sentences_of_all_requests_are_embedded_at_once_each_once() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["centrality", "coverage", "position", "speaker", "fullness", "redundancy", "frequency_exponent", "cost_exponent"],
+    [
+        "centrality",
+        "coverage",
+        "position",
+        "speaker",
+        "fullness",
+        "redundancy",
+        "importance",
+        "frequency_exponent",
+        "cost_exponent",
+    ],
 )
 def test_every_weight_changes_what_is_chosen(name: str) -> None:
     text = "\n".join(
         f"{speaker}: {line}"
         for speaker, line in zip(
-            itertools.cycle(["Ann", "Ann", "Bob"]), TALK.replace(". ", ".\n").splitlines(), strict=False
+            itertools.cycle(["Ann (user)", "Ann (user)", "Bob"]), TALK.replace(". ", ".\n").splitlines(), strict=False
         )
         if line and not line.startswith("[")
     )

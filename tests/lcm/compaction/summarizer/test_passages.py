@@ -30,9 +30,71 @@ def test_code_is_told_from_prose() -> None:
     prose = ["It works.", "It costs $5 & more.", "Yes (I saw it).", "Call f(x) there, at once.", "Alas, 它坏了。"]
     found = read_source("\n".join([*code, *prose])).sentences
     assert [sentence.text for sentence in found if sentence.is_prose] == prose
+    assert [sentence.text for sentence in found if not sentence.is_prose] == ["(code, 5 lines)"]
 
 
 def test_the_last_lines_of_earlier_summaries_are_no_sentences() -> None:
     source = read_source("One.\nFiles: a.py (created)\nExpand for details about: logs, prices\nTwo.")
     assert [sentence.text for sentence in source.sentences] == ["One.", "Two."]
     assert source.footers == ("logs, prices",)
+
+
+SESSION = """\
+[2026-03-01 09:05 UTC] user:
+Never push to main. Can you mend the parser?
+
+[2026-03-01 09:06 UTC] assistant:
+The cause is a loop:
+```python
+def parse(text):
+    while True:
+        pass
+    return text
+```
+- It never ends.
+
+[2026-03-01 09:07 UTC] tool:
+ran `npm test`: exit code 1; 3 failed
+
+[2026-03-01 09:08 UTC] tool:
+edited src/parser.py
+
+[2026-03-01 09:09 UTC] tool:
+ran `npm test`: 30 passed"""
+
+
+def test_speakers_above_their_words_are_kept_with_every_sentence() -> None:
+    source = read_source(SESSION)
+    assert [(s.speaker, s.kind, s.text) for s in source.sentences] == [
+        ("user", "rule", "Never push to main."),
+        ("user", "instruction", "Can you mend the parser?"),
+        ("assistant", "filler", "The cause is a loop:"),
+        ("assistant", "plain", "(Python, 4 lines: defines parse)"),
+        ("assistant", "plain", "It never ends."),
+        ("tool", "change", "edited src/parser.py"),
+        ("tool", "plain", "ran `npm test`: 30 passed (before: exit code 1) ×2"),
+    ]
+    assert source.rules == ["Never push to main."]
+
+
+def test_a_summary_is_read_as_it_was_written() -> None:
+    summary = (
+        "[2026-03-01 09:05 UTC] user: Never push to main.\nassistant: The cause is a loop.\n  It never ends.\n"
+        "tool: ran `npm test`: 30 passed ×2\ntool: ran `npm test`: exit code 1\nFiles: none"
+    )
+    assert [(s.speaker, s.text) for s in read_source(summary).sentences] == [
+        ("user", "Never push to main."),
+        ("assistant", "The cause is a loop."),
+        ("assistant", "It never ends."),
+        ("tool", "ran `npm test`: exit code 1 ×3"),
+    ]
+
+
+def test_pasted_output_is_no_instruction_and_its_errors_are_told() -> None:
+    log = "\n".join([f"    at f{i} (/src/a{i}.js:{i})" for i in range(9)] + ["TypeError: x is not a function;"])
+    found = read_source(f"[2026-03-01 09:05 UTC] user:\nwhat is this?\n{log}").sentences
+    assert [(s.kind, s.text) for s in found] == [
+        ("instruction", "what is this?"),
+        ("plain", "(output, 10 lines)"),
+        ("error", "TypeError: x is not a function;"),
+    ]
