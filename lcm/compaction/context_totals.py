@@ -23,6 +23,7 @@ class ContextTotals(Sequence[ContextEntry]):
         self._unweighed: dict[str, ContextEntry] = {}
         self._depths: Counter[int] = Counter()
         self._tokens = 0
+        self._messages = 0
         self._raw_weight = 0
         self.silence: tuple[int, int] | None = None
         """The first and last ordinal of neighbouring messages that were read and hold no words."""
@@ -45,6 +46,11 @@ class ContextTotals(Sequence[ContextEntry]):
     def tokens(self) -> int:
         """Of all entries, as stored."""
         return self._tokens
+
+    @property
+    def messages(self) -> int:
+        """How many entries are messages."""
+        return self._messages
 
     @property
     def raw_weight(self) -> int:
@@ -93,6 +99,7 @@ class ContextTotals(Sequence[ContextEntry]):
     def _count(self, entry: ContextEntry, sign: int) -> None:
         self._tokens += sign * entry.tokens
         if entry.is_message:
+            self._messages += sign
             self._raw_weight += sign * self.weight(entry)
         elif entry.depth is not None:
             self._depths[entry.depth] += sign

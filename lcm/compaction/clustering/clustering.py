@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
@@ -16,10 +16,11 @@ from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
 from lcm.compaction.clustering.prior_context import PriorContext, prior_context, summaries_before
+from lcm.compaction.clustering.said_turns import SaidTurns
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
 from lcm.compaction.progress import CompactionProgress, report
-from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.compaction.recent_tail import RecentTail
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
@@ -27,7 +28,6 @@ from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry, SummaryRequest, SummaryResult, TriggerReading
-from lcm.transcript.recorded_metadata import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
@@ -119,9 +119,7 @@ class Clustering:
         two of them; 0 = never. What the host counts is not looked at."""
         progress = CompactionProgress(window, now, incidents)
         before = progress.totals.tokens
-        runs = self._runs(window)
-        last = next((i for i in range(len(window.entries) - 1, -1, -1) if not window.entries[i].is_message), -1)
-        waiting = [entry for run in runs for entry in run if last < 0 or entry.ordinal > window.entries[last].ordinal]
+        waiting = self._waiting(window)
         tokens = sum(entry.tokens for entry in waiting)
         progress.triggers = (TriggerReading(_WAITING, tokens, self.session_token_budget),)
         if not self.session_token_budget:
@@ -211,25 +209,25 @@ class Clustering:
             is_changed = True
         return is_changed
 
+    def _waiting(self, window: ContextWindow) -> list[ContextEntry]:
+        """The messages between the last summary and the recent tail, newest first."""
+        entries, tail = window.entries, self._tail(window)
+        if any(not entry.is_message for entry in entries[tail:]):
+            return []
+        before = (entries[place] for place in range(tail - 1, -1, -1))
+        return list(takewhile(lambda entry: entry.is_message, before))
+
     def _runs(self, window: ContextWindow) -> list[list[ContextEntry]]:
         """Neighbouring messages before the recent tail."""
-        said = [entry for entry in window.entries if entry.is_message]
-        if not said:
-            return []
-        tail = self._tail(window, said)
-        older = list(window.entries) if tail == len(said) else _before(window.entries, said[tail].ordinal)
+        older = window.entries[: self._tail(window)]
         return [list(run) for is_message, run in groupby(older, lambda entry: entry.is_message) if is_message]
 
-    def _tail(self, window: ContextWindow, said: Sequence[ContextEntry]) -> int:
-        """The place of the first message of the recent tail."""
-        if not self.min_turns:
-            return len(said)
-        messages = window.messages([entry.item_id for entry in said])
-        tokens = self.summary.counting.turn_tokens(said, messages)
-        turns = [
-            Turn(count, message.role, recorded_bundle(message)) for count, message in zip(tokens, messages, strict=True)
-        ]
-        return self.tail.select(turns, self.tail_budget_tokens, rules=self.rules).recent
+    def _tail(self, window: ContextWindow) -> int:
+        """The place of the entry at which the recent tail begins."""
+        entries = totals_of(window.entries)
+        said = SaidTurns(window, entries, self.summary.counting)
+        tail = self.tail.select(said, self.tail_budget_tokens, rules=self.rules).recent if self.min_turns else len(said)
+        return len(entries) if tail == len(said) else entries.place(said.entry(tail).ordinal)
 
     def _cluster(self, progress: CompactionProgress, entries: Sequence[ContextEntry]) -> Cluster:
         messages = progress.window.messages([entry.item_id for entry in entries])

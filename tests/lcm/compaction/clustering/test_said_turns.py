@@ -1,0 +1,76 @@
+"""The messages of a context, read from its end: as a list of them all, and no more of them than a tail looks at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.compaction.clustering.cluster_counting import ClusterCounting
+from lcm.compaction.clustering.said_turns import SaidTurns
+from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.records.conversation import Message
+from lcm.records.rules import VersionedRules
+from lcm.records.summary import ContextEntry
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.compaction.contexts import message
+
+ROLES = st.sampled_from(["user", "assistant", "tool", ""])
+"""An entry without a role is a summary."""
+
+
+@dataclass
+class Window:
+    """A context whose messages say how often they were read."""
+
+    entries: ContextTotals
+    roles: Sequence[str]
+    conversation_id: str = "c"
+    attempted: set[str] = field(default_factory=set)
+    read: list[str] = field(default_factory=list)
+
+    def messages(self, message_ids: Sequence[str]) -> list[Message]:
+        self.read += message_ids
+        return [message(int(one), "x" * 4 * (int(one) % 9), self.roles[int(one)]) for one in message_ids]
+
+
+def window(roles: Sequence[str]) -> Window:
+    entries = [
+        ContextEntry(100 * place, "message" if role else "summary", str(place), place % 9, None if role else 0)
+        for place, role in enumerate(roles)
+    ]
+    return Window(ContextTotals(entries), roles)
+
+
+def said(context: Window, rules: VersionedRules = "corrected") -> SaidTurns:
+    counting = ClusterCounting(rules, Utf16Units())
+    return SaidTurns(context, context.entries, counting)  # type: ignore[arg-type]
+
+
+@given(st.lists(ROLES, max_size=60), st.integers(0, 60), st.integers(0, 6), st.sampled_from(["corrected", "1.4.4"]))
+def test_a_tail_is_that_of_the_whole_list(roles: list[str], budget: int, min_turns: int, rules: VersionedRules) -> None:
+    context, tail = window(roles), RecentTail(min_turns, budget, None)
+    turns = list(said(context, rules))
+    standing = [entry for entry in context.entries if entry.is_message]
+    assert [turn.role for turn in turns] == [roles[int(entry.item_id)] for entry in standing]
+    lazily = said(context, rules)
+    choice = tail.select(turns, budget, rules=rules)
+    assert tail.select(lazily, budget, rules=rules) == choice
+    assert all(lazily.entry(place) == standing[place] for place in range(choice.recent, len(standing)))
+
+
+def test_what_no_tail_looks_at_is_not_read() -> None:
+    context = window(["user", "assistant", ""] * 4000)
+    choice = RecentTail(4, 30, None).select(said(context), 30)
+    assert len(context.read) <= 2 * (8000 - choice.recent) + 16
+    assert context.read[0] == str(len(context.entries) - 2)  # the newest: the last entry is a summary
+
+
+def test_places_are_those_of_a_list() -> None:
+    turns = said(window(["user", "", "assistant"]))
+    assert (turns[0], turns[-1], turns[0:1]) == (Turn(0, "user"), Turn(2, "assistant"), [Turn(0, "user")])
+    for place in (2, -3):
+        with pytest.raises(IndexError):
+            turns[place]
