@@ -49,6 +49,7 @@ FLOORS = {
             "executor",
             "cache",
             "replay",
+            "answering",
             "measures",
         ),
         "judging",

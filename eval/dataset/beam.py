@@ -11,7 +11,7 @@ import polars as pl
 from eval.dataset.beam_files import TRUNCATED, Conversation, Said, find_form
 from eval.dataset.beam_releases import RELEASES
 from eval.dataset.card import Card, dataset_digest
-from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
+from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset, opaque_id
 from eval.dataset.fields import Record
 from eval.dataset.published import check_only, check_part, identified, notes_of, part_words
 from lcm.checks import check_choice
@@ -29,6 +29,8 @@ SINGLE_SHOT = (
 instruction_following and summarization: their evidence is spread over the conversation, or shares no subject with the
 question."""
 
+ABSTENTION = "abstention"
+"""The type of questions that nothing answers."""
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 _PLAN_MARKER = re.compile(r"\s*->->.*$")
 
@@ -75,6 +77,7 @@ class Beam:
         names = [name for name in names if self.only is None or name in self.only]
         found = [identified(self.card, path, pinned=self.pinned) for path in form.files(names)]
         transcripts, queries, qrels, references, unknown = [], [], [], [], 0
+        answers, unanswerable = list[tuple[str, str]](), set[str]()
         for conversation in form.conversations(names):
             transcript, ids = _transcript(conversation)
             transcripts.append(transcript)
@@ -86,6 +89,11 @@ class Beam:
                 evidence = list(_flat(question.fields.get("source_chat_ids")))
                 unknown += sum(number not in ids for number in evidence)
                 qrels += [(query_id, ids[number], 1) for number in dict.fromkeys(evidence) if number in ids]
+                answer = question.find_words("answer") or question.find_words("ideal_answer")
+                if category == ABSTENTION:
+                    unanswerable.add(query_id)
+                elif answer is not None:
+                    answers.append((query_id, answer))
                 summary = question.find("ideal_summary", str)
                 if summary is not None:
                     references.append((transcript.conversation_id, query_id, summary))
@@ -106,6 +114,8 @@ class Beam:
             queries=tuple(queries),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
             references=pl.DataFrame(references, schema=REFERENCES_SCHEMA, orient="row"),
+            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
+            unanswerable=frozenset(unanswerable),
             groups={"single-shot": SINGLE_SHOT},
             notes=(*notes_of(found), *(f"{count} {what}" for what, count in counts.items() if count)),
         )

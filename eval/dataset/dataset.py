@@ -35,6 +35,10 @@ REFERENCES_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "text": pl.String(),
 }
+ANSWERS_SCHEMA: dict[str, pl.DataType] = {
+    "query_id": pl.String(),
+    "text": pl.String(),
+}
 OPTIONS_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "option": pl.String(),
@@ -78,6 +82,10 @@ class Dataset:
     conversation, else it names the query that the summary answers."""
     options: pl.DataFrame = field(default_factory=_empty(OPTIONS_SCHEMA))
     """Columns query_id, option, text, is_correct: the answers that a multiple-choice query offers."""
+    answers: pl.DataFrame = field(default_factory=_empty(ANSWERS_SCHEMA))
+    """Columns query_id, text: the words that answer a query; each of several is right by itself."""
+    unanswerable: frozenset[str] = frozenset()
+    """Ids of queries that nothing in the transcripts answers: it is right to say so."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sets of categories that are reported together, besides each category and all."""
     notes: tuple[str, ...] = ()
@@ -91,11 +99,13 @@ class Dataset:
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
-        for name in ("qrels", "session_qrels", "repaired_qrels", "quotations", "references", "options"):
+        for name in ("qrels", "session_qrels", "repaired_qrels", "quotations", "references", "options", "answers"):
             frame = getattr(self, name)
             unknown = set() if frame is None else set(frame["query_id"].drop_nulls()) - known
             if unknown:
                 raise ValueError(f"{name}: there is no query {sorted(unknown)[0]!r}")
+        if not self.unanswerable <= known:
+            raise ValueError(f"unanswerable: there is no query {min(self.unanswerable - known)!r}")
 
     @property
     def workspaces(self) -> list[str]:
@@ -111,6 +121,10 @@ class Dataset:
         """Query id -> ids of its relevant messages, in order; a query without any is missing."""
         relevant = self.qrels.filter(pl.col("relevance") > 0)
         return dict(relevant.group_by("query_id", maintain_order=True).agg("message_id").iter_rows())
+
+    def reference_answers(self) -> dict[str, list[str]]:
+        """Query id -> the answers that are right, in order; a query without any is missing."""
+        return dict(self.answers.group_by("query_id", maintain_order=True).agg("text").iter_rows())
 
     def origin(self, query: Query) -> str:
         """The workspace that a query comes from, be it pooled with others now: queries of one are drawn together."""
@@ -132,6 +146,8 @@ class Dataset:
             quotations=self.quotations.filter(is_asked),
             references=self.references.filter(pl.col("conversation_id").is_in(told)),
             options=self.options.filter(is_asked),
+            answers=self.answers.filter(is_asked),
+            unanswerable=self.unanswerable.intersection(query.query_id for query in queries),
         )
 
 

@@ -43,6 +43,11 @@ class Record:
         value = self.fields.get(key)
         return None if value is None else self.checked(key, value, kind)
 
+    def find_words(self, key: str) -> str | None:
+        """A text, or a whole number as it is written; None where the key is missing or null."""
+        value = self.fields.get(key)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.find(key, str)
+
     def each(self, key: str) -> Iterator["Record"]:
         """The objects that a list holds."""
         for index, value in enumerate(self.get(key, list)):

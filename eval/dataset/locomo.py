@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, Release, dataset_digest
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
 from eval.dataset.fields import Record, json_array
 from eval.dataset.ledger import LEDGER, Ledger, read_ledger
 from eval.dataset.locomo_audit import AUDIT, FIXES, audit_ledger
@@ -109,7 +109,7 @@ class Locomo:
         samples = [record.get("sample_id", str) for record in records]
         check_part(self.only, samples, found.path.name)
         ledger, pins = (Ledger(()), []) if self.evidence == "original" else self._ledger(found, records)
-        transcripts, queries, unknown = [], [], 0
+        transcripts, queries, answers, unanswerable, unknown = [], [], list[tuple[str, str]](), set[str](), 0
         qrels: dict[str, list[tuple[str, str, int]]] = {"original": [], "repaired": []}
         for sample, record in zip(samples, records, strict=True):
             if self.only is not None and sample not in self.only:
@@ -126,6 +126,11 @@ class Locomo:
                     continue
                 text = question.get("question", str)
                 queries.append(Query(question_id, text, asked_at, transcript.workspace_id, CATEGORIES[category]))
+                answer = question.find_words("answer")
+                if answer is not None:
+                    answers.append((question_id, answer))
+                elif CATEGORIES[category] == "adversarial":
+                    unanswerable.add(question_id)
                 recorded = question.texts("evidence")
                 of_key = {"original": recorded, "repaired": ledger.of(question_id, recorded)}
                 unknown += sum(turn not in ids for turn in of_key[_key(self.evidence)])
@@ -146,6 +151,8 @@ class Locomo:
             queries=tuple(queries),
             qrels=frames[_key(self.evidence)],
             repaired_qrels=frames["repaired"] if self.evidence == "both" else None,
+            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
+            unanswerable=frozenset(unanswerable),
             groups={"categories 1-4": tuple(CATEGORIES[n] for n in (1, 2, 3, 4))} if 5 in self.categories else {},
             notes=(*found.notes(), *left_out, *(() if self.evidence == "original" else ledger.notes(judged))),
         )

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 import polars as pl
 
 from eval.dataset.card import Card, dataset_digest
-from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
 from eval.dataset.fields import Record
 from eval.dataset.longmemeval_files import (
     ABSTENTION,
@@ -101,6 +101,8 @@ class LongMemEval:
             queries=tuple(taken.queries),
             qrels=pl.DataFrame(taken.qrels, schema=QRELS_SCHEMA, orient="row"),
             session_qrels=pl.DataFrame(taken.session_qrels, schema=SESSION_QRELS_SCHEMA, orient="row"),
+            answers=pl.DataFrame(taken.answers, schema=ANSWERS_SCHEMA, orient="row"),
+            unanswerable=frozenset(taken.unanswerable),
             groups=groups,
             notes=(*found.notes(), *left_out, *taken.notes()),
         )
@@ -123,6 +125,8 @@ class _Taken:
     queries: list[Query] = field(default_factory=list)
     qrels: list[tuple[str, str, int]] = field(default_factory=list)
     session_qrels: list[tuple[str, str, int]] = field(default_factory=list)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+    unanswerable: set[str] = field(default_factory=set)
     own: list[str] = field(default_factory=list)
     """Categories of LongMemEval's own questions."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -167,6 +171,10 @@ class _Taken:
         self.queries.append(
             Query(question.query_id, question.text, question.asked_at, haystack.haystack_id, question.category)
         )
+        if question.is_abstention:
+            self.unanswerable.add(question.query_id)
+        elif question.answer is not None:
+            self.answers.append((question.query_id, question.answer))
         self.qrels += [(question.query_id, message_id, 1) for message_id in turns]
         self.session_qrels += [(question.query_id, session_id, 1) for session_id in sessions]
 

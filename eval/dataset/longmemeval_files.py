@@ -101,6 +101,8 @@ class Asked:
     """Whether LongMemEval asks it, so that marks on turns are about it."""
     is_abstention: bool
     """Whether the haystack does not hold the answer."""
+    answer: str | None
+    """None: the file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def development_haystacks(path: Path) -> Iterator[Haystack]:
                 evidence=tuple(key for key in question.texts("answer_session_ids") if key in keys),
                 is_own=question.get("origin", str) == "longmemeval",
                 is_abstention=False,
+                answer=question.find_words("answer"),
             )
             for index, question in enumerate(record.each("questions"))
         )
@@ -186,6 +189,7 @@ def _published(question_id: str, record: Record) -> Haystack:
         evidence=tuple(key for session_id in named for key in keys_of.get(session_id, ())),
         is_own=True,
         is_abstention=is_abstention,
+        answer=record.find_words("answer"),
     )
     return Haystack(
         haystack_id=question_id,

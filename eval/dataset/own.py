@@ -10,7 +10,7 @@ from typing import ClassVar
 import polars as pl
 
 from eval.dataset.card import Card
-from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
+from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
 from eval.questions.overlap import OF_OVERLAP, overlap
@@ -82,6 +82,8 @@ class Own:
             for number, each in enumerate(one.located, 1)
             for message_id, quotation in each.quotations.items()
         ]
+        asked = [one.question for one in located]
+        answers = [(one.question_id, one.answer) for one in asked if one.answer and not one.is_unanswerable]
         protocol = f"workspace={self.workspace} format={self.format}"
         told = [*sessions.sha256s, file.sha256, protocol, *(f"{query} {message}" for query, message, _ in qrels)]
         return Dataset(
@@ -101,11 +103,11 @@ class Own:
             ),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
             quotations=pl.DataFrame(quotations, schema=QUOTATIONS_SCHEMA, orient="row"),
+            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
+            unanswerable=frozenset(one.question_id for one in asked if one.is_unanswerable),
             notes=(*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
-            generated=_generated([one.question for one in located]),
-            generated_by_query={
-                one.question.question_id: one.question.generated for one in located if one.question.generated
-            },
+            generated=_generated(asked),
+            generated_by_query={one.question_id: one.generated for one in asked if one.generated},
         )
 
     def read(self) -> tuple[QuestionsFile, Sessions]:

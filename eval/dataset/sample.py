@@ -8,7 +8,8 @@ from typing import ClassVar
 import polars as pl
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
+from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
@@ -57,13 +58,17 @@ class Sample:
                 (read,) = read_transcripts(where / file.path, workspace_id=name)
                 transcript, ids[name] = _opaque(read, self.card.name, name)
                 transcripts.append(transcript)
-        queries, qrels = [], []
+        queries, qrels, answers, unanswerable = [], [], [], set[str]()
         for line in contents[_QUERIES].decode().splitlines():
             entry = json.loads(line)
             name = entry["conversation"]
             queries.append(
                 Query(entry["query_id"], entry["text"], parse_instant(entry["asked_at"]), name, entry["category"])
             )
+            if entry["category"] == UNANSWERABLE:
+                unanswerable.add(entry["query_id"])
+            else:
+                answers.append((entry["query_id"], entry["answer"]))
             qrels += [(entry["query_id"], ids[name][message], 1) for message in entry["evidence"]]
         return Dataset(
             name=self.card.name,
@@ -72,6 +77,8 @@ class Sample:
             transcripts=tuple(transcripts),
             queries=tuple(queries),
             qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
+            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
+            unanswerable=frozenset(unanswerable),
             notes=("the sample shows the tool; its numbers prove nothing",),
         )
 

@@ -26,6 +26,7 @@ from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
     VALUES_SCHEMA,
+    ArmMeasure,
     Direction,
     QueryMeasure,
     RunMeasure,
@@ -99,15 +100,16 @@ class Experiment:
         refuse_timing(self.executor, evaluator.measures)
         is_judged = not judged_queries(dataset).is_empty()
         if not is_judged and not any(
-            isinstance(measure, SystemMeasure) and measure.is_measured(evaluator.system, dataset)
+            (isinstance(measure, SystemMeasure) and measure.is_measured(evaluator.system, dataset))
+            or (isinstance(measure, ArmMeasure) and measure.is_measured(dataset))
             for measure in evaluator.measures.values()
         ):
             raise DatasetError(
                 f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
                 f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
                 f"references and {dataset.options['query_id'].n_unique()} queries with options: choose one whose "
-                "queries have evidence, as dataset=sample has; references of whole conversations are held against "
-                "summaries with compaction=lossless"
+                "queries have evidence, as dataset=sample has; options are chosen from with measures=answers, "
+                "references of whole conversations are held against summaries with compaction=lossless"
             )
 
     def run(self, progress: Progress) -> Outcome:
@@ -160,7 +162,8 @@ class Experiment:
             if "query_id" not in rows.columns
             and not (rows.is_empty() and isinstance(evaluator.measures[name], QueryMeasure))
         }
-        sections = self._sections(others)
+        of_arms = {name: frames[name] for name, one in evaluator.measures.items() if isinstance(one, ArmMeasure)}
+        sections = self._sections(others) | self._unpaired(of_arms)
         timing = [name for name, measure in evaluator.measures.items() if isinstance(measure, TimingMeasure)]
         contexts = [
             reading._replace(conversation_id=f"{one.workspace_id} {reading.conversation_id}")
@@ -177,7 +180,8 @@ class Experiment:
             values=values,
             means=pl.concat([means for _, means in by_arm]),
             confidence=self.means.confidence,
-            frames={name: rows for name, rows in others.items() if name not in timing},
+            frames={name: rows for name, rows in others.items() if name not in timing}
+            | {name: _told_of_queries(rows) for name, rows in of_arms.items()},
             sections={name: section for name, section in sections.items() if name not in timing},
             timing={name: sections.get(name, {}) for name in timing},
             decisions=decisions,
@@ -210,6 +214,7 @@ class Experiment:
                 ),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
+                *self._notes_of_arms(),
             ),
             seconds={},
             directions=directions_of(evaluator.measures),
@@ -247,6 +252,9 @@ class Experiment:
                 keys.append(self._key(results, arm, measure))
                 make = partial(self._of_run, results, arm, documents, measure)
                 rows, _ = stages.frame("values", keys[-1], make, in_memory=is_control)
+            elif isinstance(measure, ArmMeasure):
+                keys.append(None)  # the means are of rows that have no one key
+                rows = frames[name].filter(arm=arm)
             elif not is_control and name in frames and "query_id" in frames[name].columns:
                 rows = frames[name]
             else:
@@ -284,6 +292,21 @@ class Experiment:
             )
         return found
 
+    def _unpaired(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
+        """What the summary tells of each measure that reads arms, beside its values of queries."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, rows in frames.items():
+            measure = self.evaluator.measures[name]
+            assert isinstance(measure, ArmMeasure)
+            if section := self.means.of_conversations(measure.unpaired(rows)):
+                found[name] = section
+        return found
+
+    def _notes_of_arms(self) -> Iterator[str]:
+        for measure in self.evaluator.measures.values():
+            if isinstance(measure, ArmMeasure):
+                yield from measure.notes(self.evaluator.dataset)
+
     def _notes(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[str]:
         for name, rows in frames.items():
             measure = self.evaluator.measures[name]
@@ -297,6 +320,11 @@ class Experiment:
             if isinstance(measure, kind) and isinstance(measure, Warns)
             for flag in measure.flags(values, documents, self.evaluator.dataset)
         )
+
+
+def _told_of_queries(rows: pl.DataFrame) -> pl.DataFrame:
+    """What a measure that reads arms says of each query beside its values, once."""
+    return rows.drop("measure", "value").unique(maintain_order=True)
 
 
 def _digest(parts: Sequence[Any]) -> str | None:

@@ -17,6 +17,7 @@ from eval.measures.evidence_text import evidence_text
 from eval.measures.measure import (
     KINDS,
     REPORT_TOKENS,
+    ArmMeasure,
     Measure,
     MemoryMeasure,
     MemoryReading,
@@ -62,7 +63,7 @@ class WorkspaceResult:
     ranked: Mapping[str, pl.DataFrame]
     """Arm -> rows of `RANKED_SCHEMA`."""
     measured: Mapping[str, pl.DataFrame]
-    """Measure that reads memories -> its rows."""
+    """Measure that reads memories -> its rows; of one that reads arms with the column `arm` before them."""
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens."""
     evidence_text: pl.DataFrame
@@ -160,20 +161,25 @@ class WorkspaceEvaluator:
                     facts[name], _ = stages.frame("facts", keys.fact(name), make, in_memory=True)
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
             for name, measure in self.measures.items():
-                if self._reads(measure, workspace, checkpoint):
-                    make = self._measured(checkpoint, measure, checkpoint.queries or queries, answers)
-                    frame, survived = stages.frame("measured", keys.measured(name, number), make, in_memory=True)
-                    measured.setdefault(name, []).append(frame)
+                if not self._reads(measure, workspace, checkpoint):
+                    continue
+                for one in self.rankings if isinstance(measure, ArmMeasure) else (None,):
+                    found = answers if one is None else ranked[one][-1]
+                    make = self._measured(checkpoint, measure, checkpoint.queries or queries, found, one)
+                    key = keys.measured(name, number, one)
+                    frame, survived = stages.frame("measured", key, make, in_memory=True)
+                    named = [] if one is None else [pl.lit(one).alias("arm")]
+                    measured.setdefault(name, []).append(frame.select(*named, pl.all()))
                     incidents.update(survived)
             progress(len(checkpoint.queries))
-        named = pl.lit(workspace).alias("workspace_id")
+        of_workspace = pl.lit(workspace).alias("workspace_id")
         return WorkspaceResult(
             workspace_id=workspace,
             ranked={arm: pl.concat(frames) for arm, frames in ranked.items()},
             measured={name: pl.concat(frames) for name, frames in measured.items()},
-            documents=facts["documents"].select(named, pl.all()),
-            evidence_text=facts["evidence_text"].select(named, pl.all()),
-            decisions=facts["decisions"].select(named, pl.all()),
+            documents=facts["documents"].select(of_workspace, pl.all()),
+            evidence_text=facts["evidence_text"].select(of_workspace, pl.all()),
+            decisions=facts["decisions"].select(of_workspace, pl.all()),
             incidents=incidents,
             contexts=checkpoint.contexts,
             widths=facts["widths"]["width"].to_list(),
@@ -187,7 +193,7 @@ class WorkspaceEvaluator:
     def _reads(self, measure: Measure, workspace: str, checkpoint: ReplayCheckpoint) -> bool:
         """Whether a measure reads the memory as it stands now."""
         if checkpoint.queries:
-            return isinstance(measure, QueryMeasure)
+            return isinstance(measure, QueryMeasure | ArmMeasure)
         if not isinstance(measure, MemoryMeasure):
             return False
         chosen = measure.chosen(self.dataset.queries) if isinstance(measure, TimingMeasure) else None
@@ -209,12 +215,20 @@ class WorkspaceEvaluator:
         return _of_memory(checkpoint, answers, acted)
 
     def _measured(
-        self, checkpoint: ReplayCheckpoint, measure: Measure, queries: Sequence[Query], ranked: pl.DataFrame
+        self,
+        checkpoint: ReplayCheckpoint,
+        measure: Measure,
+        queries: Sequence[Query],
+        ranked: pl.DataFrame,
+        arm: str | None,
     ) -> Callable[[], Made]:
         def rows(memory: Memory) -> pl.DataFrame:
             reading = MemoryReading(memory, queries, ranked, self.evidence, self.dataset)
             if isinstance(measure, QueryMeasure):
                 return measure.of_queries(reading)
+            if isinstance(measure, ArmMeasure):
+                assert arm is not None
+                return measure.of_arm(reading, arm)
             assert isinstance(measure, MemoryMeasure)
             return measure.of_memory(reading)
 
@@ -231,8 +245,8 @@ def refuse_unmeasured(measures: Mapping[str, Measure]) -> None:
     for name, measure in measures.items():
         if sum(isinstance(measure, kind) for kind in KINDS) != 1:
             raise LcmError(
-                f"measures.{name} is no measure, for it has not one of of_run, of_queries, of_memory, of_system: name "
-                "another in its _target_, or leave it out"
+                f"measures.{name} is no measure: it has not one of of_run, of_arm, of_queries, of_memory, of_system; "
+                "name another in its _target_, or leave it out"
             )
         for value in measure.value_names():
             if giver.setdefault(value, name) != name:
@@ -255,7 +269,7 @@ class _StageInputs:
         self.facts = _identified(_of(REPORT_TOKENS))
         self.measured: dict[str, str | None] = {}
         for name, measure in evaluator.measures.items():
-            if isinstance(measure, QueryMeasure | MemoryMeasure):
+            if isinstance(measure, QueryMeasure | MemoryMeasure | ArmMeasure):
                 parts = measure.depends_on(system)
                 self.measured[name] = None if parts is None else _identified(_of([measure, REPORT_TOKENS, *parts]))
 
@@ -273,8 +287,13 @@ class _StageKeys:
     def ranked(self, arm: str, number: int) -> str | None:
         return self._of_answers(lambda inputs: inputs.ranked[arm], number)
 
-    def measured(self, name: str, number: int) -> str | None:
-        return self._of_answers(lambda inputs: inputs.measured[name], number)
+    def measured(self, name: str, number: int, arm: str | None) -> str | None:
+        """Of a measure that reads arms, one for each of them."""
+        key = self._of_answers(lambda inputs: inputs.measured[name], number)
+        if arm is None or key is None:
+            return key
+        of_arm = self.ranked(arm, number)
+        return None if of_arm is None else digest([key, arm, of_arm], ())
 
     def fact(self, name: str) -> str | None:
         return self._of_answers(lambda inputs: inputs.facts, name)

@@ -1,8 +1,9 @@
 """What a measure is: a choice of the group `measures`, that reads one thing and gives rows.
 
-A measure has exactly one of four methods, which says what it reads:
+A measure has exactly one of five methods, which says what it reads:
 
 - `of_run`: what one arm answered to all queries (`RunMeasure`);
+- `of_arm`: the memory of a workspace as queries found it, and what one arm answered to them (`ArmMeasure`);
 - `of_queries`: the memory of a workspace as queries found it (`QueryMeasure`);
 - `of_memory`: the memory of a workspace that has ingested everything (`MemoryMeasure`);
 - `of_system`: the system itself, beside the dataset (`SystemMeasure`).
@@ -62,7 +63,7 @@ class MemoryReading:
     queries: Sequence[Query]
     """Those that the memory was asked as it now stands; of a memory with everything ingested, all of the workspace."""
     ranked: pl.DataFrame
-    """What the system answered to them: rows of `RANKED_SCHEMA`."""
+    """What the system answered to them, or the arm that is read: rows of `RANKED_SCHEMA`."""
     evidence: Mapping[str, Sequence[str]]
     """Query id -> ids of its relevant messages."""
     dataset: Dataset
@@ -84,7 +85,7 @@ class RunReading:
 
 
 class Measure(Protocol):
-    """A `measures` choice: one of the four below.
+    """A `measures` choice: one of the five below.
 
     Laws: rows come in an order that depends on nothing but what is read; a value is a number or the row is left out.
     Higher values are better, unless it says otherwise of them (`TellsDirection`).
@@ -109,6 +110,36 @@ class RunMeasure(Measure, Protocol):
     """Reads what one arm answered; asked once an arm."""
 
     def of_run(self, reading: RunReading) -> pl.DataFrame: ...
+
+
+@runtime_checkable
+class ArmMeasure(Measure, Protocol):
+    """Reads the memory of a workspace as queries found it, and what an arm ranked; asked of each arm, whenever the
+    workspace is asked. Its rows may have further columns: what these say of each query is kept in its file."""
+
+    def depends_on(self, system: System) -> Sequence[object]:
+        """What of the system its rows depend on, beside what the memory has ingested and the arm has ranked."""
+        ...
+
+    def is_measured(self, dataset: Dataset) -> bool:
+        """Whether there is anything to measure, be queries judged or not."""
+        ...
+
+    def of_arm(self, reading: MemoryReading, arm: str) -> pl.DataFrame: ...
+
+    def unpaired(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """What its section tells: means over queries that each arm chooses itself, as of a precision.
+
+        Args:
+            rows: of all arms, with the column `arm`.
+        Returns:
+            Rows arm, measure, value.
+        """
+        ...
+
+    def notes(self, dataset: Dataset) -> Sequence[str]:
+        """What a reader of the run must know, a line each."""
+        ...
 
 
 @runtime_checkable
@@ -218,4 +249,4 @@ def timed(measures: Mapping[str, Measure]) -> dict[str, int]:
     return {name: queries for name, queries in found.items() if queries}
 
 
-KINDS = (RunMeasure, QueryMeasure, MemoryMeasure, SystemMeasure)
+KINDS = (RunMeasure, ArmMeasure, QueryMeasure, MemoryMeasure, SystemMeasure)

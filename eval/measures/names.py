@@ -26,6 +26,13 @@ CONTEXT_MEASURES = ("verbatim", "summarised", "reachable", "retained", *CONTEXT_
 """Of `measures.retention`: each before `@` and a budget."""
 
 
+ANSWER_COSTS = ("false_abstentions", "answer_tokens")
+ANSWER_MEASURES = (
+    *("squad_F1", "squad_EM", "contained", "choice_accuracy", "abstention_recall"),
+    *ANSWER_COSTS,
+)
+"""Of `measures.answers`."""
+
 REPAIRED = "repaired."
 """Before a measure of rankings by corrected evidence, where the dataset has both."""
 

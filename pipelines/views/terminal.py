@@ -17,6 +17,7 @@ from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, written
 from eval.measures.measure import Direction
 from eval.measures.names import (
+    ANSWER_MEASURES,
     BY_REQUEST,
     CONTEXT_MEASURES,
     HEADLINE,
@@ -34,6 +35,7 @@ from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
+from pipelines.views.answer_tables import answer_tables
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, output
 from pipelines.views.pipe import PipeSafeConsole
@@ -138,8 +140,7 @@ def show_run(
         against: which arms the system is better and worse than, in a line.
     """
     out = console()
-    counts = summary["counts"]
-    dataset = summary["dataset"]
+    counts, dataset = summary["counts"], summary["dataset"]
     names = _shown(summary["measures"])
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
@@ -153,14 +154,16 @@ def show_run(
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
     if against is not None:
         say(against)
-    if summary["categories"]:
+    if summary["categories"] and names:
         title = _labelled("the system, by category", label)
         _print_table(out, "category", summary["categories"], names, title, costs)
+    for heading, title, answered, columns in answer_tables(summary):
+        _print_table(out, heading, answered, columns, _labelled(title, label), costs)
     for name, section in summary["timing"].items():
         if name != "seconds" and section:
-            columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
-            times = ((part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items())
-            show_table((f"{name.removesuffix('_ms')}, ms", *(one.removesuffix("_ms") for one in columns)), times)
+            parts = [column for column in next(iter(section.values())) if column.endswith("_ms")]
+            times = ((part, *(f"{values[column]:.2f}" for column in parts)) for part, values in section.items())
+            show_table((f"{name.removesuffix('_ms')}, ms", *(one.removesuffix("_ms") for one in parts)), times)
     headings, searched = index_table(summary)
     if searched:
         show_table(headings, searched, headings[1:])
@@ -207,7 +210,7 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
     elif budgets:
         say("nothing folds or was chosen for contexts here: what they retain is retained@BUDGET of summary.json")
     for name, section in sections(summary).items():
-        arms = [entries for entries in section.values() if isinstance(entries, Mapping)]
+        arms = [] if name == "answers" else [one for one in section.values() if isinstance(one, Mapping)]
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
@@ -317,11 +320,11 @@ def _shown(measures: Measures) -> list[str]:
     known = {name: name for name in measures} | {
         name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
     }
-    usual = {*RANKING_MEASURES, *CONTEXT_MEASURES}.difference(BY_REQUEST)
-    added = [name for name in measures if kind_of(name) not in usual]
-    added = [*(f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10")), *added]
+    usual = {*RANKING_MEASURES, *CONTEXT_MEASURES, *ANSWER_MEASURES}.difference(BY_REQUEST)
+    repaired = (f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10"))
+    added = [*repaired, *(name for name in measures if kind_of(name) not in usual)]
     names = dict.fromkeys(known[name] for name in (*HEADLINE, *added, *WHOLE) if name in known)
-    return list(names) or list(measures)[:6]
+    return list(names) or [name for name in measures if name not in ANSWER_MEASURES][:6]
 
 
 def _print_table(

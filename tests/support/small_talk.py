@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
+from eval.dataset.dataset import ANSWERS_SCHEMA, OPTIONS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 from tests.support.workspaces import NOUNS, VERBS, minute
@@ -33,6 +33,15 @@ QUESTIONS = (
     ("Ada painting kitchens", "weak"),
 )
 """Words and category; the first words of each decide what is judged relevant."""
+
+
+ANSWERS = (
+    *(("q0", "quokka after quokkas"), ("q1", "near the garden"), ("q3", "the zanzibar migration")),
+    *(("q5", "cranes and ships"), ("q6", "Bo moved them")),
+)
+"""Of some of the questions, the words that answer them; nothing answers the fifth."""
+OPTIONS = {"a": "Ada paints boats in winter", "b": "Ada paints kitchens near the river", "c": "Nobody paints"}
+"""Of the last question."""
 
 
 REFERENCE = "They took notes: a kettle broke, a garden moved, goats were painted near the river, and the disk was full."
@@ -74,8 +83,18 @@ def dataset() -> Dataset:
     ]
     qrels_frame = pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row")
     references = pl.DataFrame([(talk.conversation_id, None, REFERENCE)], schema=REFERENCES_SCHEMA, orient="row")
+    options = [("q7", name, words, name == "b") for name, words in OPTIONS.items()]
     return Dataset(
-        "small", "judged by shared characters", "0" * 64, (talk,), queries, qrels_frame, references=references
+        name="small",
+        protocol="judged by shared characters",
+        digest="0" * 64,
+        transcripts=(talk,),
+        queries=queries,
+        qrels=qrels_frame,
+        references=references,
+        answers=pl.DataFrame(ANSWERS, schema=ANSWERS_SCHEMA, orient="row"),
+        unanswerable=frozenset({"q4"}),
+        options=pl.DataFrame(options, schema=OPTIONS_SCHEMA, orient="row"),
     )
 
 

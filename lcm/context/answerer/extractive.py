@@ -4,25 +4,19 @@ Source: ours.
 """
 
 import logging
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.sentences import sentences
 from lcm.context.answerer.answerer import Answer, GrantedReader, Question
+from lcm.context.answerer.sentence_ranking import RankedSentence, question_words, ranked_sentences, words_of
 from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import ReachedMessage
 from lcm.errors import GrantError
 from lcm.protocols.models import TokenEstimator
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
 _log = logging.getLogger(__name__)
-_STOP_WORDS = load_stop_words("english")
-_CJK_WINDOW = 2
-_QUESTION_MARKS = ("?", "？", "؟")
 
 
 class ReadText(NamedTuple):
@@ -34,13 +28,6 @@ class ReadText(NamedTuple):
     """The integer key of a message."""
     text: str
     tokens: int
-
-
-class _Sentence(NamedTuple):
-    source: int
-    place: int
-    text: str
-    words: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +51,11 @@ class Extractive:
         check_range(self, "b", ge=0, le=1)
 
     def answer(self, question: Question, reader: GrantedReader) -> Answer:
-        wanted = set(_words(question.prompt)) or set(_words(question.prompt, drops=False))
+        wanted = question_words(question.prompt)
         sources, read, is_truncated = _read(question, wanted, reader)
-        best = self._best([source.text for source in sources], wanted)
-        lines: list[tuple[_Sentence, str]] = []
-        for sentence in best:
+        best = ranked_sentences([source.text for source in sources], wanted, self.k1, self.b)
+        lines: list[tuple[RankedSentence, str]] = []
+        for sentence in best[: self.max_sentences]:
             source = sources[sentence.source]
             cited = f"[{source.summary_id}]" if source.number is None else f"[msg#{source.number}]"
             line = f"- {sentence.text} {cited}"
@@ -77,7 +64,7 @@ class Extractive:
                 is_truncated = True
                 break
             lines.append((sentence, line))
-        used = [sources[sentence.source] for sentence, _ in sorted(lines, key=lambda row: row[0][:2])]
+        used = [sources[sentence.source] for sentence, _ in sorted(lines, key=_as_read)]
         return Answer(
             _told(lines) or f"Nothing in the {len(sources)} texts that were read speaks of this.",
             tuple(dict.fromkeys(source.summary_id for source in used if source.summary_id)),
@@ -86,30 +73,6 @@ class Extractive:
             sum(source.tokens for source in sources),
             is_truncated,
         )
-
-    def _best(self, texts: Sequence[str], wanted: set[str]) -> list[_Sentence]:
-        """The sentences that speak of it, the nearest first; one that repeats another is told once."""
-        cut = list(_sentences(texts))
-        spread = Counter(word for one in cut for word in one.words.keys() & wanted)
-        mean = sum(one.words.total() for one in cut) / max(1, len(cut)) or 1.0
-
-        def score(one: _Sentence) -> float:
-            length = self.k1 * (1 - self.b + self.b * one.words.total() / mean)
-            return math.fsum(
-                math.log1p((len(cut) - spread[word] + 0.5) / (spread[word] + 0.5))
-                * one.words[word]
-                * (self.k1 + 1)
-                / (one.words[word] + length)
-                for word in sorted(one.words.keys() & wanted)
-            )
-
-        scored = [(score(one), one) for one in cut]
-        ranked = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], row[1].source, row[1].place))
-        unique: dict[str, _Sentence] = {}
-        told = [one for _, one in ranked if not one.text.endswith(_QUESTION_MARKS)] or [one for _, one in ranked]
-        for one in told:
-            unique.setdefault(one.text, one)
-        return list(unique.values())[: self.max_sentences]
 
 
 def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[list[ReadText], int, bool]:
@@ -122,7 +85,7 @@ def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[
     def queue(summary_id: str, text: str) -> None:
         if summary_id not in seen:
             seen.add(summary_id)
-            waiting.append((-len(wanted & set(_words(text, drops=False))), len(seen), summary_id))
+            waiting.append((-len(wanted & set(words_of(text, drops=False))), len(seen), summary_id))
 
     kept_back = reader.remaining_tokens // 2
     for summary_id in question.summary_ids:
@@ -161,22 +124,12 @@ def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:
     return [ReadText(said.leaf_id, said.number, said.text, said.tokens) for said in messages]
 
 
-def _sentences(texts: Sequence[str]) -> Iterator[_Sentence]:
-    for number, text in enumerate(texts):
-        for place, cut in enumerate(sentences(text)):
-            if line := " ".join(cut.split()):
-                yield _Sentence(number, place, line, Counter(_words(line, drops=False)))
+def _told(lines: Sequence[tuple[RankedSentence, str]]) -> str:
+    return "\n".join(line for _, line in sorted(lines, key=_as_read))
 
 
-def _told(lines: Sequence[tuple[_Sentence, str]]) -> str:
-    return "\n".join(line for _, line in sorted(lines, key=lambda row: row[0][:2]))
-
-
-def _words(text: str, *, drops: bool = True) -> list[str]:
-    """Words without accents and case, CJK as overlapping pairs; stop words dropped unless nothing else is there."""
-    words, runs = split_words(text)
-    pairs = [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
-    return [*(query_words(words, _STOP_WORDS, is_alone=not pairs) if drops else words), *pairs]
+def _as_read(row: tuple[RankedSentence, str]) -> tuple[int, int]:
+    return row[0].source, row[0].place
 
 
 def _tokens(estimator: TokenEstimator, text: str) -> int:

@@ -16,6 +16,7 @@ from tests.eval.dataset import test_dialogsum as dialogsum
 from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.knobs.families import (
+    ANSWERS,
     AUTHORED,
     CLUSTERINGS,
     CONTINUITIES,
@@ -164,10 +165,7 @@ CHANGED: Mapping[str, Any] = {
     **{
         f"compaction/{name}:{key}": value
         for name in CLUSTERINGS
-        for key, value in {
-            "min_turns": 9,
-            "tail_budget_tokens": 1000,
-        }.items()
+        for key, value in {"min_turns": 9, "tail_budget_tokens": 1000}.items()
     },
     "compaction/clustering:rules": "original",
     "compaction/libravdb:rules": "1.4.4",
@@ -177,6 +175,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"kinds/{name}:{name}.n": 3 for name in ("later_mention", "successor", "tool_result", "written")},
     **{f"kinds/{name}:{name}.most_words": 8 for name in KINDS},
     **{f"kinds/{name}:{name}.least_words": 7 for name in KINDS},
+    **ANSWERS,
     "measures/latency:latency.queries": 3,
     "executor/ray:address": "local",
     "executor/ray:num_cpus": 2,

@@ -52,3 +52,10 @@ NARROW: Mapping[str, Any] = {
 ROTATION = ("rotation_from", "rotation_growth")
 
 SERVER = {"language_model": "openai_compatible", "language_model.model.base_url": "${oc.env:LCM_TEST_SERVER}/v1"}
+ANSWERS = {
+    "measures/answers:answers.answering.least_covered": 1.0,
+    "measures/answers:answers.answering.rank_discount": 5.0,
+    "measures/answers:answers.budget_tokens": 20,
+    "measures/answers:answers.reads": "context",
+}
+"""What the knobs of answers are turned to."""

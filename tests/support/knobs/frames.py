@@ -43,6 +43,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
+    "measures/answers": {"arms": "controls"},  # which rank otherwise than its sentences
     "measures/retention:retention.budgets": TINY,
     "measures/retention:retention.rouge_threshold": {**TINY, "measures.retention.budgets": [500]},
     "measures/summary_quality:summary_quality.target_tokens": TINY,

@@ -1,0 +1,83 @@
+"""SQuAD's scores: the arithmetic in sight, the script's own functions as an oracle, and the laws."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eval.measures.squad import contained, exact_match, f1, words
+
+TEXTS = st.text(st.characters(codec="ascii"), max_size=40) | st.lists(
+    st.sampled_from(["a", "the", "cat", "Cat.", "sat", "on", "7", "May", "-"]), max_size=8
+).map(" ".join)
+ANY_SCRIPT = st.text(max_size=30) | TEXTS
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "precision", "recall"),
+    [
+        ("The cat sat.", "cat sat", 2 / 2, 2 / 2),
+        ("on 7 May, 2023", "7 May 2023", 3 / 4, 3 / 3),
+        ("cat cat dog", "cat bird", 1 / 3, 1 / 2),  # a word counts as often as both have it
+        ("cat cat", "cat cat bird", 2 / 2, 2 / 3),
+        ("an apple a day", "the apple", 1 / 2, 1 / 1),  # articles do not count
+        ("U.S.", "us", 1 / 1, 1 / 1),  # a mark goes without a blank in its place
+        ("dog", "cat", 0.0, 0.0),
+        ("", "cat", 0.0, 0.0),
+    ],
+)
+def test_f1_is_the_harmonic_mean_of_what_is_shared(
+    answer: str, reference: str, precision: float, recall: float
+) -> None:
+    expected = 2 * precision * recall / (precision + recall) if precision else 0.0
+    assert f1(answer, [reference]) == pytest.approx(expected)
+
+
+def test_the_best_of_several_references_counts() -> None:
+    assert f1("red cat", ["dog", "red", "red fox in snow"]) == pytest.approx(2 * 1 * 0.5 / 1.5)
+    assert exact_match("red", ["dog", "Red!"]) == 1.0
+    assert contained("a red cat sat", ["dog", "the cat"]) == 1.0
+
+
+@pytest.mark.full
+@given(TEXTS, TEXTS)
+@example("the", "the")  # nothing is left of either
+@example("the", "cat")
+def test_on_ascii_it_is_what_the_script_says(answer: str, reference: str) -> None:
+    """The functions of SQuAD's script of version 2.0, which normalises as 1.1 does."""
+    from transformers.data.metrics.squad_metrics import compute_exact, compute_f1  # here, for it takes seconds
+
+    assert f1(answer, [reference]) == pytest.approx(compute_f1(reference, answer))
+    assert exact_match(answer, [reference]) == compute_exact(reference, answer)
+
+
+@given(ANY_SCRIPT, ANY_SCRIPT)
+def test_f1_is_the_same_either_way_and_within_its_bounds(one: str, other: str) -> None:
+    assert f1(one, [other]) == f1(other, [one])
+    assert 0.0 <= f1(one, [other]) <= 1.0
+
+
+@given(ANY_SCRIPT, ANY_SCRIPT)
+def test_what_is_the_same_is_wholly_shared_and_contained(one: str, other: str) -> None:
+    assert f1(one, [one]) == exact_match(one, [one]) == contained(one, [one]) == 1.0
+    if exact_match(one, [other]):
+        assert f1(one, [other]) == contained(one, [other]) == 1.0
+
+
+def test_a_reference_is_contained_word_by_word_in_a_row() -> None:
+    assert contained("They met on 7 May, in Perth", ["7 May"]) == 1.0
+    assert contained("They met in May, on the 7th", ["7 May"]) == 0.0
+    assert contained("The party was loud", ["art"]) == 0.0
+    assert contained("", ["cat"]) == 0.0
+
+
+def test_characters_of_scripts_without_blanks_are_words() -> None:
+    assert words("来週の火曜日、東京で。") == ["来", "週", "の", "火", "曜", "日", "東", "京", "で"]
+    assert f1("火曜日", ["来週の火曜日"]) == pytest.approx(2 * 1 * (3 / 6) / (1 + 3 / 6))
+    assert contained("会議は火曜日です", ["火曜日"]) == 1.0
+
+
+def test_no_reference_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one reference"):
+        f1("cat", [])
+    with pytest.raises(ValueError, match="at least one reference"):
+        f1("cat", "cat")
